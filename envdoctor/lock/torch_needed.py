@@ -4,7 +4,7 @@ import it and do not ask for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, List, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Dict, Iterable, List, Sequence, Set, Tuple, Union
 
 from ..model.versions import VersionSet
 
@@ -23,7 +23,8 @@ def resolve_whole(
     request: Request, facts: Sequence[Facts], matrix: Matrix
 ) -> Union[Resolution, Explanation]:
     """Resolve a request. A root for which an old release was found that keeps in an extra what the
-    newest always asks for is asked for again without such releases, else with that extra.
+    newest always asks for is asked for again without such releases, else with that extra, unless
+    that takes it more than a year further back.
     """
     from ..model.resolution import Resolution
     from .solver import resolve
@@ -45,7 +46,7 @@ def resolve_whole(
     )
     for roots in tries if partial else ():
         again = resolve(request._replace(roots=tuple(roots)), facts, matrix)
-        if isinstance(again, Resolution):
+        if isinstance(again, Resolution) and not _goes_years_back(again, answer, partial, matrix):
             notes = [
                 f"{name} up to {last} asks for torch only with an extra, newer releases always do: "
                 f"taken as {root.text}"
@@ -55,6 +56,26 @@ def resolve_whole(
             ]
             return again._replace(notes=(*again.notes, *notes))
     return with_torch(answer, facts, matrix) if isinstance(answer, Resolution) else answer
+
+
+def _goes_years_back(
+    again: Resolution,
+    answer: Union[Resolution, Explanation],
+    names: Iterable[str],
+    matrix: Matrix,
+) -> bool:
+    """Tell whether a second answer has one of these packages more than a year older."""
+    from datetime import date
+
+    from .solver.staleness import YEAR
+
+    def day(name: str, resolution: Union[Resolution, Explanation]) -> int:
+        package, pin = matrix.package(name), resolution.pin(name)  # type: ignore[union-attr]
+        release = package.release(pin.version) if package is not None and pin is not None else None
+        released = release.released[:10] if release is not None else ""
+        return date.fromisoformat(released).toordinal() if released else 0
+
+    return any(day(name, answer) - day(name, again) > YEAR for name in names)
 
 
 def with_torch(answer: Resolution, facts: Sequence[Facts], matrix: Matrix) -> Resolution:

@@ -595,15 +595,20 @@ class Catalog:
             return "cuda", f"has no build for CUDA on {request.architecture} on {where}"
         return None
 
+    def wheel_floor(self, candidate: Candidate) -> Optional[Version]:
+        """The oldest glibc that the tags of a candidate's wheels name."""
+        of_index = candidate.index_name == "pypi" and candidate.build is None
+        floors = self._floors(candidate.release) if of_index else ()
+        return min(floors, default=None)
+
     def _platform_refusal(
         self, candidate: Candidate, glibc: Optional[Version]
     ) -> Optional[Tuple[str, str]]:
         request, release = self.request, candidate.release
         if candidate.index_name == "pypi" and release.platforms and candidate.build is None:
-            floors = self._floors(release)
-            if not floors:
+            lowest = self.wheel_floor(candidate)
+            if lowest is None:
                 return "platform", f"has no wheel for {request.platform} on {request.architecture}"
-            lowest = min(floors)
             if glibc is not None and glibc < lowest:
                 return "glibc", f"has wheels for glibc {lowest} or newer"
         needed = candidate.subject.attributes.get("glibc")

@@ -32,9 +32,10 @@ from . import objective
 from .candidates import CandidateTable, Catalog, bits_of
 from .engine import Nogood, solve
 from .problem import Problem, Why
-from .ways_out import ways_out
+from .ways_out import Loosened, ways_out
 
 __all__ = [
+    "WORDS_OF_MANY",
     "Refusal",
     "explain",
     "minimal_groups",
@@ -51,6 +52,12 @@ _LINES = 11
 #: Releases that are left out of a range by name, and ranges that are named one by one.
 _LEFT_OUT = 2
 _RUNS = 3
+#: Ways in which releases do not fit that are told apart, and what is said of more, by limit.
+_TEXTS = 2
+WORDS_OF_MANY = {
+    "python": "exclude this Python or have no wheel for it",
+    "glibc": "all ask for a newer glibc",
+}
 
 Key = Tuple[str, ...]
 
@@ -88,9 +95,16 @@ def refusal_of(catalog: Catalog, facts: Sequence[Facts]) -> Refusal:
 
 
 def explain(
-    catalog: Catalog, facts: Sequence[Facts], refusal: Optional[Refusal] = None
+    catalog: Catalog,
+    facts: Sequence[Facts],
+    refusal: Optional[Refusal] = None,
+    loosened: Optional[Sequence[Loosened]] = None,
 ) -> Explanation:
-    """Explain a request that has no resolution; ``refusal``: where it is known already."""
+    """Explain a request that has no resolution.
+
+    refusal: where it is known already. loosened: the roots whose bounds can be given up; by default
+    all.
+    """
     problem, groups, causes = refusal or refusal_of(catalog, facts)
     more = len(causes) - _LINES
     return Explanation(
@@ -98,7 +112,7 @@ def explain(
         causes
         if more <= 0
         else (*causes[:_LINES], Statement("metadata", f"and {more} more of this kind")),
-        tuple(ways_out(catalog, facts, problem, groups)),
+        tuple(ways_out(catalog, facts, problem, groups, loosened)),
         tuple(objective.target_words(entry) for entry in facts),
     )
 
@@ -286,7 +300,10 @@ def _limit_statement(
     problem: Problem, listed: Sequence[Nogood], reachable: Sequence[int], why: Why, request: Request
 ) -> Statement:
     texts = list(dict.fromkeys(nogood.why.text for nogood in listed))
-    shown = " or ".join(texts[:2])
+    limit = why.key[1]
+    shown = (
+        " or ".join(texts) if len(texts) <= _TEXTS else WORDS_OF_MANY.get(limit, " or ".join(texts))
+    )
     asked = {
         "python": f"; this is for Python {request.python}",
         "platform": "",
@@ -295,7 +312,7 @@ def _limit_statement(
     }
     return Statement(
         "python" if "python" in why.limits else "date" if "date" in why.limits else "hardware",
-        f"{_subjects(problem, listed, reachable)} {shown}{asked.get(why.key[1], '')}",
+        f"{_subjects(problem, listed, reachable)} {shown}{asked.get(limit, '')}",
     )
 
 

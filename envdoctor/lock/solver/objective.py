@@ -126,7 +126,7 @@ def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> R
         request=request,
         pins=tuple(pins),
         overrides=overrides,
-        requires=requires_for(problem, subjects, catalog),
+        requires=requires_for(problem, chosen, catalog),
         settings={**request.settings, **_settings(problem, bits)},
         warnings=tuple(_warnings(catalog, problem, subjects)),
         matrix_date=catalog.matrix.date,
@@ -196,16 +196,19 @@ def _replaced(
                 )
 
 
-def requires_for(problem: Problem, subjects: Mapping[str, Subject], catalog: Catalog) -> Requires:
+def requires_for(problem: Problem, chosen: Mapping[str, Candidate], catalog: Catalog) -> Requires:
     """Return what these packages require of a machine like the targets."""
     request = catalog.request
     return requires_of(
-        subjects,
+        {name: candidate.subject for name, candidate in chosen.items()},
         catalog.matrix,
         python=request.python,
         platform=request.platform,
         architecture=request.architecture,
         devices=_kinds_of_devices(problem),
+        glibc=[
+            floor for entry in chosen.values() for floor in [catalog.wheel_floor(entry)] if floor
+        ],
     )
 
 

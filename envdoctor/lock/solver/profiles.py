@@ -30,6 +30,7 @@ from .candidates import Catalog
 from .explanation import Refusal, explain, refusal_of
 from .objective import attempt, resolution_of
 from .resolve import check_request
+from .ways_out import Loosened, ways_out
 
 __all__ = ["ProfileResolver", "WantedProfile", "find_wanted", "request_of", "resolve_profile"]
 
@@ -239,7 +240,7 @@ class ProfileResolver:
         """Return why a request does not fit."""
         own = self._stand_in(named, facts)
         if own is not None:
-            return self._refusal(own, facts).causes
+            return self._said(named, self._refusal(own, facts).causes)
         clash = self._clash(named)
         if clash is not None:
             return (clash,)
@@ -255,20 +256,23 @@ class ProfileResolver:
         named = requests[0]
         own = self._stand_in(named, facts)
         if own is not None:
-            found = explain(own, facts, self._refusal(own, facts))
+            found = explain(own, facts, self._refusal(own, facts), self._loosened(named))
         else:
             found = Explanation(
                 self._base._replace(profile=self._name(named), origin=named.source),
                 tuple(self.causes(named, facts)),
                 (),
             )
+        causes = self._said(named, found.causes)
         others = [Statement("profile", reason.text) for reason in passed[1:]]
         if others:
             others.insert(0, Statement("profile", f"this is {self._name(named)}"))
         ways = (*self._other_ways(requests, facts), *found.ways_out)
         return found._replace(
-            causes=(*found.causes, *others),
-            ways_out=ways or tuple(self._ways_of_others(requests[1:], facts)),
+            causes=(*causes, *others),
+            ways_out=ways
+            or tuple(self._ways_of_others(requests[1:], facts))
+            or tuple(self._ways_without(requests, facts)),
         )
 
     def _turn_to(self, facts: Sequence[Facts]) -> None:
@@ -286,16 +290,30 @@ class ProfileResolver:
             self._refusals[key] = refusal_of(own, facts)
         return self._refusals[key]
 
+    def _said(self, named: NamedRequest, causes: Sequence[Statement]) -> Sequence[Statement]:
+        """Causes in which the profile says what it asks for itself."""
+        profile = {root.name: root for root in map(parse_root, named.requirements)}
+        user = {root.name: root for root in self._base.roots}
+
+        def said(cause: Statement) -> Statement:
+            name = parse_root(cause.requirement).name if cause.requirement else ""
+            if name not in profile:
+                return cause
+            text = f"{self._name(named)} asks for {profile[name].text}"
+            return cause._replace(
+                text=f"{text}, and you for {user[name].text}" if name in user else text,
+                sources=(Source(named.source),),
+            )
+
+        return tuple(map(said, causes))
+
     def _clash(self, named: NamedRequest) -> Optional[Statement]:
         """Name the bound of a request that what is asked for besides excludes."""
-        for own in map(parse_root, named.requirements):
-            for root in self._base.roots:
-                both = VersionSet.parse(own.specifier) & VersionSet.parse(root.specifier)
-                if root.name == own.name and not both:
-                    text = (
-                        f"{self._name(named)} itself asks for {own.text}, and you for {root.text}"
-                    )
-                    return Statement("request", text, sources=(Source(named.source),))
+        for root in self._base.roots:
+            own = self._excluded(named, root)
+            if own is not None:
+                text = f"{self._name(named)} itself asks for {own.text}, and you for {root.text}"
+                return Statement("request", text, sources=(Source(named.source),))
         return None
 
     def _name(self, named: NamedRequest) -> str:
@@ -370,10 +388,69 @@ class ProfileResolver:
         """What would give one of these requests a resolution, the first of which anything would."""
         for named in requests:
             own = self._stand_in(named, facts)
-            ways = explain(own, facts, self._refusal(own, facts)).ways_out if own else ()
+            ways = self._ways_of(named, own, facts) if own is not None else ()
             if ways:
                 return [f"ask for --profile {self._name(named)} and {way}" for way in ways]
         return ()
+
+    def _loosened(self, named: NamedRequest) -> List[Loosened]:
+        """The bounds that are the user's own, each with what the profile asks for without it."""
+        own = {root.name: root for root in map(parse_root, named.requirements)}
+        return [
+            Loosened(root, _joined([own.get(root.name, free), free])[0])
+            for root in self._base.roots
+            for free in [root._replace(specifier="")]
+            if root.specifier
+        ]
+
+    def _ways_without(
+        self, requests: Sequence[NamedRequest], facts: Sequence[Facts]
+    ) -> Iterator[str]:
+        """Yield what the first of these requests takes that excludes the Python, or requirements of
+        the user, by itself.
+        """
+        for named in requests:
+            left_out = [root for root in self._base.roots if self._excluded(named, root)]
+            fitting = list(_pythons(named, self._base, self._python))
+            if fitting and not left_out:
+                continue
+            kept = tuple(root for root in self._base.roots if root not in left_out)
+            tail = f" and leave out {', '.join(root.text for root in left_out)}" if left_out else ""
+            for python in fitting or _pythons(named, self._base, None):
+                other = ProfileResolver(
+                    self._profile,
+                    self._base._replace(roots=kept),
+                    self._catalog.matrix,
+                    python,
+                    self._dated,
+                )
+                fits = other.fit(named, facts) is not None
+                own = other._stand_in(named, facts)
+                ways = other._ways_of(named, own, facts, False) if own and not fits else ()
+                if fits or ways:
+                    asked = "" if fitting else f" --python-version {python}"
+                    more = "".join(f" and {way}" for way in ways[:1])
+                    yield f"ask for --profile {self._name(named)}{asked}{tail}{more}"
+                    return
+
+    def _ways_of(
+        self,
+        named: NamedRequest,
+        own: Catalog,
+        facts: Sequence[Facts],
+        other_pythons: bool = True,
+    ) -> Sequence[str]:
+        """What would give one of the requests a resolution."""
+        problem, groups, _ = self._refusal(own, facts)
+        return ways_out(own, facts, problem, groups, self._loosened(named), other_pythons)
+
+    def _excluded(self, named: NamedRequest, root: Root) -> Optional[Root]:
+        """What a request itself asks for of a root, where no release is both."""
+        for own in map(parse_root, named.requirements):
+            both = VersionSet.parse(own.specifier) & VersionSet.parse(root.specifier)
+            if root.name == own.name and not both:
+                return own
+        return None
 
 
 def _pythons(named: NamedRequest, base: Request, python: Optional[str]) -> Iterator[str]:

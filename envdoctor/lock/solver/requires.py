@@ -4,7 +4,7 @@ that they have code for.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ...matrix.bind import Subject, Target, bind
 from ...matrix.derive import derive_target
@@ -15,7 +15,7 @@ from ...model.resolution import Requires
 from ...model.row import Row
 from ...model.versions import Version, VersionSet, parse_version, try_version
 
-__all__ = ["requires_of", "with_packages"]
+__all__ = ["requires_of", "supported", "with_packages"]
 
 
 def requires_of(
@@ -26,6 +26,7 @@ def requires_of(
     platform: str,
     architecture: str,
     devices: Iterable[Subject] = (),
+    glibc: Iterable[Version] = (),
 ) -> Requires:
     """Bind the blocking rows to packages on a machine of which nothing is known: what they wait for
     is what they require.
@@ -37,6 +38,7 @@ def requires_of(
         platform: "linux", as ``sys.platform`` has it.
         architecture: "x86_64", as ``uname -m`` has it.
         devices: Kinds of GPUs for which floors are wanted that only they have.
+        glibc: What the tags of the wheels ask for, where they are known.
     """
     rows = [
         row
@@ -46,12 +48,15 @@ def requires_of(
     blank = with_packages(derive_target(Facts(), matrix), subjects)
     floors = _floors(rows, [blank, *(blank._replace(gpus=(one,)) for one in devices)], matrix)
     glibc = [
-        value
-        for subject in subjects.values()
-        for value in [subject.attributes.get("glibc")]
-        if isinstance(value, Version)
+        *glibc,
+        *(
+            value
+            for subject in subjects.values()
+            for value in [subject.attributes.get("glibc")]
+            if isinstance(value, Version)
+        ),
+        *([parse_version(floors["glibc"])] if "glibc" in floors else []),
     ]
-    glibc += [parse_version(floors["glibc"])] if "glibc" in floors else []
     cuda = subjects["torch"].attributes.get("cuda") if "torch" in subjects else None
     coded = any("code" in subject.attributes for subject in subjects.values())
     return Requires(
@@ -63,6 +68,33 @@ def requires_of(
         platform=platform,
         architecture=architecture,
     )
+
+
+def supported(
+    capabilities: Iterable[str], targets: Sequence[Target], matrix: Matrix
+) -> Tuple[str, ...]:
+    """Return those compute capabilities whose GPUs the drivers of all these targets support."""
+    rows = [row for row in matrix.rows_about(()) if row.effect == "blocks"]
+    return tuple(
+        capability
+        for capability in capabilities
+        if not any(
+            bind(row, target._replace(gpus=(_device(capability, matrix),))).outcome == "violated"
+            for target in targets
+            for row in rows
+        )
+    )
+
+
+def _device(capability: str, matrix: Matrix) -> Subject:
+    """A GPU of which only the compute capability is known."""
+    architecture = matrix.capabilities[capability].architecture
+    attributes = {
+        "sm": capability,
+        "compute_capability": parse_version(capability),
+        "architecture": architecture,
+    }
+    return Subject(True, attributes)
 
 
 def with_packages(target: Target, subjects: Mapping[str, Subject]) -> Target:
@@ -97,15 +129,10 @@ def _floors(rows: List[Row], machines: List[Target], matrix: Matrix) -> Dict[str
 def _served(rows: List[Row], blank: Target, matrix: Matrix) -> Tuple[str, ...]:
     """Return the compute capabilities that no row refuses."""
     served = []
-    for capability in matrix.capabilities.values():
-        attributes = {
-            "sm": capability.capability,
-            "compute_capability": parse_version(capability.capability),
-            "architecture": capability.architecture,
-        }
-        target = blank._replace(gpus=(Subject(True, attributes),))
+    for capability in matrix.capabilities:
+        target = blank._replace(gpus=(_device(capability, matrix),))
         if all(bind(row, target).outcome != "violated" for row in rows):
-            served.append(capability.capability)
+            served.append(capability)
     return tuple(served)
 
 

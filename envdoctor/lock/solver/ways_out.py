@@ -19,7 +19,6 @@ from typing import (
     Tuple,
 )
 
-from ...matrix.bind import Subject
 from ...model.facts import Facts
 from ...model.request import Root
 from ...model.resolution import Requires
@@ -28,13 +27,17 @@ from . import objective
 from .candidates import Candidate, Catalog
 from .engine import Nogood
 from .problem import Problem, base_of
+from .requires import supported
 from .staleness import days_behind, months, years
 
-__all__ = ["ways_out"]
+__all__ = ["Loosened", "ways_out"]
 
 _PYTHONS = ("3.12", "3.11", "3.10", "3.13", "3.14", "3.9")
 #: Limits of a machine that can be relaxed, each by taking back the facts of the group of its name.
 _OF_MACHINE = ("driver", "gpu", "glibc", "toolkit")
+#: What is given up last of what several causes ask for together.
+_HARDEST_FIRST = ("gpu", "glibc", "toolkit", "driver", "python", "request", "date")
+_BUT_PYTHON = (*_OF_MACHINE, "request", "date")
 _PAIRS = 15
 _ENOUGH_PAIRS = 2
 _WAYS = 5
@@ -45,13 +48,14 @@ Changed = Tuple[Catalog, Tuple[Facts, ...]]
 
 class _Answer(NamedTuple):
     """What a changed request gives: the packages, what they require, and by how many days each root
-    is behind. lacks_torch: which other releases of the
-    roots ask for.
+    is behind. gpus: the compute capabilities that do, as far as the drivers are known; none where
+    nothing has code for GPUs. lacks_torch: which other releases of the roots ask for.
     """
 
     chosen: Mapping[str, Candidate]
     requires: Requires
     behind: Mapping[str, int]
+    gpus: Tuple[str, ...] = ()
     lacks_torch: bool = False
 
     @property
@@ -90,25 +94,49 @@ class _Relaxation(NamedTuple):
         return f"{self.name} {self.subject}"
 
 
+class Loosened(NamedTuple):
+    """A root that may be asked for without its bound: as it was asked for, and what is left."""
+
+    asked: Root
+    left: Root
+
+
 def ways_out(
-    catalog: Catalog, facts: Sequence[Facts], problem: Problem, groups: Groups
+    catalog: Catalog,
+    facts: Sequence[Facts],
+    problem: Problem,
+    groups: Groups,
+    loosened: Optional[Sequence[Loosened]] = None,
+    other_pythons: bool = True,
 ) -> List[str]:
     """Return what would give a resolution, one line each; those on which a root would be years
     behind come last.
+
+    loosened: the roots whose bounds are the user's own; by default all that have one.
+    other_pythons: whether another Python may be one.
     """
-    relaxations = _relaxations(catalog, problem, groups)
+    if loosened is None:
+        roots = catalog.request.roots
+        loosened = [Loosened(root, root._replace(specifier="")) for root in roots if root.specifier]
+    relaxations = [
+        entry
+        for entry in _relaxations(catalog, problem, groups, loosened)
+        if other_pythons or entry.name != "python"
+    ]
     alone = list(_alone(catalog, facts, relaxations))
-    found = [way for _, way in alone]
-    if not any(is_good for _, is_good in found):
+    ways = [way for _, way in alone]
+    if not any(is_good for _, is_good in ways):
         helping = [relaxation for relaxation, _ in alone]
-        found += _pairs(catalog, facts, [entry for entry in relaxations if entry not in helping])
-    found += _other_indexes(catalog, facts, problem, groups)
+        ways += _pairs(catalog, facts, [entry for entry in relaxations if entry not in helping])
+    ways += _other_indexes(catalog, facts, problem, groups)
     if len(facts) > 1:
-        found += _apart(catalog, facts)
-    if not any(is_good for _, is_good in found):
-        found += _several(catalog, facts, relaxations)
-    found.sort(key=lambda way: not way[1])
-    return [text for text, _ in found[:_WAYS]]
+        ways += _apart(catalog, facts)
+    if not any(is_good for _, is_good in ways):
+        pythons = [entry.key for entry in _pythons(catalog)] if other_pythons else []
+        ways += _several(catalog, facts, relaxations, loosened, pythons)
+    ways = ways or list(_without_one(catalog, facts, loosened))
+    ways.sort(key=lambda way: not way[1])
+    return [text for text, _ in dict(ways).items()][:_WAYS]
 
 
 def _alone(
@@ -128,24 +156,30 @@ def _alone(
 def _pairs(
     catalog: Catalog, facts: Sequence[Facts], relaxations: Sequence[_Relaxation]
 ) -> Iterator[Tuple[str, bool]]:
-    count = 0
+    """Each two that help together, at most some; of several Pythons the first."""
+    helping: List[Set[str]] = []
     for pair in list(combinations(relaxations, 2))[:_PAIRS]:
-        if pair[0].name == pair[1].name == "python" or count == _ENOUGH_PAIRS:
+        keys = {"python" if entry.name == "python" else entry.key for entry in pair}
+        if len(keys) < 2 or keys in helping or len(helping) == _ENOUGH_PAIRS:
             continue
         way = _try(catalog, facts, pair)
         if way is not None:
-            count += 1
+            helping.append(keys)
             yield way
 
 
 def _several(
-    catalog: Catalog, facts: Sequence[Facts], relaxations: Sequence[_Relaxation]
+    catalog: Catalog,
+    facts: Sequence[Facts],
+    relaxations: Sequence[_Relaxation],
+    loosened: Sequence[Loosened],
+    pythons: Sequence[str],
 ) -> Iterator[Tuple[str, bool]]:
     """Yield what all causes together give, those too that show once the others are gone: of the
-    machine alone where that suffices.
+    machine alone where that suffices, on another Python where nothing else does.
     """
-    for names in (_OF_MACHINE, (*_OF_MACHINE, "request", "date")):
-        given_up = _given_up(catalog, facts, relaxations, names)
+    for kinds in (_OF_MACHINE, _BUT_PYTHON, *((*_BUT_PYTHON, python) for python in pythons)):
+        given_up = _given_up(catalog, facts, relaxations, kinds, loosened)
         way = _try(catalog, facts, given_up) if given_up else None
         if way is not None:
             yield way
@@ -156,10 +190,11 @@ def _given_up(
     catalog: Catalog,
     facts: Sequence[Facts],
     relaxations: Sequence[_Relaxation],
-    names: Sequence[str],
+    kinds: Sequence[str],
+    loosened: Sequence[Loosened],
 ) -> List[_Relaxation]:
-    """What has to be given up of these kinds until there is a resolution; nothing where none is
-    reached.
+    """What has to be given up of these kinds, or by their keys, until there is a resolution;
+    nothing where none is reached.
     """
     from .explanation import refusal_of
 
@@ -168,7 +203,7 @@ def _given_up(
         new = {
             entry.key: entry
             for entry in relaxations
-            if entry.name in names and entry.key not in given_up
+            if (entry.name in kinds or entry.key in kinds) and entry.key not in given_up
         }
         if not new:
             return []
@@ -177,12 +212,24 @@ def _given_up(
         if objective.attempt(*changed).outcome.model is not None:
             break
         problem, groups, _ = refusal_of(*changed)
-        relaxations = _relaxations(changed[0], problem, groups)
-    for key in list(given_up):
+        relaxations = _relaxations(changed[0], problem, groups, loosened)
+    for key in sorted(given_up, key=lambda key: _HARDEST_FIRST.index(given_up[key].name)):
         fewer = [entry for other, entry in given_up.items() if other != key]
-        if objective.attempt(*_changed(catalog, facts, fewer)).outcome.model is not None:
+        if fewer and objective.attempt(*_changed(catalog, facts, fewer)).outcome.model is not None:
             del given_up[key]
     return list(given_up.values())
+
+
+def _without_one(
+    catalog: Catalog, facts: Sequence[Facts], loosened: Sequence[Loosened]
+) -> Iterator[Tuple[str, bool]]:
+    """Yield what there is without one of the roots."""
+    roots = catalog.request.roots
+    for left_out in loosened:
+        others = [root for root in roots if root.name != left_out.asked.name]
+        way = _answer(catalog.asking(others), tuple(facts)) if others else None
+        if way is not None:
+            yield f"leave out {left_out.asked.text}: {way.text}", way.is_good
 
 
 def _limits(problem: Problem, groups: Groups) -> List[Tuple[str, Tuple[int, ...]]]:
@@ -197,34 +244,39 @@ def _limits(problem: Problem, groups: Groups) -> List[Tuple[str, Tuple[int, ...]
     return [(limit, tuple(sorted(found[limit]))) for limit in sorted(found)]
 
 
-def _relaxations(catalog: Catalog, problem: Problem, groups: Groups) -> List[_Relaxation]:
-    asked = {key[1] for key in groups if key[0] == "request"}
-    found = [
-        _without_bound(root)
-        for root in catalog.request.roots
-        if root.text in asked and root.specifier
-    ]
+def _relaxations(
+    catalog: Catalog, problem: Problem, groups: Groups, loosened: Sequence[Loosened]
+) -> List[_Relaxation]:
+    causes = {key[1] for key in groups if key[0] == "request"}
+    named = {root.name for root in catalog.request.roots if root.text in causes}
+    relaxations = [_without_bound(entry) for entry in loosened if entry.asked.name in named]
     for limit, targets in _limits(problem, groups):
         if limit in _OF_MACHINE:
-            found.append(_without_limit(limit, targets, _fault_of_machine(groups, catalog)))
+            relaxations.append(_without_limit(limit, targets, _fault_of_machine(groups, catalog)))
         elif limit == "date":
-            found.append(_Relaxation("date", _undated, lambda _answer: "without the date"))
+            relaxations.append(_Relaxation("date", _undated, lambda _answer: "without the date"))
         elif limit == "python":
-            mine = ".".join(catalog.request.python.split(".")[:2])
-            found += [_with_python(python) for python in _PYTHONS if python != mine]
-    return found
+            relaxations += _pythons(catalog)
+    return relaxations
 
 
-def _without_bound(root: Root) -> _Relaxation:
+def _pythons(catalog: Catalog) -> List[_Relaxation]:
+    """The other Pythons."""
+    minor = ".".join(catalog.request.python.split(".")[:2])
+    return [_with_python(python) for python in _PYTHONS if python != minor]
+
+
+def _without_bound(loosened: Loosened) -> _Relaxation:
+    asked = loosened.asked
+
     def change(catalog: Catalog, facts: Tuple[Facts, ...], _targets: Sequence[int]) -> Changed:
         roots = [
-            entry._replace(specifier="") if entry.name == root.name else entry
-            for entry in catalog.request.roots
+            loosened.left if entry.name == asked.name else entry for entry in catalog.request.roots
         ]
         return catalog.asking(roots), facts
 
-    text = f"ask for {root._replace(specifier='').text} without {root.specifier}"
-    return _Relaxation("request", change, lambda _answer: text, subject=root.name)
+    text = f"ask for {asked._replace(specifier='').text} without {asked.specifier}"
+    return _Relaxation("request", change, lambda _answer: text, subject=asked.name)
 
 
 def _fault_of_machine(groups: Groups, catalog: Catalog) -> Optional[Row]:
@@ -246,14 +298,14 @@ def _without_limit(
         requires = answer.requires
         if limit == "driver" and fault is not None and fault.kind == "too-new":
             return fault.fix[:1].lower() + fault.fix[1:].rstrip(".")
+        if limit == "gpu" and answer.gpus:
+            return f"use a GPU of compute capability {', '.join(answer.gpus)}"
         if limit == "gpu" and fault is not None:
             return "use a GPU that the driver supports"
         if limit == "driver" and requires.driver is not None:
             return f"update the driver to {requires.driver} or newer"
         if limit == "glibc" and requires.glibc is not None:
             return f"use a system with glibc {requires.glibc} or newer"
-        if limit == "gpu" and requires.sm:
-            return f"use a GPU of compute capability {', '.join(requires.sm)}"
         return {"gpu": "use another GPU", "toolkit": "use another CUDA toolkit"}.get(
             limit, f"use another {limit}"
         )
@@ -326,11 +378,12 @@ def _answer(catalog: Catalog, facts: Tuple[Facts, ...]) -> Optional[_Answer]:
         name: days_behind(problem.tables[name], bits[name], newest)[bits[name]]
         for name, newest in found.newest.items()
     }
-    subjects: Dict[str, Subject] = {name: entry.subject for name, entry in chosen.items()}
+    requires = objective.requires_for(problem, chosen, catalog)
     return _Answer(
         chosen,
-        objective.requires_for(problem, subjects, catalog),
+        requires,
         behind,
+        supported(requires.sm, problem.targets, catalog.matrix),
         "torch" in problem.tables and "torch" not in chosen,
     )
 

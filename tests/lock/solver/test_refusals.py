@@ -1,0 +1,84 @@
+"""Refusals are true as they are printed, and their ways out lead to a lock: drawn ones, and those
+that once did not.
+"""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import pytest
+
+from envdoctor.matrix.loader import Matrix
+from envdoctor.model.resolution import Explanation
+
+from .refusals import Ask, answer, judge_refusal, refusals
+
+CASES = {
+    "the tags of a wheel ask for a newer glibc than its code": Ask(
+        None,
+        ("vllm==0.17.1",),
+        ("gpu=B200", "nvidia-driver=580.95.05", "glibc=2.28"),
+        "3.10",
+    ),
+    "a profile excludes what is asked for besides": Ask(
+        "tinyzero", ("torch==2.14.1",), ("gpu=H100", "nvidia-driver=550.54.15", "glibc=2.28"), "3.9"
+    ),
+    "nothing but another Python and another driver": Ask(
+        "nemo-rl", (), ("gpu=A100", "nvidia-driver=470.82.01", "glibc=2.28"), "3.14"
+    ),
+    "a profile's own bounds are not the user's": Ask(
+        "slime", (), ("gpu=H100", "nvidia-driver=535.129.03", "glibc=2.28"), "3.14"
+    ),
+    "a device that the driver does not know": Ask(
+        "openrlhf",
+        ("xformers==0.0.32.post2",),
+        ("gpu=B200", "nvidia-driver=550.54.15", "glibc=2.28"),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_refusal_is_true_and_its_ways_out_work(
+    case: str, matrix: Matrix, require_module: Callable[[str], None]
+) -> None:
+    require_module("pysat")
+    found = answer(CASES[case], matrix)
+    assert isinstance(found, Explanation)
+    judged = judge_refusal(CASES[case], found, matrix)
+    assert not judged.faults, "\n".join(judged.faults)
+
+
+def test_a_false_sentence_is_a_fault(matrix: Matrix, require_module: Callable[[str], None]) -> None:
+    """The judge can fail: a wrong end of a range, a cause that nobody gave, a way that leads
+    nowhere.
+    """
+    require_module("pysat")
+    machine = ("gpu=H100", "nvidia-driver=580.95.05", "glibc=2.35")
+    ask = Ask(None, ("accelerate==0.19.0", "trl>=1.16.0"), machine, "3.12")
+    found = answer(ask, matrix)
+    assert isinstance(found, Explanation)
+    assert not judge_refusal(ask, found, matrix).faults
+    edge = next(cause for cause in found.causes if cause.kind == "metadata")
+    asked = next(cause for cause in found.causes if cause.kind == "request")
+    lies = [
+        (edge, edge._replace(text=edge.text.replace("trl 1.16.0", "trl 0.9.6"))),
+        (asked, asked._replace(text="you asked for trl>=1.15")),
+    ]
+    for true, lie in lies:
+        assert lie != true
+        causes = tuple(lie if cause is true else cause for cause in found.causes)
+        assert judge_refusal(ask, found._replace(causes=causes), matrix).faults, lie.text
+    for way in ("update the driver to 590.1 or newer: trl 1.16.0", "pray: trl 1.16.0"):
+        assert judge_refusal(ask, found._replace(ways_out=(way,)), matrix).faults, way
+
+
+@pytest.mark.slow
+def test_drawn_refusals(matrix: Matrix, require_module: Callable[[str], None]) -> None:
+    require_module("pysat")
+    faults = [
+        f"{judged.ask.words}: {fault}"
+        for judged in refusals(20, 20261123, matrix)
+        for fault in judged.faults
+    ]
+    assert not faults, "\n".join(faults)
