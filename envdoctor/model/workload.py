@@ -73,8 +73,8 @@ _ROLE_FIELDS: Mapping[str, Field] = {
 WORKLOAD_FIELDS: Mapping[str, Field] = {
     "framework": Field(
         "str",
-        "verl, easyr1, tinyzero, simplerl, openrlhf, trl, vllm, sglang; deepspeed where only that "
-        "is known.",
+        "verl, easyr1, tinyzero, simplerl, openrlhf, trl, llamafactory, transformers, vllm, "
+        "sglang; deepspeed where only that is known.",
     ),
     "framework.version": Field("str", "Version, tag or commit of the framework."),
     "algorithm": Field(

@@ -59,6 +59,14 @@ RUNS = {
         "--{} {}",
     ),
 }
+RUNS["llamafactory"] = (
+    (
+        f"llamafactory-cli train --stage sft --finetuning_type full --model_name_or_path {MODEL} "
+        "--cutoff_len 1024 --per_device_train_batch_size 1 --bf16"
+    ),
+    "llamafactory",
+    "--{} {}",
+)
 VALUES = ("7", "some-text", "true")
 NOBODYS = ("our_own.sharding", "zero_memory_mode", "a.b.c.quantize")
 
@@ -79,6 +87,8 @@ def planned(tmp_path_factory):
 
 def keys_of(framework, count=12):
     tool = "train_ppo_ray" if framework == "openrlhf" else "sft" if framework == "trl" else None
+    if framework == "llamafactory":
+        return NOBODYS  # no table of its keys is carried
     table = load_table(framework, tool)
     return [*random.Random(framework).sample(sorted(table.rows), count), *NOBODYS]
 

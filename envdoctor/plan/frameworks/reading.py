@@ -25,7 +25,18 @@ __all__ = ["ADAPTERS", "read_workload"]
 
 #: Every framework, in the order in which ties are named. One more is one more module with an
 #: ``ADAPTER``.
-ADAPTERS = ("verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl", "vllm", "sglang")
+ADAPTERS = (
+    "verl",
+    "easyr1",
+    "tinyzero",
+    "simplerl",
+    "openrlhf",
+    "trl",
+    "llamafactory",
+    "transformers",
+    "vllm",
+    "sglang",
+)
 _CONFIGS = (".yaml", ".yml", ".json")
 _SCRIPTS = (".sh", ".slurm", ".sbatch")
 

@@ -44,6 +44,7 @@ _RECOMPUTE = (
 )
 _BATCH = "verl/workers/rollout/vllm_rollout/vllm_rollout.py:217@fb532783a"
 _RAY_FRAMEWORKS = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "openrlhf"])
+_WITHOUT_RAY = frozenset(["trl", "deepspeed", "llamafactory", "transformers"])
 _FIELDS_FP32 = 7
 
 
@@ -51,7 +52,7 @@ def uses_ray(inputs: Inputs) -> Optional[bool]:
     """Tell whether the run is one of Ray's, whose monitor then acts before the kernel."""
     if inputs.framework in _RAY_FRAMEWORKS:
         return inputs.get("algorithm") not in ("sft", "dpo", "rm")
-    if inputs.framework in ("trl", "deepspeed") or inputs.serves:
+    if inputs.framework in _WITHOUT_RAY or inputs.serves:
         return False
     return None
 

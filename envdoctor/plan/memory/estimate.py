@@ -452,6 +452,8 @@ def _telling_fields(role: Role) -> List[str]:
     names = ["strategy", "offload_params", "offload_optimizer", "param_dtype"]
     if role.strategy.startswith("zero") and role.strategy != "zero3":
         names.remove("offload_params")  # ZeRO-1 and 2 have no parameters to offload
+    if role.strategy == "ddp":
+        names = ["param_dtype"]
     return [f"{role.name}.{name}" for name in names]
 
 

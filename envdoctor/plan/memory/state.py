@@ -46,6 +46,9 @@ _MEGATRON = "Megatron-LM docs/source/api-guide/dist_optimizer.md: 6 + 12/d bytes
 STRATEGIES = ("ddp", "fsdp", "fsdp2", "zero1", "zero2", "zero3", "megatron", "none")
 _COPIED = parse_version("0.17.0")
 _COPIED_WHOLE = parse_version("0.14.1")
+#: transformers' Trainer without DeepSpeed: the optimizer works on the parameters themselves.
+_TRAINER = frozenset(["trl", "llamafactory", "transformers"])
+_AUTOCAST = "transformers Trainer; torch.autocast keeps a copy of the weights in half precision"
 _ALWAYS = PHASES
 _TRAINING = ("update", "save")
 
@@ -55,7 +58,9 @@ Bounds = Tuple[float, float]
 def state_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[MemoryTerm]]:
     """Return the terms of one model: on one of its GPUs, and on the host of one node."""
     builder = _Builder(inputs, role)
-    if role.strategy.startswith("zero") or role.strategy == "ddp":
+    if role.strategy == "ddp" and role.trainable and inputs.framework in _TRAINER:
+        builder.replicated()
+    elif role.strategy.startswith("zero") or role.strategy == "ddp":
         builder.zero() if role.trainable else builder.frozen()
     elif role.strategy.startswith("fsdp"):
         builder.fsdp() if role.trainable else builder.frozen()
@@ -344,6 +349,47 @@ class _Builder:
                 self.inputs.used(f"{role.name}.model"),
                 passing=True,
             )
+        )
+
+    def replicated(self) -> None:
+        """Plain data parallelism of PyTorch: each GPU has all parameters, gradients and moments in
+        the type that the model was loaded in; autocast may keep a copy in half precision.
+        """
+        if self.role.ranks is None:
+            return
+        param = self.inputs.width(f"{self.role.name}.param_dtype", (2, 4))
+        copied = param[1] + (2 if param[1] == 4 else 0)
+        self._resident(
+            "weights",
+            (param[0], copied),
+            1,
+            f"{_width((param[0], copied))} B x P",
+            _AUTOCAST,
+            False,
+            "param_dtype",
+        )
+        trained = param if self.lora == 0 else (param[0], 4)  # adapters are cast to fp32
+        self._add(
+            self.gpu,
+            "gradients",
+            self._trained(trained),
+            1,
+            f"{_width(trained)} B x P",
+            _AUTOCAST,
+            ("update",),
+        )
+        moments = self._trained((2 * trained[0], 2 * trained[1]))
+        if self.inputs.get(f"{self.role.name}.optimizer") is None:
+            moments = (0, moments[1])
+        self._resident(
+            "optimizer",
+            moments,
+            1,
+            f"{_width((2 * trained[0], 2 * trained[1]))} B x P",
+            _AUTOCAST,
+            False,
+            "optimizer",
+            load=False,
         )
 
     def zero(self) -> None:

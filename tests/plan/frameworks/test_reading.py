@@ -460,7 +460,7 @@ def test_very_many_settings_cost_little(tmp_path: Path, words: str, count: int) 
 
 def test_adapters_are_the_frameworks() -> None:
     training = {"verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl"}
-    assert set(ADAPTERS) == training | {"vllm", "sglang"}
+    assert set(ADAPTERS) == training | {"llamafactory", "transformers", "vllm", "sglang"}
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def framework_of(tmp_path, command, **files):
         (f"torchrun --nproc-per-node 8 grpo.py {GRPO}", "trl"),
         (f"torchrun --nproc-per-node 8 src/train.py {OPTIONS}", None),
         (f"deepspeed train_sft.py {OPTIONS}", None),
-        (f"llamafactory-cli train {OPTIONS}", None),
+        (f"llamafactory-cli train {OPTIONS}", "llamafactory"),
         (f"swift sft {OPTIONS}", None),
     ],
 )

@@ -93,3 +93,39 @@ def test_a_size_from_a_name_holds_the_known_ones(name, parameters):
     size = size_of(name)
     assert size.rough
     assert size.low <= parameters <= size.high
+
+
+@pytest.mark.parametrize("framework", ["trl", "llamafactory", "transformers"])
+@pytest.mark.parametrize(
+    ("dtype", "rank", "low", "high"),
+    [
+        # https://huggingface.co/docs/transformers/model_memory_anatomy: 6 for weights in mixed
+        # precision, 4 for gradients, 8 for AdamW
+        ("fp32", 0, 16, 18),
+        ("bf16", 0, 8, 8),  # loaded in bf16, so are gradients and moments
+        (None, 0, 8, 18),
+        ("bf16", 8, 2, 3.3),  # adapters; without dimensions they count a tenth at most
+        (None, None, 2, 18),
+    ],
+)
+def test_the_trainer_without_deepspeed_has_all_on_each_gpu(framework, dtype, rank, low, high):
+    run = {
+        "framework": framework,
+        "algorithm": "sft",
+        "nodes": 1,
+        "gpus_per_node": 4,
+        "actor__strategy": "ddp",
+        "actor__model": "ten",
+        "actor__optimizer": "adamw",
+    }
+    stated = {"actor__param_dtype": dtype, "actor__lora_rank": rank}
+    known = {name: value for name, value in stated.items() if value is not None}
+    pool = make_plan(workload(**run, **known), SIZE, facts()).pool("gpu")
+    held = [
+        term
+        for name in ("weights", "gradients", "optimizer")
+        for term in pool.term(name)
+        if "update" in term.phases
+    ]
+    assert sum(term.low for term in held) / P == pytest.approx(low)
+    assert sum(term.high for term in held) / P == pytest.approx(high, abs=0.15)

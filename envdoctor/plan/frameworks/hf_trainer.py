@@ -1,0 +1,241 @@
+"""What transformers' Trainer is told, by whichever framework: processes by torchrun or accelerate,
+sharding by DeepSpeed or FSDP, optimizer and batches by ``TrainingArguments``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Dict, List, Mapping, Tuple
+
+from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
+from .adapter import Run, read_small
+from .configuration import Configuration, boolean, integer, text_of
+from .hydra import entry_file
+from .settings import Setting, read_config
+
+__all__ = [
+    "Sharding",
+    "derive_batches",
+    "derive_processes",
+    "entry_source",
+    "file_settings",
+    "imports",
+    "launcher_file",
+    "optimizer_of",
+    "sharding",
+]
+
+_LEVELS = 4
+
+
+def entry_source(run: Run) -> str:
+    """Return the text of the script that a run starts; "" where it is not at hand."""
+    entry = entry_file(run)
+    return (read_small(entry[0]) or "") if entry is not None else ""
+
+
+def imports(source: str, package: str) -> bool:
+    """Tell whether a script imports a package."""
+    statement = rf"^\s*(?:from|import)\s+{re.escape(package)}\b"
+    return re.search(statement, source, re.MULTILINE) is not None
+
+
+_OFFLOAD_DEVICES = {
+    "actor.offload_optimizer": (
+        "zero_optimization.offload_optimizer.device",
+        "deepspeed_config.offload_optimizer_device",
+    ),
+    "actor.offload_params": (
+        "zero_optimization.offload_param.device",
+        "deepspeed_config.offload_param_device",
+    ),
+}
+
+
+class Sharding:
+    """What DeepSpeed, FSDP or neither make of the trainer's state."""
+
+    def __init__(self) -> None:
+        self.fields: Dict[str, Fact[Any]] = {}
+        self.keys: Dict[str, str] = {}
+
+    def deepspeed(self, settings: Mapping[str, Setting]) -> None:
+        """Read a DeepSpeed JSON, or what accelerate's file says in its place."""
+        stage = settings.get("zero_optimization.stage") or settings.get(
+            "deepspeed_config.zero_stage"
+        )
+        if stage is not None and integer(stage.value) is not None:
+            number = integer(stage.value)
+            self.fields["actor.strategy"] = Known(f"zero{number}" if number else "ddp", stage.place)
+            self.keys["actor.strategy"] = stage.key
+        types = settings.get("data_types.grad_accum_dtype")
+        if types is not None and isinstance(types.value, str):
+            self.fields["actor.grad_dtype"] = Known(types.value, types.place)
+        unset = stage.place if stage is not None else Evidence("DeepSpeed's configuration")
+        self._offload(settings, unset)
+
+    def _offload(self, settings: Mapping[str, Setting], unset: Evidence) -> None:
+        for field, names in _OFFLOAD_DEVICES.items():
+            device = next((settings[name] for name in names if name in settings), None)
+            self.keys[field] = device.key if device is not None else names[0]
+            self.fields[field] = (
+                Known(device.value == "cpu", device.place)
+                if device is not None
+                else Known(False, unset)
+            )
+
+    def fsdp(self, settings: Mapping[str, Setting]) -> None:
+        """Read accelerate's ``fsdp_config``."""
+        version = settings.get("fsdp_config.fsdp_version")
+        kind = settings.get("distributed_type")
+        place = (version or kind or next(iter(settings.values()))).place
+        self.fields["actor.strategy"] = Known(
+            "fsdp2" if version is not None and integer(version.value) == 2 else "fsdp", place
+        )
+        offload = settings.get("fsdp_config.fsdp_offload_params")
+        if offload is not None and boolean(offload.value) is not None:
+            self.fields["actor.cpu_offload"] = Known(boolean(offload.value), offload.place)
+        self.keys["actor.cpu_offload"] = "fsdp_config.fsdp_offload_params"
+
+
+def sharding(run: Run, configuration: Configuration) -> Sharding:
+    """Return how accelerate, or DeepSpeed through it, spreads the state."""
+    result = Sharding()
+    settings = {setting.key: setting for setting in launcher_file(run)}
+    deepspeed = configuration.get("deepspeed", convert=text_of)
+    if isinstance(deepspeed, Known):
+        settings.update(_settings_of(run, deepspeed.value))
+    named = settings.get("deepspeed_config.deepspeed_config_file")
+    if named is not None:
+        settings.update(_settings_of(run, named.value))
+    kind = settings.get("distributed_type")
+    method = None if kind is None else kind.value
+    if isinstance(deepspeed, Known) or method == "DEEPSPEED":
+        result.deepspeed(settings)
+        result.fields.setdefault(
+            "actor.strategy", Unknown("DeepSpeed's configuration is not at hand")
+        )
+    elif method == "FSDP":
+        result.fsdp(settings)
+    else:
+        result.fields["actor.strategy"] = _undeclared(run, bool(settings), kind is not None)
+    result.keys.setdefault("actor.strategy", "deepspeed")
+    return result
+
+
+def _settings_of(run: Run, path: Any) -> Dict[str, Setting]:
+    settings = file_settings(run, path) if isinstance(path, str) else []
+    return {setting.key: setting for setting in settings}
+
+
+def _undeclared(run: Run, has_settings: bool, has_kind: bool) -> Fact[Any]:
+    """Return the strategy of a run whose settings name neither DeepSpeed nor FSDP."""
+    if not has_kind and not run.launcher and run.entry:
+        return Unknown("accelerate's own configuration on the machine may set it")
+    flagged = bool({"use_deepspeed", "use_fsdp"} & set(run.launcher))
+    unread = "config_file" in run.launcher and not has_settings
+    if flagged or unread or not run.entry:
+        return Unknown("the configuration of accelerate is not at hand")
+    return Known("ddp", Evidence(run.name, "no DeepSpeed and no FSDP is named"))
+
+
+def launcher_file(run: Run) -> List[Setting]:
+    """Return the settings of accelerate's ``--config_file``, where it is at hand."""
+    named = run.launcher.get("config_file")
+    return file_settings(run, named.text) if named is not None and named.known else []
+
+
+def file_settings(run: Run, path: str) -> List[Setting]:
+    """The settings of a file that a run names; none where it is not at hand."""
+    if path in run.documents:
+        return read_config(run.documents[path], path)
+    if not path.endswith((".yaml", ".yml", ".json")):
+        return []
+    # Paths are relative to where the command is started: the script's folder or one above it.
+    above = (os.path.join(run.base, *[os.pardir] * level) for level in range(_LEVELS))
+    for folder in [*above, *([run.checkout.folder] if run.checkout is not None else [])]:
+        text = read_small(path if os.path.isabs(path) else os.path.join(folder, path))
+        if text is not None:
+            return read_config(text, path)
+    return []
+
+
+def derive_processes(run: Run, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
+    """Fill in nodes and GPUs as torchrun, accelerate or deepspeed start them."""
+    launcher = run.launcher
+    settings = {setting.key: setting for setting in launcher_file(run)}
+    nodes = _nodes(run, settings)
+    each = _launched(run, launcher, settings, ("nproc_per_node", "num_gpus"))
+    total = _launched(run, launcher, settings, ("num_processes",))
+    by_torchrun = "nproc_per_node" in launcher
+    keys["gpus_per_node"] = "--nproc_per_node" if by_torchrun else "--num_processes"
+    keys["nodes"] = "--nnodes" if "nnodes" in launcher else "--num_machines"
+    fields["nodes"] = nodes
+    if isinstance(total, Known) and isinstance(nodes, Known) and nodes.value:
+        each = Known(total.value // nodes.value, total.evidence)
+    fields["gpus_per_node"] = each
+    for role in ("actor", "ref"):
+        fields[f"{role}.nodes"], fields[f"{role}.gpus_per_node"] = nodes, each
+
+
+def _nodes(run: Run, settings: Mapping[str, Setting]) -> Fact[Any]:
+    names = ("nnodes", "num_machines")
+    nodes = _launched(run, run.launcher, settings, names)
+    if isinstance(nodes, Unknown) and run.launcher and not set(names) & set(run.launcher):
+        return Known(1, Evidence("default of the launcher"))
+    return nodes
+
+
+def _launched(
+    run: Run, launcher: Mapping[str, Any], settings: Mapping[str, Setting], names: Tuple[str, ...]
+) -> Fact[Any]:
+    for name in names:
+        element = launcher.get(name)
+        if element is not None:
+            if not element.known:
+                return Unknown(element.why)
+            number = integer(element.text)
+            return (
+                Known(number, Evidence(f"{run.name}:{element.line}", f"--{name} {element.text}"))
+                if number
+                else Unknown(f"--{name} {element.text}")
+            )
+        if name in settings and integer(settings[name].value) is not None:
+            return Known(integer(settings[name].value), settings[name].place)
+    return Unknown(f"no launcher says {names[0]}")
+
+
+def optimizer_of(configuration: Configuration) -> Fact[Any]:
+    """Return the optimizer, where its state is AdamW's."""
+    # default_optim: adamw_torch or its fused form.
+    fact = configuration.get("optim", convert=text_of, unset="adamw_torch")
+    if not isinstance(fact, Known):
+        return fact
+    return (
+        Known("adamw", fact.evidence)
+        if fact.value.startswith("adamw_torch") or fact.value == "adamw_apex_fused"
+        else Unknown(f"{fact.value} has other state than AdamW")
+    )
+
+
+def derive_batches(
+    configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
+) -> None:
+    """Sequences per step are devices × per_device × accumulation; the workload counts prompts."""
+    accumulation = configuration.get("gradient_accumulation_steps", convert=integer)
+    parts = [accumulation, fields["actor.micro_batch"], fields["nodes"], fields["gpus_per_node"]]
+    keys["actor.mini_batch"] = "gradient_accumulation_steps"
+    samples = fields.get("rollout.n")
+    if all(isinstance(part, Known) for part in parts):
+        total = 1
+        for part in parts:
+            total *= part.value if isinstance(part, Known) else 1
+        each = samples.value if isinstance(samples, Known) and samples.value else 1
+        fields["actor.mini_batch"] = Known(
+            max(total // each, 1),
+            Evidence("devices × per_device_train_batch_size × gradient_accumulation_steps"),
+        )
+    fields["actor.max_tokens_per_gpu"] = Absent(
+        Evidence(f"code of {configuration.span}", "batches are not dynamic")
+    )
