@@ -536,11 +536,34 @@ def _pin_name(pin: str) -> str:
 def remedies_of_row(row: Row) -> Tuple[Remedy, ...]:
     """Return a row's fix with the commands that carry it out, then its mitigations."""
     remedies = [_fix_of_row(row)] if row.fix or row.pins else []
+    remedies += _other_side(row)
     for mitigation in row.mitigations:
         setting = f"{mitigation.component}={mitigation.value}"
         text = f"{'Or set' if remedies else 'Set'} {setting}, which avoids this problem."
         remedies.append(Remedy(text, (f"export {setting}",), "safe"))
     return tuple(remedies)
+
+
+def _other_side(row: Row) -> List[Remedy]:
+    """Return what else mends two packages of which one is too old for the other: an older release
+    of the other, for the old one may have to stay.
+    """
+    pinned = {_pin_name(pin) for pin in row.pins}
+    others = [term for term in row.terms if term.component not in pinned]
+    if row.kind != "too-old" or len(row.terms) != 2 or len(pinned) != 1 or len(others) != 1:
+        return []
+    term = others[0]
+    low = (
+        term.argument.intervals[0][0]
+        if (term.scope, term.operator) == ("env", "in")
+        and isinstance(term.argument, VersionSet)
+        and term.argument
+        else None
+    )
+    if low is None:
+        return []
+    stays = next(iter(pinned))
+    return [Remedy(f"Or, where {stays} has to stay, install {term.component} before {low}.")]
 
 
 def _fix_of_row(row: Row) -> Remedy:

@@ -204,3 +204,10 @@ def test_a_special_case_of_a_row_is_no_second_finding(site, judged: Judge) -> No
     assert (finding.row, finding.packages) == ("w-1", ("widget", "gadget"))
     other = {"when": '{ env = "widget", in = "<3" }', "effect": "degrades"}
     assert codes(judged(facts, matrix=site(rows[1], other))) == ["ED390", "ED390"]
+
+
+def test_what_is_too_old_for_another_may_stay(judged: Judge) -> None:
+    found = judged(facts_of(["peft 0.17.1", "transformers 4.37.2", "accelerate 1.3.0"]))
+    finding = next(entry for entry in found if entry.row == "peft-0.14-transformers-4.43")
+    texts = [remedy.text for remedy in finding.remedies]
+    assert "Or, where transformers has to stay, install peft before 0.14.0." in texts
