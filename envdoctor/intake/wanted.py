@@ -134,6 +134,7 @@ class _Reader:
                 self.take(line, where, folder)
 
     def _take_option(self, line: str, where: str, folder: str, kind: str) -> None:
+        _refuse_null(line, where)
         match = _OPTION.fullmatch(line)
         option, value = match.groups() if match is not None else (line, "")
         option, value = _LONG.get(option, option), value.strip().strip("\"'")
@@ -149,6 +150,7 @@ class _Reader:
 
     def take(self, line: str, where: str, folder: str) -> None:
         """Take one requirement, wheel, project or address; ``where`` is "" for a word."""
+        _refuse_null(line, where)
         editable = re.match(r"(?:-e|--editable)[ =]*", line)
         body = line[editable.end() :].strip() if editable else line
         requirement = None if editable else try_requirement(body)
@@ -344,6 +346,12 @@ def _checked(line: str, where: str) -> Requirement:
 
 def _fault(where: str, words: str) -> str:
     return f"{where}: {words}" if where else words
+
+
+def _refuse_null(line: str, where: str) -> None:
+    """Raise :class:`InputError` for what no name of a file holds: the system would say so."""
+    if "\0" in line:
+        raise InputError(_fault(where, f"expected text, found a null byte in {line[:80]!r}"))
 
 
 def _is_path(body: str) -> bool:

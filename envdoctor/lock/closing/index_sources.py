@@ -15,6 +15,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...errors import InputError
 from ...model.redaction import without_credentials
+from ...regular_files import read_regular
 
 __all__ = ["IndexSources", "is_local", "read_sources"]
 
@@ -52,6 +53,8 @@ _PLACED = (
 """Variables of uv that name places; they are written anew."""
 #: What pip reads as a switch that is on (strtobool); uv 0.13 has no variable for no-index.
 _ON = ("1", "true", "yes", "on", "t", "y")
+#: Of a file of pip: what configparser takes for its faults grows with the square of the lines.
+_LARGEST, _MOST_LINES = 1 << 20, 2000
 _PROXIES = ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy")
 
 
@@ -208,8 +211,12 @@ def _pip_options(environ: Mapping[str, str]) -> Dict[str, str]:
     for path in _pip_files(environ):
         parser = configparser.RawConfigParser()
         try:
-            with open(path, encoding="utf-8") as file:
-                parser.read_file(file)
+            text = read_regular(path, _LARGEST).decode("utf-8")
+            if text.count("\n") > _MOST_LINES:
+                raise InputError(
+                    f"{path}: expected pip's configuration, found more than {_MOST_LINES} lines"
+                )
+            parser.read_string(text, path)
         except (OSError, UnicodeDecodeError):  # pip goes on without it as well
             continue
         except configparser.Error as error:
