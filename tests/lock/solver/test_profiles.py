@@ -23,7 +23,13 @@ from envdoctor.model.resolution import Explanation, Resolution
 MATRIX = load_matrix()
 PROFILES = [make_profile(name, document) for name, document in sorted(MATRIX.profiles.items())]
 REQUESTS = [
-    pytest.param(profile, named, id=f"{profile.name}:{named.name}")
+    pytest.param(
+        profile,
+        named,
+        id=f"{profile.name}:{named.name}",
+        # The newest of each profile: the others are slow tests.
+        marks=[] if named == profile.requests[0] else [pytest.mark.slow],
+    )
     for profile in PROFILES
     for named in profile.requests
 ]
