@@ -22,9 +22,10 @@ __all__ = ["addressed", "addressed_remedies", "judged_interpreter"]
 
 def addressed(findings: Iterable[Finding], nodes: Sequence[Facts]) -> List[Finding]:
     """Return findings whose commands name the environment of ``nodes``."""
+    pairs = [(finding, addressed_remedies(finding.remedies, nodes)) for finding in findings]
     return [
-        finding._replace(remedies=addressed_remedies(finding.remedies, nodes))
-        for finding in findings
+        finding if remedies is finding.remedies else finding._replace(remedies=remedies)
+        for finding, remedies in pairs
     ]
 
 

@@ -193,12 +193,17 @@ def _config(path: str) -> List[Setting]:
 
 
 def _without_secrets(run: Run) -> Run:
-    texts = redact_words([word.text for word in run.arguments])
-    raws = redact_words([word.raw for word in run.arguments])
+    texts = [word.text for word in run.arguments]
+    written = [word.raw for word in run.arguments]
+    shown = redact_words(texts)
+    shown_raw = shown if written == texts else redact_words(written)
     return run._replace(
         entry=redact(run.entry),
         arguments=tuple(
-            word._replace(text=text, raw=raw) for word, text, raw in zip(run.arguments, texts, raws)
+            [
+                word if word.text == text and word.raw == raw else word._replace(text=text, raw=raw)
+                for word, text, raw in zip(run.arguments, shown, shown_raw)
+            ]
         ),
         variables=_clean_table(run.variables),
         launcher=_clean_table(run.launcher),

@@ -8,6 +8,7 @@ So the expressions below name what can lower no term, and all else counts.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Sequence, Tuple
 
 from .configuration import Configuration
@@ -75,9 +76,14 @@ def unread_settings(configuration: Configuration, settings: Sequence[Setting]) -
         key
         for key, leaf in leaves.items()
         if key not in configuration.asked
-        and not _WITHOUT_MEMORY.search(key)
+        and not _is_without_memory(key)
         and not _is_default(configuration, leaf)
     )
+
+
+@lru_cache(maxsize=1 << 16)  # several frameworks may be asked for the keys of one run
+def _is_without_memory(key: str) -> bool:
+    return _WITHOUT_MEMORY.search(key) is not None
 
 
 def _is_default(configuration: Configuration, leaf: Setting) -> bool:

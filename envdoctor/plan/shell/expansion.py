@@ -16,7 +16,7 @@ from ...intake.word_lists import words
 from ...model.record import NamedTuple
 from ...model.redaction import redact, redacted_start
 from ...model.sizes import whole_number
-from .syntax import UnreadableScript, past, past_quotes
+from .syntax import LITERAL, UnreadableScript, past, past_quotes
 
 __all__ = [
     "MARK",
@@ -30,6 +30,7 @@ __all__ = [
 
 MARK = "\ue000"  # one character of the private range; a script's own ones are replaced
 MAX_TEXT = 1 << 16
+_FIELD = 30  # work that any field takes, in characters
 _MAX_WORK = 1 << 24
 #: A name goes on in the next line where a backslash ends its own.
 _NAME = re.compile(r"(?:\\\n)*(?:[A-Za-z_](?:\w|\\\n)*|[@*#?$!0-9-])")
@@ -133,6 +134,9 @@ class Expander:
 
     def words(self, raw: str, line: int) -> List[Word]:
         """Return the fields that a word expands to."""
+        if LITERAL.fullmatch(raw) and len(raw) <= MAX_TEXT:
+            self.spend(len(raw) + _FIELD, line)
+            return [Word(raw, line, raw)]
         fields = _Fields(line, raw, ifs="IFS" in self.variables)
         self._expand(raw, fields, quoted=False)
         return fields.finish()
@@ -191,7 +195,7 @@ class Expander:
     # The pieces of a word.
 
     def _expand(self, raw: str, fields: _Fields, *, quoted: bool, document: bool = False) -> None:
-        self.spend(len(raw) + 30, fields.line)
+        self.spend(len(raw) + _FIELD, fields.line)
         at = 0 if quoted else self._tilde(raw, fields)
         readers = _READERS["<<" if document else '"' if quoted else ""]
         while at < len(raw):

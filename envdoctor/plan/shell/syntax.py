@@ -12,7 +12,7 @@ from typing import List, Optional, Tuple, Union
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
 
-__all__ = ["Node", "Raw", "UnreadableScript", "parse", "past", "past_quotes"]
+__all__ = ["LITERAL", "Node", "Raw", "UnreadableScript", "parse", "past", "past_quotes"]
 
 _MAX_DEPTH = 60
 _MOST_COMMANDS = 80_000
@@ -22,6 +22,8 @@ _ARRAY = re.compile(r"[A-Za-z_]\w*\+?=\(")
 _QUOTED = re.compile(r"'[^']*'|\$'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`", re.DOTALL)
 _QUOTED_BRACE = '"}'  # of ``${`` between double quotes, where a single quote is a plain character
 _PLAIN = re.compile(r"[^\\'\"`$(){}#<>|&; \t\n]+")
+#: Most words of a launch script: nothing in them is quoted, expanded or an operator.
+LITERAL = re.compile(r"[\w./:=,@%+-]+(?=[ \t\n]|\Z)", re.ASCII)
 _DESCRIPTOR = re.compile(r"(?:\d{1,3}|\{\w+\})(?=[<>])")
 _REDIRECTS = frozenset(words("&>> &> <<< <<- << <& >& >> >| <> < >"))
 _DOUBLE_QUOTES = ('"', _QUOTED_BRACE)
@@ -162,6 +164,10 @@ class _Parser:
         blank = _BLANK.match(self.text, self.at)
         if blank:
             self._move(blank.end())
+        literal = LITERAL.match(self.text, self.at)
+        if literal:
+            self.at = literal.end()
+            return Raw(literal.group(), self.line)
         if self.text.startswith("#", self.at):
             self.at = _line_end(self.text, self.at)
         descriptor = _DESCRIPTOR.match(self.text, self.at)

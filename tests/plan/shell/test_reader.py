@@ -12,10 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from envdoctor.errors import InputError
+from envdoctor.plan.shell import expansion, syntax
 from envdoctor.plan.shell.reader import MARK, Word, read_script
 
 BASH = shutil.which("bash") or "/bin/bash"
@@ -470,3 +471,25 @@ def test_a_long_script_costs_little() -> None:
     started = time.process_time()
     read_script(script, "s.sh")
     assert time.process_time() - started < 0.5
+
+
+PIECES = st.sampled_from(
+    [*"aA1_./:=,@%+-#~*?!{}[]$'\"`\\&;()<>| \t\n", "x=(", "2>", "=~/", "a,b", "\\\n", "$x", "${y}"]
+)
+
+
+@given(st.lists(PIECES, max_size=14).map("".join))
+@example("run a=1 --b=2 +c.d=e,f\nx=a+b\ny+=1 run\n2>a b# #c")
+def test_words_without_anything_special_are_read_as_all_others(text: str) -> None:
+    def outcome() -> object:
+        try:
+            script = read_script(f"x=1\nrun {text}\n", "s.sh", environ={"HOME": "/h"})
+        except InputError as error:
+            return str(error)
+        return script.commands, script.remarks
+
+    quick = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (expansion, syntax):
+            patch.setattr(module, "LITERAL", re.compile(r"(?!)"))
+        assert outcome() == quick
