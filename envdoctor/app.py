@@ -240,6 +240,7 @@ def plan(
     *,
     framework: Optional[str] = None,
     changes: Sequence[str] = (),
+    fit: bool = False,
 ) -> Tuple[PlanResult, int]:
     """Say what a training run takes of the memory of a target, and whether that fits; returns the
     exit code too.
@@ -250,20 +251,22 @@ def plan(
         matrix: What is known of models and GPUs; by default the one that envdoctor carries.
         framework: "verl" or "verl==0.4.1", where the run does not tell it.
         changes: "key=value", in the framework's words or in those of the workload.
+        fit: Also change what makes it fit.
 
     Raises:
         InputError: a run that cannot be read, or a change that means nothing.
     """
     from .plan.frameworks import read_workload
     from .plan.memory.model_files import read_model_files
-    from .plan.memory.result import plan_run
+    from .plan.memory.result import fit_run, plan_run
     from .plan.memory.run_facts import with_workload
     from .rules import judge as judge_facts
     from .rules.addressing import addressed
 
     matrix = matrix or _builtin_matrix()
     workload = read_workload(run, framework=framework, facts=facts, environ=os.environ)
-    result = plan_run(workload, facts, matrix, changes, read_model_files(workload))
+    made = fit_run if fit else plan_run
+    result = made(workload, facts, matrix, changes, read_model_files(workload))
     # What no arithmetic covers (leaks of one version) is a row of the matrix, and asks for settings
     # that the run has.
     judged = judge_facts(with_workload(facts, result.workload), matrix)

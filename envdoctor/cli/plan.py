@@ -34,6 +34,11 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="change one setting, and show memory before and after",
     )
+    group.add_argument(
+        "--fit",
+        action="store_true",
+        help="look for settings with which it fits, without shorter texts, and plan with them",
+    )
     group = parser.add_argument_group("what is reported")
     add_format(group, {**TEXT_FORMATS, "json": "for programs (schemas/plan.schema.json)"})
     add_options(group, "output", "matrix")
@@ -63,6 +68,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         load_matrix(options.matrix),
         framework=options.framework,
         changes=options.what_if,
+        fit=options.fit,
     )
     text: str = import_module(
         f"..report.{'plan_json' if options.format == 'json' else 'plan_text'}", __package__

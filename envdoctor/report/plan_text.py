@@ -47,7 +47,8 @@ def lay_out(result: PlanResult, view: View) -> List[Block]:
         if settings
         else ""
     )
-    blocks = [heading(f"{framework + ': ' if framework else ''}{_headline(plan)}{also}")]
+    first = f"{_headline(plan)}{_first_change(result)}{also}"
+    blocks = [heading(f"{framework + ': ' if framework else ''}{first}")]
     blocks += [paragraph(note) for note in plan.notes]
     if result.before is not None:
         blocks += [Block(""), *_changes(result)]
@@ -83,6 +84,15 @@ def _headline(plan: MemoryPlan) -> str:
     if plan.cache is not None and plan.cache.verdict == plan.verdict:
         worst.append("KV cache")
     return words[plan.verdict] + (f" ({', '.join(worst)})" if plan.verdict != "fits" else "")
+
+
+def _first_change(result: PlanResult) -> str:
+    """Return what to change and what it does, where one change solves what may not fit."""
+    lever = result.levers[0] if result.levers else None
+    if lever is None or lever.verdict != "fits" or result.plan.verdict == "fits":
+        return ""
+    what = "of cache" if lever.pool == "cache" else f"of {_NAMES[lever.pool]}"
+    return f"; with {clean(lever.text)} {_range(*lever.after)} GiB {what}, fits"
 
 
 def title(pool: Pool) -> str:

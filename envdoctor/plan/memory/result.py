@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence, Tuple
 
 from ...model.facts import Facts
 from ...model.memory_plan import MemoryPlan, PlanResult
 from ...model.workload import Workload
 from ...rules.memory_plan import findings_of, problem_findings
 from .estimate import make_plan, sizes_of
+from .fit import find_fit, overrides_of
 from .levers import find_levers
 from .setting_change import change_workload
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
 
-__all__ = ["plan_run"]
+__all__ = ["fit_run", "plan_run"]
 
 _NOT_READ = ("unknown-key",)
 
@@ -45,6 +46,37 @@ def plan_run(
     )
     findings = (*findings_of(changed, plan, levers), *problem_findings(workload.problems))
     return PlanResult(changed, plan, levers, findings, before, tuple(changes))
+
+
+def fit_run(
+    workload: Workload,
+    facts: Optional[Facts],
+    matrix: Matrix,
+    changes: Sequence[str] = (),
+    configs: Mapping[str, Mapping[str, object]] = {},
+) -> PlanResult:
+    """Plan a run with the settings that make it fit, beside ``changes``, and say their price.
+
+    Raises:
+        InputError: a change that means nothing.
+    """
+    changed = workload
+    for text in changes:
+        changed = change_workload(changed, text)[0]
+    levers, _ = find_fit(changed, facts, matrix, configs)
+    found = overrides_of(levers)
+    result = plan_run(workload, facts, matrix, (*changes, *found), configs)
+    prices = "; ".join(dict.fromkeys(lever.price for lever in levers))
+    notes: Tuple[str, ...]
+    if found:
+        notes = (f"To paste: {' '.join(found)}", f"Price: {prices}.")
+    elif result.plan.verdict == "fits":
+        notes = ("Nothing has to be changed.",)
+    else:
+        notes = ("No setting was found that helps without shorter texts.",)
+    return result._replace(
+        plan=result.plan._replace(notes=(*notes, *result.plan.notes)),
+    )
 
 
 def _gated(plan: MemoryPlan, workload: Workload) -> MemoryPlan:
