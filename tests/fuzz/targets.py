@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
-from .invariants import SECRETS, Broken, check_texts, planted
+from . import command_targets as commands
+from .inputs import DATA, built_in_matrix, chosen, input_file, log_patterns, scratch_folder
+from .invariants import check_texts, planted
 
-DATA = Path(__file__).resolve().parent.parent / "data"
 REPOSITORY = DATA.parent.parent
 
 
@@ -22,39 +22,6 @@ class Target(NamedTuple):
 
     run: Callable[[bytes], None]
     seeds: Tuple[str, ...]
-
-
-@lru_cache(maxsize=1)
-def _matrix() -> Any:
-    from envdoctor.matrix.loader import load_matrix
-
-    return load_matrix()
-
-
-@lru_cache(maxsize=1)
-def _patterns() -> Any:
-    from envdoctor.matrix.signatures import patterns_of, symptom_patterns
-
-    rows = (_matrix().complete(row) for row in _matrix().rows())
-    return [*patterns_of(_matrix().signatures), *symptom_patterns(rows, _matrix().modules)[0]]
-
-
-@lru_cache(maxsize=1)
-def _folder() -> str:
-    root = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    return tempfile.mkdtemp(prefix="envdoctor-fuzz-", dir=root)
-
-
-def _file(data: bytes, name: str) -> str:
-    path = os.path.join(_folder(), name)
-    with open(path, "wb") as file:
-        file.write(data)
-    return path
-
-
-def _chosen(data: bytes, names: Tuple[str, ...]) -> Tuple[str, bytes]:
-    """Let the first byte of an input choose among names; seeds begin with a digit."""
-    return names[data[0] % len(names)] if data else names[0], data[1:]
 
 
 #: Which share of the inputs whose facts are not what is looked at is judged too: that takes most of
@@ -76,7 +43,7 @@ def _judged(facts: Any, data: bytes = b"") -> None:
 
     view = View(80, verbose=True)
     texts = [json.dumps(dump_facts(facts), indent=1), draw(lay_out_facts(facts, True), view)]
-    report = check([facts], _matrix())
+    report = check([facts], built_in_matrix())
     texts += [render(report, name, view) for name in REPORTERS]
     texts += [render_status(report, style)[0] for style in STYLES]
     check_texts(texts)
@@ -98,13 +65,13 @@ def log(data: bytes) -> None:
     from envdoctor.report.view import View
 
     packed = data[:2] == b"\x1f\x8b" or data[:3] == b"BZh" or data[:2] == b"\xfd7"
-    path = _file(data if packed else planted(data).encode("utf-8", "replace"), "run.log")
+    path = input_file(data if packed else planted(data).encode("utf-8", "replace"), "run.log")
     if sum(data) % judged_every:
-        reading = read_logs([path], _patterns())
+        reading = read_logs([path], log_patterns())
         lines = [line for event in reading.events for line in (event.first, event.last)]
         check_texts([clean(f"{line.process} {line.text}") for line in lines])
         return
-    result = diagnose([path], matrix=_matrix())
+    result = diagnose([path], matrix=built_in_matrix())
     view = View(80, verbose=True)
     check_texts(render_diagnosis(result, name, view) for name in DIAGNOSIS_FORMATS)
 
@@ -116,7 +83,7 @@ def requirements(data: bytes) -> None:
     """A requirements file or somebody's lock."""
     from envdoctor.intake.requirement_files import parse_requirements
 
-    name, rest = _chosen(data, _LOCKS)
+    name, rest = chosen(data, _LOCKS)
     _judged(parse_requirements(rest.decode("utf-8", "replace"), name), data)
 
 
@@ -155,7 +122,7 @@ def launch(data: bytes) -> None:
     from envdoctor.report.view import View
 
     text = planted(data).encode("utf-8", "replace")
-    result, _ = plan([_file(text, "run.sh")], Facts({}), _matrix())
+    result, _ = plan([input_file(text, "run.sh")], Facts({}), built_in_matrix())
     view = View(80, verbose=True)
     check_texts([plan_text.render(result, view), plan_json.render(result, view)])
 
@@ -164,7 +131,7 @@ def configuration(data: bytes) -> None:
     """A configuration file of a framework, in YAML or JSON."""
     from envdoctor.plan.frameworks.settings import read_config
 
-    name, rest = _chosen(data, ("config.yaml", "config.json"))
+    name, rest = chosen(data, ("config.yaml", "config.json"))
     read_config(rest.decode("utf-8", "replace"), name)
 
 
@@ -173,8 +140,8 @@ def rows(data: bytes) -> None:
     from envdoctor.errors import MatrixError
     from envdoctor.matrix.loader import load_matrix
 
-    os.makedirs(os.path.join(_folder(), "site", "errata"), exist_ok=True)
-    folder = os.path.dirname(os.path.dirname(_file(data, "site/errata/rows.toml")))
+    os.makedirs(os.path.join(scratch_folder(), "site", "errata"), exist_ok=True)
+    folder = os.path.dirname(os.path.dirname(input_file(data, "site/errata/rows.toml")))
     try:
         matrix = load_matrix([folder])
     except MatrixError as error:
@@ -194,7 +161,7 @@ def signatures(data: bytes) -> None:
     from envdoctor.matrix.source import read_toml
 
     faults = Faults()
-    document = read_toml(_file(data, "signatures.toml"), "signatures.toml", faults)
+    document = read_toml(input_file(data, "signatures.toml"), "signatures.toml", faults)
     if document is not None:
         parse_signatures(document, "signatures.toml", faults)
 
@@ -205,8 +172,8 @@ def archive(data: bytes) -> None:
 
     from envdoctor.matrix.update.archive import unpack
 
-    path = _file(data, "matrix.archive")
-    destination = os.path.join(_folder(), "unpacked")
+    path = input_file(data, "matrix.archive")
+    destination = os.path.join(scratch_folder(), "unpacked")
     shutil.rmtree(destination, ignore_errors=True)
     os.mkdir(destination)
     unpack(path, destination)
@@ -231,7 +198,7 @@ def elf(data: bytes) -> None:
     from envdoctor.probes.elf import ElfError, open_elf
 
     try:
-        with open_elf(_file(data, "lib.so")) as file:
+        with open_elf(input_file(data, "lib.so")) as file:
             for part in ("version_needs", "version_definitions", "undefined"):
                 getattr(file, part)()
             file.mentions(b"cuInit")
@@ -316,7 +283,7 @@ def baseline(data: bytes) -> None:
     from envdoctor.entrypoint.baseline import read_baseline
 
     try:
-        read_baseline(_file(data, "baseline.json"))
+        read_baseline(input_file(data, "baseline.json"))
     except ValueError:  # which its caller words
         return
 
@@ -362,12 +329,14 @@ def root(data: bytes) -> None:
     from envdoctor.sources import probe
 
     tree = _tree()
-    name, rest = _chosen(data, tuple(sorted(tree)))
-    path = os.path.join(_folder(), "root", name)
+    name, rest = chosen(data, tuple(sorted(tree)))
+    path = os.path.join(scratch_folder(), "root", name)
     try:
         with open(path, "wb") as file:
             file.write(planted(rest).encode("utf-8", "replace") if name in _WITH_SECRETS else rest)
-        _judged(probe(root=os.path.join(_folder(), "root"), python="/env/bin/python3.11"), data)
+        _judged(
+            probe(root=os.path.join(scratch_folder(), "root"), python="/env/bin/python3.11"), data
+        )
     finally:
         with open(path, "wb") as file:
             file.write(tree[name])
@@ -404,198 +373,11 @@ def _tree() -> Dict[str, bytes]:
         "usr/local/cuda/include/cuda.h": b"#define CUDA_VERSION 12010\n",
     }
     for name, content in names.items():
-        path = os.path.join(_folder(), "root", name)
+        path = os.path.join(scratch_folder(), "root", name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         Path(path).write_bytes(content)
-    os.chmod(os.path.join(_folder(), "root/env/bin/python3.11"), 0o755)
+    os.chmod(os.path.join(scratch_folder(), "root/env/bin/python3.11"), 0o755)
     return names
-
-
-def nodes(data: bytes) -> None:
-    """What nodes answered, as lines: grouped, judged and written."""
-    from envdoctor.app import check_cluster
-    from envdoctor.model.node_answers import Answers, read_lines
-    from envdoctor.report.cluster_json import dump_cluster
-    from envdoctor.report.cluster_text import lay_out_cluster
-    from envdoctor.report.console import draw
-    from envdoctor.report.view import View
-
-    answers = Answers()
-    lines = iter(data.decode("utf-8", "replace").splitlines(keepends=True))
-    said = list(read_lines(lines, "answers.jsonl", answers))
-    result = check_cluster(said, answers.environments, _matrix())
-    view = View(80, verbose=True)
-    check_texts([dump_cluster(result), draw(lay_out_cluster(result, view), view)])
-
-
-def node_output(data: bytes) -> None:
-    """What a program prints that speaks for one node, or for many."""
-    from envdoctor.nodes.collection import Job, collect
-
-    name, rest = _chosen(data, ("gpu01", ""))
-    path = _file(planted(rest).encode("utf-8", "replace"), "output")
-    for reply in collect([Job(("cat", path), name)], "", deadline=20):
-        check_texts([_escaped(reply.failed)])
-
-
-def engines(data: bytes) -> None:
-    """What sinfo and kubectl print of a cluster, and an MPI host file."""
-    from envdoctor.nodes.engines import NodeRequest, jobs_of
-
-    engine, rest = _chosen(data, ("slurm", "kubectl", "mpi"))
-    path = _file(rest, "printed")
-    program = {"slurm": "sinfo", "kubectl": "kubectl", "mpi": "mpirun"}[engine]
-    command = _file(f"#!/bin/sh\nexec cat {path}\n".encode(), program)
-    os.chmod(command, 0o755)
-    before = os.environ["PATH"]
-    os.environ["PATH"] = f"{_folder()}:{before}"
-    try:
-        asked = jobs_of(NodeRequest(engine, path if engine == "mpi" else "app=x"))
-    finally:
-        os.environ["PATH"] = before
-    for job in asked.jobs:
-        if job.node.startswith("-"):
-            raise Broken(f"a node that {program} takes for an option: {job.node!r}")
-    check_texts([_escaped(reply.failed) for reply in asked.failed])
-
-
-def hosts(data: bytes) -> None:
-    """Lists of hosts: what is folded stands for the same names."""
-    from envdoctor.model.host_names import expand, fold_names, unfold
-
-    names = expand(data.decode("utf-8", "replace"), "--ssh")
-    if len(names) < 2000 and sorted(unfold(fold_names(names))) != sorted(names):
-        raise Broken(f"folded to other names: {fold_names(names)!r}")
-
-
-def wanted(data: bytes) -> None:
-    """What a lock is asked for: requirements, constraints, pyproject.toml."""
-    from envdoctor.intake.wanted import read_wanted
-    from envdoctor.model.request import parse_root
-
-    name, rest = _chosen(data, ("requirements.in", "pyproject.toml", "constraints.txt"))
-    path = _file(rest, name)
-    files, constraints = ([], [path]) if name == "constraints.txt" else ([path], [])
-    for line in read_wanted((), files, constraints).requirements:
-        parse_root(line)
-
-
-def index_settings(data: bytes) -> None:
-    """pip's configuration: what is told of it holds no password."""
-    from envdoctor.lock.closing.index_sources import read_sources
-
-    text = b"[global]\nextra-index-url = " + SECRETS[1].encode() + b"\n" + data
-    sources = read_sources({"PIP_CONFIG_FILE": _file(text, "pip.conf"), "HOME": _folder()})
-    check_texts([_escaped(text) for text in (*sources.options, sources.strategy)])
-
-
-def uv_output(data: bytes) -> None:
-    """What uv prints of a closed set."""
-    from envdoctor.lock.closing.uv import read_lines
-
-    read_lines(data.decode("utf-8", "replace"))
-
-
-def source_archive(data: bytes) -> None:
-    """The source archive of a package."""
-    from envdoctor.lock.closing.sdist_metadata import read_sdist
-
-    name, rest = _chosen(data, ("x-1.0.tar.gz", "x-1.0.zip"))
-    read_sdist(rest, name)
-
-
-def model(data: bytes) -> None:
-    """config.json or the index of a model, which a run names."""
-    from envdoctor.app import plan
-    from envdoctor.model.facts import Facts
-    from envdoctor.report import plan_json, plan_text
-    from envdoctor.report.view import View
-
-    name, rest = _chosen(data, ("config.json", "model.safetensors.index.json"))
-    folder = os.path.join(_folder(), "model")
-    os.makedirs(folder, exist_ok=True)
-    for other in os.listdir(folder):
-        os.unlink(os.path.join(folder, other))
-    with open(os.path.join(folder, name), "wb") as file:
-        file.write(rest)
-    words = f"actor_rollout_ref.model.path={folder} actor_rollout_ref.rollout.name=vllm"
-    script = f"python3 -m verl.trainer.main_ppo trainer.n_gpus_per_node=8 {words}\n"
-    result, _ = plan([_file(script.encode(), "run.sh")], Facts({}), _matrix())
-    view = View(80, verbose=True)
-    check_texts([plan_text.render(result, view), plan_json.render(result, view)])
-
-
-_TABLES = (
-    "profiles/own.toml",
-    "models.toml",
-    "conda.toml",
-    "index.json",
-    "names.json",
-    "packages/own.json",
-    "surfaces/own.json",
-    "gpus.toml",
-    "drivers.toml",
-)
-
-
-def tables(data: bytes) -> None:
-    """The other files of a matrices folder."""
-    import shutil
-
-    from envdoctor.errors import MatrixError
-    from envdoctor.matrix.loader import load_folder
-    from envdoctor.report.text import clean
-
-    name, rest = _chosen(data, _TABLES)
-    folder = os.path.join(_folder(), "tables")
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(os.path.dirname(os.path.join(folder, name)))
-    path = _file(rest, f"tables/{name}")
-    try:
-        matrix = load_folder(os.path.join(_folder(), "tables"))
-        for row in matrix.rows():
-            matrix.complete(row)
-    except MatrixError as error:
-        check_texts([clean(fault) for fault in error.faults])
-    finally:
-        os.unlink(path)
-
-
-def own_files(data: bytes) -> None:
-    """What envdoctor wrote itself, and somebody changed: where an update came from, what an
-    unfinished change left.
-    """
-    from envdoctor.fix.environment_snapshot import read_state
-    from envdoctor.matrix.place import Generation
-    from envdoctor.matrix.update.installation import read_origin
-
-    os.makedirs(os.path.join(_folder(), ".envdoctor-change"), exist_ok=True)
-    _file(data, "origin.json")
-    _file(data, ".envdoctor-change/state.json")
-    read_origin(Generation(_folder(), "", "", 1, ""))
-    read_state(_folder())
-
-
-def values(data: bytes) -> None:
-    """Words that stand for a value: versions, sizes, GPUs, calls of an installer."""
-    from envdoctor.entrypoint.options import parse_settings
-    from envdoctor.intake.gpu_names import parse_gpus
-    from envdoctor.model.calls import parse_call
-    from envdoctor.model.sizes import parse_limit, parse_size
-    from envdoctor.model.versions import split_clauses
-
-    text = data.decode("utf-8", "replace")
-    parse_settings(text.split(), dict.fromkeys(("ENVDOCTOR_POLICY", "ENVDOCTOR_TIMEOUT"), text))
-    for line in text.split("\n"):
-        for read in (parse_gpus, parse_limit, parse_size, split_clauses):
-            read(line)
-        str(parse_call(line))
-
-
-def _escaped(text: str) -> str:
-    from envdoctor.report.text import clean
-
-    return clean(text)
 
 
 TARGETS: Dict[str, Target] = {
@@ -621,18 +403,18 @@ TARGETS: Dict[str, Target] = {
     "secrets": Target(secrets, ("tests/data/reports/vllm*.txt",)),
     "output": Target(output, ()),
     "root": Target(root, ()),
-    "nodes": Target(nodes, ()),
-    "node_output": Target(node_output, ()),
-    "engines": Target(engines, ()),
-    "hosts": Target(hosts, ()),
-    "wanted": Target(wanted, ()),
-    "index_settings": Target(index_settings, ()),
-    "uv_output": Target(uv_output, ()),
-    "source_archive": Target(source_archive, ()),
-    "model": Target(model, ()),
-    "tables": Target(tables, ()),
-    "own_files": Target(own_files, ()),
-    "values": Target(values, ()),
+    "nodes": Target(commands.nodes, ()),
+    "node_output": Target(commands.node_output, ()),
+    "engines": Target(commands.engines, ()),
+    "hosts": Target(commands.hosts, ()),
+    "wanted": Target(commands.wanted, ()),
+    "index_settings": Target(commands.index_settings, ()),
+    "uv_output": Target(commands.uv_output, ()),
+    "source_archive": Target(commands.source_archive, ()),
+    "model": Target(commands.model, ()),
+    "tables": Target(commands.tables, ()),
+    "own_files": Target(commands.own_files, ()),
+    "values": Target(commands.values, ()),
 }
 
 

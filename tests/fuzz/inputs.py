@@ -1,0 +1,47 @@
+"""Inputs as files, and what most targets need, made once."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Tuple
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+
+
+@lru_cache(maxsize=1)
+def built_in_matrix() -> Any:
+    from envdoctor.matrix.loader import load_matrix
+
+    return load_matrix()
+
+
+@lru_cache(maxsize=1)
+def log_patterns() -> Any:
+    from envdoctor.matrix.signatures import patterns_of, symptom_patterns
+
+    rows = (built_in_matrix().complete(row) for row in built_in_matrix().rows())
+    return [
+        *patterns_of(built_in_matrix().signatures),
+        *symptom_patterns(rows, built_in_matrix().modules)[0],
+    ]
+
+
+@lru_cache(maxsize=1)
+def scratch_folder() -> str:
+    root = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    return tempfile.mkdtemp(prefix="envdoctor-fuzz-", dir=root)
+
+
+def input_file(data: bytes, name: str) -> str:
+    path = os.path.join(scratch_folder(), name)
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def chosen(data: bytes, names: Tuple[str, ...]) -> Tuple[str, bytes]:
+    """Let the first byte of an input choose among names; seeds begin with a digit."""
+    return names[data[0] % len(names)] if data else names[0], data[1:]
