@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -131,11 +132,19 @@ def test_watches_what_runs_already():
     assert "watched for" in errors
 
 
+def catches(pid, number):
+    """Whether a process has a handler for a signal."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"^SigCgt:\s*(\w+)", status, re.MULTILINE)[1], 16) >> (number - 1) & 1
+
+
 def test_can_be_asked_to_stop_watching():
-    sleeper = subprocess.Popen(["sleep", "30"])
+    sleeper = subprocess.Popen(["sleep", "60"])
     try:
         process = start(str(sleeper.pid), "--interval", "0.1")
-        time.sleep(1.5)
+        end = time.monotonic() + 30
+        while not catches(process.pid, signal.SIGTERM) and time.monotonic() < end:
+            time.sleep(0.02)  # watching begins when it is ready to be stopped
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
         assert process.returncode == 0
