@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from envdoctor.matrix import loader
 from envdoctor.matrix.source import write_compiled
@@ -39,6 +40,9 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if not hasattr(config, "workerinput"):  # once, not in each process of pytest-xdist
         _compile_matrix()
+    # A machine with other work on it takes longer than the 200 ms that an example may take.
+    settings.register_profile("envdoctor", deadline=None)
+    settings.load_profile("envdoctor")
     # As the command itself does: nearly nothing that is made here is garbage in a cycle.
     gc.set_threshold(100_000)
     # What a developer has installed with 'envdoctor matrix update' is not what is tested.

@@ -251,14 +251,14 @@ def test_twice_the_log_costs_about_twice_as_much(tmp_path, patterns):
 
 
 @given(st.binary(max_size=4000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_random_bytes_do_no_harm(tmp_path_factory, patterns, data):
     with contextlib.suppress(InputError):  # bytes that begin as a packed file does
         read(tmp_path_factory.mktemp("log"), data, patterns)
 
 
 @given(st.data(), st.binary(max_size=200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_anchor_is_lost(tmp_path_factory, patterns, data, noise):
     """What the sieve lets through is what a plain search finds."""
     pattern = data.draw(st.sampled_from([entry for entry in patterns if not entry.expression]))

@@ -46,7 +46,7 @@ def values(facts):
 
 @pytest.mark.parametrize("name", LINE_BY_LINE)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_shuffled_and_dropped_lines_never_invent(name, data):
     """What is still known is what was known, or less of it."""
     lines = TEXTS[name].splitlines()
@@ -83,7 +83,7 @@ def test_shuffled_and_dropped_lines_never_invent(name, data):
 
 @pytest.mark.parametrize("name", sorted(TEXTS))
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_any_order_of_any_format_is_read(name, data):
     lines = TEXTS[name].splitlines()
     order = data.draw(st.permutations(range(len(lines))))
@@ -94,13 +94,13 @@ def test_any_order_of_any_format_is_read(name, data):
     st.lists(st.sampled_from(EVERY_LINE) | st.text(max_size=60), max_size=40),
     st.sampled_from(["\n", "\r\n", " ", "\\\n", "\n> ", "\x1b[0m\n", " | "]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_mixtures_never_raise_anything_else(lines, separator):
     json.dumps(dump_facts(parse(separator.join(lines))))
 
 
 @given(st.sampled_from(EVERY_LINE), st.integers(0, 200), st.integers(0, 200), st.text(max_size=8))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_damaged_lines_never_raise_anything_else(line, start, length, put):
     json.dumps(dump_facts(parse(line[:start] + put + line[start + length :])))
 

@@ -375,7 +375,7 @@ VLLM = [str(version) for version in MATRIX.package("vllm").versions]
 GPUS = [model.name for model in MATRIX.gpus]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from(TORCH),
     st.sampled_from(VLLM),
@@ -392,7 +392,7 @@ def test_a_newer_driver_never_breaks_what_works(torch_version, vllm_version, gpu
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.sampled_from(TORCH), st.sampled_from(["590.44.01", "595.45.04", "610.10", "615.10", "700.1"])
 )

@@ -88,7 +88,7 @@ _PLACES = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     _TOKEN,
     st.sampled_from(_PLACES),
@@ -99,7 +99,7 @@ def test_tokens_never_survive(token, place, around):
     assert token not in redact(around.format(place.replace("{}", token)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(st.text(max_size=500), st.text("ab:/@?#=.-_ keytoknsr[]\\'\"*", max_size=500)))
 def test_redact_takes_anything(text):
     once = redact(text)
@@ -120,7 +120,7 @@ def test_what_is_not_asked_cannot_match(name):
         "_URL": lambda text: "://" in text,
     }.get(name, lambda text: any(word in text.lower() for word in redaction._SECRET_WORDS))
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.from_regex(original.search.__self__))
     def check(text):
         assert asked(text)

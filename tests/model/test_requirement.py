@@ -69,7 +69,7 @@ near_misses = st.builds(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(lines)
 @example("torch >=2.5, <3")
 @example("requests [security] (>=2.8.1,)")
@@ -97,7 +97,7 @@ def _means_something(requirement):
     return True
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=800)
 @given(near_misses)
 @example("torch 2.6.0")
 @example("torch[")

@@ -56,7 +56,7 @@ clauses = st.one_of(
 specifiers = st.lists(clauses, min_size=1, max_size=3).map(",".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(specifiers, versions)
 def test_membership_is_that_of_packaging(text, version):
     assert (Version(version) in VersionSet.parse(text)) == SpecifierSet(
@@ -64,7 +64,7 @@ def test_membership_is_that_of_packaging(text, version):
     ).contains(version, prereleases=True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(specifiers, specifiers, versions)
 def test_set_operations_are_those_of_membership(first, second, text):
     a, b, version = VersionSet.parse(first), VersionSet.parse(second), Version(text)
@@ -76,7 +76,7 @@ def test_set_operations_are_those_of_membership(first, second, text):
     assert ~~a == a
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(specifiers, specifiers, versions)
 def test_alternatives(first, second, text):
     version = Version(text)
@@ -85,7 +85,7 @@ def test_alternatives(first, second, text):
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(specifiers)
 def test_intervals_survive_as_text(text):
     """The compiled matrix stores interval ends as version texts."""

@@ -120,7 +120,7 @@ def test_permission_denied(prerequisite):
 _PARTS = st.sampled_from(["a", "b", "c", "..", ".", "", "/a", "/b/c", "../..", "c/../a"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(_PARTS, st.lists(_PARTS, max_size=4)), max_size=5),
     st.lists(_PARTS, min_size=1, max_size=5),

@@ -557,7 +557,7 @@ _PIECES = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(_TEXT, _PIECES))
 def test_parsers_take_anything(text):
     release, flavor = nvidia_text.parse_kernel_version(text)

@@ -141,7 +141,7 @@ def test_ray_usage_file():
         assert parse_ray_usage(text) == (None, None), text[:40]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=200))
 def test_parsers_take_anything(text):
     size = parse_quantity(text)

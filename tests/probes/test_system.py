@@ -131,7 +131,7 @@ def test_elf_machines():
     assert parse_elf_machine(b"\x7fELF") is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.binary(max_size=300),
     st.lists(

@@ -170,7 +170,7 @@ def test_version_of_the_image():
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.one_of(
         st.text(max_size=300),

@@ -25,7 +25,7 @@ from envdoctor.model.serde import dump_facts, load_facts
 from envdoctor.probes import load_probes, run_probes
 from envdoctor.probes.isolation import run_isolated
 from envdoctor.probes.machine import Machine
-from envdoctor.report import render
+from envdoctor.report import REPORTERS, render
 from envdoctor.report.monitoring import render_status
 from envdoctor.report.view import View
 from tests.fuse import mounted
@@ -91,7 +91,7 @@ def assert_said(facts: Facts, path: Path, name: str) -> None:
     report = check((facts,), None, Options(fail_on="undetermined"))
     assert report.exit_code == 1
     assert [(found.code, found.subject) for found in report.unread] == [("ED907", str(path))]
-    for form in ("text", "plain", "json", "sarif", "github", "markdown"):
+    for form in REPORTERS:
         text = render(report, form, View(2000))
         text = text.replace("\\", "") if form == "markdown" else text
         assert "ED907" in text, form

@@ -158,7 +158,7 @@ WAYS: Dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from(SHAPES),
     st.text("ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789", min_size=17, max_size=40),

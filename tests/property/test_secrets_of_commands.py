@@ -17,6 +17,7 @@ import pytest
 from envdoctor.cli.main import run
 from envdoctor.matrix.update import installation
 from envdoctor.probes import Machine, Probe, run_probes
+from envdoctor.report import REPORTERS
 from tests.cli.conftest import BROKEN
 from tests.property.test_secrets import EVERY, SECRETS, secret_of
 
@@ -118,7 +119,7 @@ def said(planted, capsys):
     return say
 
 
-@pytest.mark.parametrize("form", ["json", "text", "markdown", "sarif", "github"])
+@pytest.mark.parametrize("form", REPORTERS)
 def test_check_of_this_environment(said, form):
     text = said("check", "--format", form, "--verbose")
     assert "torch" in text

@@ -124,7 +124,7 @@ def _codes(function: ast.FunctionDef) -> Iterator[str]:
                 yield str(node.value)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(FACTS)
 def test_a_rule_emits_its_own_code_only(facts: Facts) -> None:
     context = Context(facts, MATRIX, derive_target(facts, MATRIX), (facts, facts), "2026-11-22", {})
@@ -132,7 +132,7 @@ def test_a_rule_emits_its_own_code_only(facts: Facts) -> None:
         assert {finding.code for finding in rule.function(context)} <= {rule.code}
 
 
-@settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(FACTS)
 def test_every_finding_has_a_rule_with_a_record(facts: Facts) -> None:
     records: Dict[str, CodeRecord] = code_records()

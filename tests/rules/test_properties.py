@@ -200,7 +200,6 @@ MATRIX: Matrix = load_matrix()
 
 
 @settings(
-    deadline=None,
     max_examples=150,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -229,7 +228,6 @@ def test_nothing_known_nothing_found() -> None:
 
 
 @settings(
-    deadline=None,
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

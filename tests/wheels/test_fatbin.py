@@ -101,7 +101,7 @@ def test_a_bomb_is_cut():
 
 
 @given(st.binary(max_size=3000), st.sampled_from([1, 50, 4000]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_bytes(data, size):
     data = MAGIC + data
     for found in scanned(*(data[at : at + size] for at in range(0, len(data), size))):
@@ -112,7 +112,7 @@ def test_any_bytes(data, size):
     st.sampled_from(sorted(RECORDED)),
     st.lists(st.tuples(st.integers(0, 700), st.integers(0, 255)), min_size=1, max_size=8),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_damaged(name, changes):
     data = bytearray(recorded(name))
     for place, value in changes:
@@ -123,14 +123,14 @@ def test_damaged(name, changes):
 
 
 @given(st.binary(min_size=1, max_size=400).map(lambda part: part * 7), st.integers(1, 500))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_lz4_prefix_is_what_the_library_unpacks(content, wanted):
     packed = lz4.block.compress(content, store_size=False)
     assert lz4_prefix(packed, wanted) == content[:wanted]
 
 
 @given(st.binary(max_size=300), st.integers(1, 4096))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_lz4_prefix_of_any_bytes(data, wanted):
     found = lz4_prefix(data, wanted)
     assert found is None or len(found) <= wanted

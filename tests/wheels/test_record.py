@@ -228,7 +228,7 @@ def test_elf_parts_of_a_real_library(prerequisite, tmp_path):
 
 
 @given(st.binary(max_size=2000))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_elf_parts_of_any_bytes(data):
     with tempfile.TemporaryFile() as file:
         file.write(b"\x7fELF\x02\x01\x01" + data)

@@ -134,9 +134,7 @@ def test_a_bomb_ends_where_its_size_ends(opened):
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=6))
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_archives(opened, changes):
     content = archive(a=noise(300), b=b"text" * 200)
     data = bytearray(content)

@@ -57,7 +57,7 @@ def small_problems(draw: st.DrawFn) -> Tuple[List[Variable], List[Nogood], List[
     return variables, nogoods, roots[: draw(st.integers(0, len(roots)))], items
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(small_problems())
 def test_optimum_is_that_of_brute_force(
     problem: Tuple[List[Variable], List[Nogood], List[Item], List[Item]],

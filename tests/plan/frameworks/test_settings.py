@@ -76,7 +76,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(VALUES)
 def test_generated_overrides_mean_what_hydra_makes_of_them(value: str) -> None:
     assert ours(f"a.b={value}")[1] == hydras(f"a.b={value}")[1]
@@ -108,7 +108,7 @@ def leaves(tree: object, prefix: str = "") -> dict[str, object]:
     return {prefix: tree}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.dictionaries(st.text("abcxyz_", min_size=1, max_size=4), TREES, min_size=1, max_size=4),
     st.booleans(),

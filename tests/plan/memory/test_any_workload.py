@@ -62,7 +62,7 @@ MACHINES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(WORKLOADS, MACHINES, st.booleans())
 def test_any_workload(matrix, run, machine, named):
     workload = Workload(

@@ -182,7 +182,7 @@ def test_config_json_counts_before_the_name(matrix):
     assert exact.low == exact.high == 7_615_616_512
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.fixed_dictionaries(
         {},

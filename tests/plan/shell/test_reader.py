@@ -277,7 +277,6 @@ def whole(statements: list[str]) -> str:
 
 GENERATED = settings(
     max_examples=200,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -445,7 +444,7 @@ def test_a_document_that_bash_cannot_expand_leaves_the_rest(script: str, body: s
 
 
 @given(st.text(alphabet="ab$ {}()[]'\"\\`;|&<>\n=#!*?~-", max_size=60))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_text_is_read_or_refused(script: str) -> None:
     with suppress(InputError):
         assert read_script(script, "any.sh").name == "any.sh"
