@@ -14,7 +14,18 @@ best of the whole one.
 from __future__ import annotations
 
 from itertools import islice
-from typing import Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import (
+    Container,
+    Dict,
+    FrozenSet,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ...matrix.bind import Subject, Target, bind
 from ...matrix.derive import derive_target
@@ -82,7 +93,8 @@ def build_problem(
 
 class Builder:
     """What takes part is found once, and serves for any number of overrides; the arguments are
-    those of :func:`build_problem`, and ``whole``: read everything at once.
+    those of :func:`build_problem`, ``whole``: read everything at once, and ``lifted``: limits that
+    are taken to exclude nothing ("python").
     """
 
     def __init__(
@@ -94,8 +106,10 @@ class Builder:
         costs: bool = False,
         any_machine: bool = False,
         whole: bool = False,
+        lifted: Container[str] = (),
     ) -> None:
         self._catalog = catalog
+        self._lifted = lifted
         self._request = catalog.request
         self._complete = complete
         self._weighed = costs
@@ -251,7 +265,8 @@ class Builder:
     def _exclusions(self, name: str) -> int:
         found = self._excluded.get(name)
         if found is None:
-            groups = self._catalog.refusals(name, self.limits)
+            refusals = self._catalog.refusals(name, self.limits)
+            groups = {key: bits for key, bits in refusals.items() if key[0] not in self._lifted}
             self._refused[name] = groups
             found = self._excluded[name] = sum(groups.values())
         return found

@@ -9,6 +9,7 @@ of true causes; what would give a resolution, ``ways_out`` tries.
 from __future__ import annotations
 
 from typing import (
+    Container,
     Dict,
     FrozenSet,
     Iterable,
@@ -47,6 +48,8 @@ __all__ = [
 _DROP_ORDER = {"build": 0, "metadata": 1, "row": 2, "request": 3, "behind": 3, "host": 4}
 #: Nogoods that say how things are, and are no cause of anything.
 _STRUCTURE = ("extra", "override")
+#: Limits that are no property of a machine.
+_OF_REQUEST = frozenset(("python", "date"))
 _PIECES = 3
 _LINES = 11
 #: Releases that are left out of a range by name, and ranges that are named one by one.
@@ -76,20 +79,34 @@ class Refusal(NamedTuple):
         """What of "date" and "python" another value might change: what releases require may hang on
         the Python.
         """
-        kinds = {why.kind for why in self._reasons()}
-        limits = {limit for why in self._reasons() for limit in why.limits}
+        kinds = {why.kind for why in self.reasons()}
+        limits = {limit for why in self.reasons() for limit in why.limits}
         return (limits & {"date", "python"}) | ({"python"} if "metadata" in kinds else set())
 
-    def _reasons(self) -> Iterator[Why]:
+    def reasons(self) -> Iterator[Why]:
+        """What each group rests on."""
         for listed in self.groups.values():
             yield listed[0].why
 
 
 def refusal_of(catalog: Catalog, facts: Sequence[Facts]) -> Refusal:
-    """Find why a request has no resolution."""
-    found = objective.attempt(catalog, facts, complete=True)
-    if found.outcome.model is not None:
+    """Find why a request has no resolution: what holds whatever the Python and the date, where that
+    suffices.
+    """
+    refusal = _refusal_of(catalog, facts, ())
+    if refusal is None:
         raise InternalFault("a request without resolution has one when it is to be explained")
+    if any(why.limits & _OF_REQUEST for why in refusal.reasons()):
+        return _refusal_of(catalog, facts, _OF_REQUEST) or refusal
+    return refusal
+
+
+def _refusal_of(
+    catalog: Catalog, facts: Sequence[Facts], lifted: Container[str]
+) -> Optional[Refusal]:
+    found = objective.attempt(catalog, facts, complete=True, lifted=lifted)
+    if found.outcome.model is not None:
+        return None
     groups = minimal_groups(found.problem, found.outcome.core)
     return Refusal(found.problem, groups, tuple(statements(found.problem, groups, catalog)))
 

@@ -12,7 +12,7 @@ version stands first in its table.
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import Container, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from ...matrix.bind import Subject, bind
 from ...model.evidence import Evidence, Known
@@ -60,13 +60,19 @@ def answer(catalog: Catalog, facts: Sequence[Facts]) -> Optional[Resolution]:
     return resolution_of(found, catalog, facts) if found.outcome.model is not None else None
 
 
-def attempt(catalog: Catalog, facts: Sequence[Facts], *, complete: bool = False) -> Attempt:
+def attempt(
+    catalog: Catalog,
+    facts: Sequence[Facts],
+    *,
+    complete: bool = False,
+    lifted: Container[str] = (),
+) -> Attempt:
     """Search with as few overrides as it takes; the last attempt where none suffices.
 
-    complete: for an explanation.
+    complete: for an explanation. lifted: limits that are taken to exclude nothing.
     """
     allowed = 0
-    builder = Builder(catalog, facts, complete=complete, costs=True)
+    builder = Builder(catalog, facts, complete=complete, costs=True, lifted=lifted)
     while True:
         problem, outcome, newest = optimum(builder, allowed, catalog.request.roots)
         found = Attempt(problem, outcome, allowed, newest, builder)
