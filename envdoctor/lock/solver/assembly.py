@@ -9,7 +9,6 @@ from typing import (
     Container,
     Dict,
     FrozenSet,
-    Iterable,
     List,
     Mapping,
     NamedTuple,
@@ -31,6 +30,7 @@ from .problem import (
     UNREAD,
     YEARS_BEHIND,
     BoundRow,
+    Call,
     Edge,
     OverrideOption,
     Problem,
@@ -44,6 +44,7 @@ __all__ = ["Cost", "Parts", "assemble"]
 #: "not" is what is preferred.
 _UNWEIGHED = Variable(0b1, 0)
 _YES, _NO = 0b01, 0b10
+_NEED = Why("extra", ("need",))
 _YES_OR_NO = Variable(_YES | _NO, _NO)
 
 
@@ -60,7 +61,7 @@ class Parts(NamedTuple):
 
     domains: the candidates of each node. edges: by requirer and required node, for each set of
     admitted candidates the requirers and the specifier. named: by package, for each pre-release
-    that only counts where it is named, who names it. brought: what rows ask for, without a
+    that only counts where it is named, who names it. calls: what rows ask for, without a
     requirement. refused: what cannot be installed, by package, limit and words; left out where the
     domains do not hold it. weighed: whether it is to have an optimum that sees age. unread: by
     node, the candidates of which it was not read what they ask for. circles: nodes that some
@@ -71,7 +72,7 @@ class Parts(NamedTuple):
     domains: Mapping[str, int]
     edges: Mapping[Tuple[str, str], Mapping[int, Tuple[int, str]]]
     named: Mapping[str, Mapping[int, Mapping[str, int]]]
-    brought: Mapping[str, int]
+    calls: Tuple[Call, ...]
     rows: Tuple[BoundRow, ...]
     costs: Tuple[Cost, ...]
     settings: Tuple[BoundRow, ...]
@@ -104,6 +105,7 @@ class _Assembly:
             *(cost.node for cost in parts.costs),
             *others,
             *(option.node for option in parts.overrides),
+            *(call.node for call in parts.calls),
             *((UNREAD,) if parts.unread else ()),
         )
         self._numbers = {node: number for number, node in enumerate(self._nodes)}
@@ -138,15 +140,16 @@ class _Assembly:
             tuple(self._settings()),
             tuple(node for node in self._peers if node == base_of(node)),
             anchors=self._anchors,
+            calls=self._parts.calls,
         )
 
-    def _find_anchors(self) -> Dict[str, int]:
-        """What the request asks for, and what rows do."""
-        anchors = dict(self._parts.brought)
-        for root in self._parts.roots:
-            for node in (root.name, *(f"{root.name}[{extra}]" for extra in root.extras)):
-                anchors[node] = self._tables[node].all
-        return anchors
+    def _find_anchors(self) -> FrozenSet[str]:
+        """What the request asks for."""
+        return frozenset(
+            node
+            for root in self._parts.roots
+            for node in (root.name, *(f"{root.name}[{extra}]" for extra in root.extras))
+        )
 
     def _variable(self, node: str) -> Variable:
         table = self._tables.get(node)
@@ -222,6 +225,9 @@ class _Assembly:
             for asked in {wanted, base_of(wanted)}:
                 for bits, _ in groups.values():
                     requirers[asked][node] = requirers[asked].get(node, 0) | bits
+        for call in self._parts.calls:
+            for node, mask in call.reasons.items():
+                self._add({call.node: _YES, node: ~mask}, _NEED)
         for node in self._packages:
             # An extra is no reason for its own package.
             self._add_need((node,), of_package.get(node, {node}), requirers)
@@ -230,23 +236,32 @@ class _Assembly:
 
     def _add_need(
         self,
-        nodes: Iterable[str],
+        nodes: Sequence[str],
         no_reason: Container[str],
         requirers: Mapping[str, Mapping[str, int]],
     ) -> None:
-        """None of these nodes is there without a release that asks for one of them and is not
-        itself of what is ``no_reason``.
+        """None of these nodes is there without a release, or a call, that asks for one of them and
+        is not itself of what is ``no_reason``.
         """
+        if not self._anchors.isdisjoint(nodes):
+            return
         silent: Dict[str, int] = {UNREAD: _NO} if self._parts.unread else {}
-        unasked = {node: self._tables[node].all & ~self._anchors.get(node, 0) for node in nodes}
-        for node, bits in unasked.items():
-            silent[node] = bits | self._tables[node].absent
+        for node in nodes:
             for requirer, asking in requirers[node].items():
                 if requirer not in no_reason:
                     silent[requirer] = silent.get(requirer, -1) & ~asking
-        for node, bits in unasked.items():
-            if bits:
-                self._add({**silent, node: bits}, Why("extra", ("need",)))
+        calls = [call for call in self._parts.calls if call.name in nodes]
+        for node in nodes:
+            own = [call for call in calls if call.name == node]
+            others = {call.node: _NO for call in calls if call.name != node}
+            groups: Dict[Tuple[str, ...], int] = {}
+            for bit in bits_of(self._parts.domains[node]) if own else ():
+                called = tuple(call.node for call in own if call.bits & bit)
+                groups[called] = groups.get(called, 0) | bit
+            for called, bits in groups.items():
+                self._add({**silent, **others, **dict.fromkeys(called, _NO), node: bits}, _NEED)
+            if not own:
+                self._add({**silent, **others, node: self._tables[node].all}, _NEED)
 
     def _add_edges(self) -> None:
         """Add what metadata asks: requirer there, and the required one absent or outside.

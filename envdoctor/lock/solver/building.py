@@ -41,7 +41,7 @@ from .build_rows import rows_of_builds
 from .candidates import NOT_THERE, Catalog, Limits, bits_of
 from .engine import Nogood
 from .ordering import reached
-from .problem import BoundRow, OverrideOption, Problem, Why, base_of
+from .problem import BoundRow, Call, OverrideOption, Problem, Why, base_of
 from .row_masks import RowMasks
 
 __all__ = ["LIMIT_OF", "Builder", "build_problem"]
@@ -54,6 +54,7 @@ _BATCH = 4
 _SHALLOW = 1
 #: Effects of rows that do not bind, the gravest first.
 _WEIGHT = ("wrong-results", "blocks", "degrades")
+_YES = 0b01  # of a node that says whether something holds
 #: What a host attribute of a row rests on, as people name it.
 LIMIT_OF = {
     "driver": "driver",
@@ -138,7 +139,7 @@ class Builder:
         self._rows: List[BoundRow] = []
         self._costing: List[Row] = []  # rows that do not bind, where they are to weigh
         self._settings: Dict[str, BoundRow] = {}
-        self._brought: Dict[str, int] = {}
+        self._calls: Dict[str, Call] = {}
         self._overrides: List[OverrideOption] = []
         self._faults = () if any_machine else tuple(self._faults_of_targets())
         self._circles: List[FrozenSet[str]] = []
@@ -203,7 +204,7 @@ class Builder:
             self._domains,
             self._edges,
             self._named,
-            self._brought,
+            self._standing_calls(),
             tuple(self._rows),
             tuple(self._find_costs()),
             tuple(self._settings.values()),
@@ -339,18 +340,31 @@ class Builder:
 
     def _ask_for_what_is_missing(self) -> None:
         """Let a package take part where a row can ask that it is there."""
-        for _, masks, _, _ in self._rows:
+        for row, masks, _, _ in self._rows:
             for name, mask in masks.items():
                 table = self._catalog.table(name)
                 if mask & table.absent and len(masks) > 1:
                     others = [other for other in masks if other != name]
                     if all(self._can_hold(other, masks[other]) for other in others):
-                        self._bring(name, table.all & ~mask)
+                        reasons = {other: masks[other] for other in others}
+                        self._call(row, name, table.all & ~mask, reasons)
 
-    def _bring(self, name: str, mask: int) -> None:
-        """Let candidates of a package take part that no requirement asks for."""
-        self._brought[name] = self._brought.get(name, 0) | mask
-        self._ask(name, mask)
+    def _standing_calls(self) -> Tuple[Call, ...]:
+        """The calls, but for those of an override that there is no more."""
+        options = {option.node for option in self._overrides}
+        return tuple(
+            call
+            for _, call in sorted(self._calls.items())
+            if all(not node.startswith("override:") or node in options for node in call.reasons)
+        )
+
+    def _call(self, row: Row, name: str, bits: int, reasons: Mapping[str, int]) -> None:
+        """Let candidates of a package take part for which a row asks where these reasons hold."""
+        hold = "&".join(f"{node}:{mask:x}" for node, mask in sorted(reasons.items()))
+        node = f"called:{name}:{row.id}:{hold}"
+        if self._calls.get(node) is None:
+            self._calls[node] = Call(node, name, bits, dict(reasons))
+            self._ask(name, bits)
 
     def _can_hold(self, name: str, mask: int) -> bool:
         """Tell whether a term can hold of what takes part."""
@@ -380,7 +394,7 @@ class Builder:
             if bit:
                 node = f"override:{row.id}:{requirer}"
                 self._overrides.append(OverrideOption(node, row, requirer, name, bit))
-                self._bring(name, bit)
+                self._call(row, name, bit, {node: _YES})
 
     def _bring_cures(self) -> None:
         """Let a package take part that a row of cost misses and pins itself: triton imports
@@ -396,20 +410,27 @@ class Builder:
                 for requirement in map(parse_requirement, self._catalog.matrix.complete(row).pins):
                     if requirement.name == name:
                         mask = self._catalog.table(name).mask(requirement.specifier)
-                        self._bring(name, mask)
+                        for masks in self._violating(row):
+                            others = {key: value for key, value in masks.items() if key != name}
+                            self._call(row, name, mask, others)
 
     def _find_costs(self) -> List[Cost]:
         """The rows that do not block, the gravest first, each with what violates it."""
         found = []
         for row in self._costing:
-            violating: List[Mapping[str, int]] = []
-            for number in range(len(self.targets)):
-                masks = self._masks.of(row, number, self._domains)
-                if masks is not None and masks not in violating:
-                    violating.append(masks)
+            violating = self._violating(row)
             if violating:
                 found.append(Cost(f"cost:{row.id}", row, tuple(violating)))
         return sorted(found, key=lambda cost: (_WEIGHT.index(cost.row.effect), cost.node))
+
+    def _violating(self, row: Row) -> List[Mapping[str, int]]:
+        """What violates a row on the targets, each set of masks once."""
+        violating: List[Mapping[str, int]] = []
+        for number in range(len(self.targets)):
+            masks = self._masks.of(row, number, self._domains)
+            if masks is not None and masks not in violating:
+                violating.append(masks)
+        return violating
 
     def _lowest_fix(self, row: Row, name: str, bad: int) -> int:
         """The oldest release that a row's pins name and that can be installed on the targets."""
@@ -440,8 +461,8 @@ def _unfounded(problem: Problem, chosen: Mapping[str, int]) -> FrozenSet[str]:
     for edge in problem.edges:
         if edge.requirer in there and chosen[edge.requirer] & edge.bits:
             requires[edge.requirer].update((edge.name, base_of(edge.name)))
-    anchored = [node for node in there if chosen[node] & problem.anchors.get(node, 0)]
-    return frozenset(there - reached(anchored, requires))
+    called = [call.name for call in problem.calls if chosen[call.node] & _YES]
+    return frozenset(there - reached([*(problem.anchors & there), *called], requires))
 
 
 def _is_cost(row: Row) -> bool:

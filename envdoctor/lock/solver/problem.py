@@ -17,6 +17,7 @@ __all__ = [
     "UNREAD",
     "YEARS_BEHIND",
     "BoundRow",
+    "Call",
     "Edge",
     "OverrideOption",
     "Problem",
@@ -78,6 +79,17 @@ class OverrideOption(NamedTuple):
     bit: int
 
 
+class Call(NamedTuple):
+    """What a row, or the override of a requirement, asks for without a release that does: a node
+    that says whether it counts, the package, its candidates, and what has to hold for that.
+    """
+
+    node: str
+    name: str
+    bits: int
+    reasons: Mapping[str, int]
+
+
 class BoundRow(NamedTuple):
     """A row as it is bound to targets: the masks that violate it together, the limits that it rests
     on and the numbers of the targets that have them.
@@ -93,8 +105,8 @@ class Problem(NamedTuple):
     """What the engine takes, and how to read its answer.
 
     ``nodes`` are packages ("vllm") and their extras ("vllm[flashinfer]"); what has no table is
-    counted or weighed. ``sums`` belong to the nogoods. ``anchors``: the values that are there
-    though no release asks for them, by node: what the request and what rows ask for.
+    counted or weighed. ``sums`` belong to the nogoods. ``anchors``: the nodes that the request
+    itself asks for. ``calls``: what rows ask for.
     """
 
     nodes: Tuple[str, ...]
@@ -109,4 +121,5 @@ class Problem(NamedTuple):
     ]  # rows that a variable mitigates: violated, they ask for the setting
     peers: Tuple[str, ...] = ()  # roots that no other root requires
     sums: Tuple[Sum, ...] = ()
-    anchors: Mapping[str, int] = {}
+    anchors: FrozenSet[str] = frozenset()
+    calls: Tuple[Call, ...] = ()

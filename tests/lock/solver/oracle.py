@@ -139,10 +139,14 @@ class FoundedOracle(SatOracle):
     """
 
     def __init__(self, problem: Problem, nogoods: Sequence[Nogood]) -> None:
+        calls = {problem.nodes.index(call.node) for call in problem.calls}
         of_need = ("extra", ("need",))
-        super().__init__(
-            problem.variables, [nogood for nogood in nogoods if nogood.why[:2] != of_need]
-        )
+        kept = [
+            nogood
+            for nogood in nogoods
+            if nogood.why[:2] != of_need or any(number in calls for number, _ in nogood.terms)
+        ]
+        super().__init__(problem.variables, kept)
         self._problem = problem
         self._number = {node: number for number, node in enumerate(problem.nodes)}
         self._edges: Dict[str, List[Edge]] = {node: [] for node in problem.tables}
@@ -160,7 +164,10 @@ class FoundedOracle(SatOracle):
         def has(node: str, bits: int) -> bool:
             return any(name in true for name in self._values(node, bits))
 
-        waiting = [node for node, bits in problem.anchors.items() if has(node, bits)]
+        waiting = list(problem.anchors)
+        waiting += [
+            call.name for call in problem.calls if has(call.node, 1) and has(call.name, call.bits)
+        ]
         reasoned = set(waiting)
         while waiting:
             node = waiting.pop()
@@ -171,14 +178,18 @@ class FoundedOracle(SatOracle):
                     waiting += new
         tables = problem.tables
         bare = {node for node in tables if node not in reasoned and has(node, tables[node].all)}
-        reasons = [
-            name for node in bare for name in self._values(node, problem.anchors.get(node, 0))
-        ]
+        reasons = []
         for edge in problem.edges:
             if edge.requirer not in bare and bare & {edge.name, edge.name.split("[")[0]}:
                 reasons += self._values(edge.requirer, edge.bits)
+        reasons += [
+            name
+            for call in problem.calls
+            if call.name in bare
+            for name in self._values(call.node, 1)
+        ]
         for node in bare:
-            for name in self._values(node, tables[node].all & ~problem.anchors.get(node, 0)):
+            for name in self._values(node, tables[node].all):
                 self.add([-name, *reasons])
         return bool(bare)
 

@@ -85,17 +85,33 @@ ASKED_BY_A_CIRCLE: Packages = {
     "x": {"1.0": {"requires": ["y"]}},
     "y": {"1.0": {"requires": ["x", "tool"]}},
 }
+#: Another row misses x, beside an older app.
+CALLED_FOR_ANOTHER: Packages = {
+    "app": {"0.9": {}, "1.0": {}},
+    "tool": TOOL,
+    "x": {"1.0": {"requires": ["tool"]}},
+}
+MISSED_BY_OLD = row_text(
+    "old-app-misses-x",
+    '{ env = "app", in = "<1" }, { env = "x", present = false }',
+    effect="degrades",
+    component="x",
+    kind="missing",
+    pins='"x"',
+)
 
 
-@pytest.mark.parametrize("packages", [ASKED_BY_AN_EXTRA, ASKED_BY_A_CIRCLE])
+@pytest.mark.parametrize("packages", [ASKED_BY_AN_EXTRA, ASKED_BY_A_CIRCLE, CALLED_FOR_ANOTHER])
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_only_asks_for_itself_is_absent(
     packages: Packages, whole: bool, tmp_path: Path
 ) -> None:
-    """An extra that nobody asks for, and two packages that ask for each other, are no reason to
-    install a newer tool than the row names.
+    """An extra that nobody asks for, two packages that ask for each other, and one that a row asks
+    for beside another release, are no reason to install a newer tool than the row names.
     """
-    matrix = load_folder(str(small_matrix(tmp_path / "matrices", MISSED, packages=packages)))
+    matrix = load_folder(
+        str(small_matrix(tmp_path / "matrices", MISSED + MISSED_BY_OLD, packages=packages))
+    )
     builder = Builder(
         Catalog(matrix, Request((parse_root("app"),), "3.12")),
         (Facts({}),),
@@ -111,6 +127,7 @@ def test_what_only_asks_for_itself_is_absent(
     pins = chosen(problem, model)
     assert (pins["app"], pins["tool"]) == ("1.0", "2.0")
     assert not {"x[more]", "y"} & set(pins)
+    assert "x" not in pins or packages is ASKED_BY_AN_EXTRA
 
 
 def test_what_was_not_read_may_ask_for_what_a_row_misses(
