@@ -139,7 +139,8 @@ def judge_refusal(ask: Ask, found: Explanation, matrix: Matrix) -> Judged:
     for cause in found.causes:
         reader.read(cause)
     faults = reader.faults
-    if len(found.causes) > 1 or " itself asks for " not in found.causes[0].text:
+    first = found.causes[0].text
+    if " itself asks for " not in first and not first.startswith("it is for Python"):
         faults += _refuted(found, facts, matrix)
     faults += [] if found.ways_out else ["no way out is printed"]
     faults += ["a way out is printed twice"] * (len(set(found.ways_out)) < len(found.ways_out))
