@@ -70,9 +70,10 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     text = render(baked.report, options.format, view(options))
     if refused:
         return f"{text}\nNo baseline was written: {refused}.\n", code
-    text += (
-        f"\nBaseline {'not written (--dry-run)' if options.dry_run else 'written to ' + path}.\n"
-    )
+    if options.dry_run:
+        text += "\nBaseline not written (--dry-run).\n"
+    else:
+        text += f"\nBaseline written to {path}; remove this file to undo.\n"
     if baked.require:
         text += f'For the Dockerfile:\nENV NVIDIA_REQUIRE_CUDA="{baked.require}"\n'
     return text, 0
