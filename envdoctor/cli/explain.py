@@ -30,7 +30,7 @@ _CODES = "codes"
 
 _EFFECTS = {
     "blocks": "will fail",
-    "degrades": "works, but worse than it could",
+    "degrades": "one use of it fails, or it works worse than it could",
     "wrong-results": "runs and gives wrong results",
     "note": "worth knowing",
 }

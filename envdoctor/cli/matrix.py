@@ -196,30 +196,46 @@ def _given_folder(folder: Optional[str]) -> str:
     return folder_of_wheel
 
 
+def _configure_lint(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what",
+        metavar="DIR|ROW",
+        nargs="*",
+        help="a matrices folder or a site's own (default: the matrices/ of this checkout), and ids "
+        "of rows: only what concerns these",
+    )
+
+
 def _lint(options: argparse.Namespace) -> Tuple[Answer, int]:
     from ..matrix.authoring.lint import lint
     from ..matrix.loader import load_builtin, load_folder, load_matrix
 
-    today = time.strftime("%Y-%m-%d")
-    if options.folder is None:
-        matrix = load_builtin()
-        findings, rows = (
-            lint(matrix, today),
-            [row for row in matrix.rows() if row.origin != "derived"],
-        )
-    else:
-        folder = _given_folder(options.folder)
+    names, start = list(options.what), ""
+    if names and (os.sep in names[0] or os.path.isdir(names[0])):
+        folder = _given_folder(names.pop(0))
         if os.path.exists(os.path.join(folder, "drivers.toml")):  # a whole matrix of its own
             matrix = load_folder(folder)
-            findings, rows = (
-                lint(matrix, today),
-                [row for row in matrix.rows() if row.origin != "derived"],
-            )
         else:  # a site's rows are judged by our tables and packages
-            matrix = load_matrix([folder])
-            start = os.path.join(folder, "")
-            rows = [row for row in matrix.rows() if row.origin.startswith(start)]
-            findings = lint(matrix, today, lambda row: row.origin.startswith(start))
+            matrix, start = load_matrix([folder]), os.path.join(folder, "")
+    else:
+        matrix = load_builtin()
+    written = {
+        row.id: row
+        for row in matrix.rows()
+        if row.origin != "derived" and row.origin.startswith(start)
+    }
+    for name in names:
+        if name not in written:
+            raise InputError(
+                f"{name}: neither a folder nor the id of a written row{suggest(name, written)}"
+            )
+    rows = [written[name] for name in names] or list(written.values())
+    chosen = {(row.id, row.origin) for row in rows}
+    findings = lint(
+        matrix,
+        time.strftime("%Y-%m-%d"),
+        (lambda row: (row.id, row.origin) in chosen) if names or start else None,
+    )
     answer: Answer = {
         "kind": "lint",
         "rows": len(rows),
@@ -358,7 +374,7 @@ _ACTIONS: Mapping[str, _Action] = {
     ),
     "lint": _Action(
         "find rows that contradict releases, other rows or themselves; exits with 1 for faults",
-        _configure_folder,
+        _configure_lint,
         _lint,
     ),
     "diff": _Action("compare two matrices; exits with 1 where they differ", _configure_diff, _diff),

@@ -4,33 +4,31 @@ with file and key.
 Nothing stops at the first fault: each function appends to ``Faults`` and goes on, and the loader
 reports all at once.
 
-=====================
-======================================================================================= table
-keys (``?`` may be left out) =====================
-=======================================================================================
-``[defaults]``         source?, date?, trust?: for every entry of the same file that does not say
-otherwise ``[[row]]``            id, title, effect, trust, component, kind, code?, when, symptom?,
-fix, pins?, overrides?,
-                       mitigations?, sources, established_by?, date
-  ``when``             a list of terms: one of env | gpu | host | var | request, attribute? (env,
-  var and request), and one of
-                       in (specifiers) | any (labels) | has (labels) | lacks (specifiers or labels)
-                       | present (bool)
-  ``mitigations``      a list of { var, value }
-  ``sources``          a list of { address, quote? }
-``[[branch]]``         branch, cuda, kind, status, end_of_life? ("2026-02")
-``[[major]]``          major, min_driver
-``[[toolkit]]``        version, branch, min_driver, driver?, compat_driver?
-``[[forward_compat]]`` cuda, branches
-``[[ngc_image]]``      month ("25.08"), cuda: of NVIDIA's framework images of that month
-``[[capability]]``     capability, architecture, first_cuda, last_cuda?, first_driver?, last_driver?
-``[[gpu]]``            name, compute_capability, kind, architecture, pci_ids?, memory? (GiB),
-aliases? ``[[code]]``           package, effect, symptom?: what it means that the package has no
-code for a GPU
-``[[sdist]]``          requirement ("flash-attn>=2"), needs, compiler? ("nvcc"), python?,
-                       fetches? (an index): how releases without a wheel are built
-=====================
-=======================================================================================
+Keys of each table (``?`` may be left out)::
+
+    [defaults]        source?, date?, trust?: for every entry of the same file that does not say
+                      otherwise
+    [[row]]           id, title, effect (model/row.py: EFFECTS), trust, component, kind
+                      (model/finding.py: KINDS), code?, when, symptom?, fix, pins?, overrides?,
+                      mitigations?, sources, established_by?, date
+      when            a list of terms: one of env | gpu | host | var | request, attribute? (env,
+                      var and request), and one of in (specifiers) | any (labels) | has (labels) |
+                      lacks (specifiers or labels) | present (bool)
+      mitigations     a list of { var, value }
+      sources         a list of { address, quote? }
+    [[branch]]        branch, cuda, kind, status, end_of_life? ("2026-02")
+    [[major]]         major, min_driver
+    [[toolkit]]       version, branch, min_driver, driver?, compat_driver?
+    [[forward_compat]]
+                      cuda, branches
+    [[ngc_image]]     month ("25.08"), cuda: of NVIDIA's framework images of that month
+    [[capability]]    capability, architecture, first_cuda, last_cuda?, first_driver?, last_driver?
+    [[gpu]]           name, compute_capability, kind, architecture, pci_ids?, memory? (GiB),
+                      aliases?
+    [[code]]          package, effect, symptom?: what it means that the package has no code for a
+                      GPU
+    [[sdist]]         requirement ("flash-attn>=2"), needs, compiler? ("nvcc"), python?, fetches?
+                      (an index): how releases without a wheel are built
 
 Every entry of every table also has source, date and trust (rows: sources).
 

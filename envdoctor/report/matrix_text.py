@@ -552,7 +552,8 @@ def _coverage(answer: Mapping[str, Any]) -> Iterator[Block]:
 def _lint(answer: Mapping[str, Any]) -> Iterator[Block]:
     faults = [entry for entry in answer["findings"] if entry["level"] == "fault"]
     notes = [entry for entry in answer["findings"] if entry["level"] == "note"]
-    yield heading(f"{answer['rows']} rows: {_count(faults, 'fault')}, {_count(notes, 'note')}")
+    rows = f"{answer['rows']} row{'' if answer['rows'] == 1 else 's'}"
+    yield heading(f"{rows}: {_count(faults, 'fault')}, {_count(notes, 'note')}")
     for title, style, entries in (("Faults", "error", faults), ("Notes", "advice", notes)):
         if entries:
             yield _BLANK

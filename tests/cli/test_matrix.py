@@ -515,12 +515,27 @@ def test_lint(envdoctor, tmp_path):
     )
     done = envdoctor("matrix", "lint", tmp_path)
     assert done.returncode == 1
-    assert b"1 rows: 1 fault, no notes" in done.stdout
+    assert b"1 row: 1 fault, no notes" in done.stdout
     whole = small_matrix(tmp_path / "whole", row_text("future", OLD, date="2099-01-01"))
     assert [
         entry["check"]
         for entry in answer(envdoctor("matrix", "lint", whole, "--json"), 1)["findings"]
     ] == ["date"]
+
+
+def test_lint_of_rows(envdoctor, tmp_path):
+    found = answer(envdoctor("matrix", "lint", "cublas-12.1-sigfpe-h20", "--json"))
+    assert found["rows"] == 1
+    assert {entry["subject"] for entry in found["findings"]} <= {"cublas-12.1-sigfpe-h20"}
+    text = row_text("ours", '{ env = "torch", in = ">=99" }')
+    text += row_text("unread", '{ env = "no-such", in = "<1" }', kind="bad-version")
+    (tmp_path / "rows.toml").write_text(text)
+    found = answer(envdoctor("matrix", "lint", tmp_path, "unread", "--json"))
+    assert [entry["check"] for entry in found["findings"]] == ["releases-not-read"]
+    assert found["findings"][0]["message"].startswith("no-such has no file in packages/")
+    done = envdoctor("matrix", "lint", "cublas-12.1-sigfpe-h21")
+    assert done.returncode == 2
+    assert b"cublas-12.1-sigfpe-h20" in done.stderr
 
 
 def test_diff(envdoctor, tmp_path):

@@ -2,12 +2,14 @@
 
 import copy
 import json
+import re
 
 import pytest
 
 from envdoctor.errors import MatrixError
+from envdoctor.matrix import schema
 from envdoctor.matrix.folder import find_sources
-from envdoctor.matrix.schema import Faults, default_code, parse_row
+from envdoctor.matrix.schema import TABLES, Faults, default_code, parse_row
 from envdoctor.matrix.source import compile_core
 
 GOOD = {
@@ -188,3 +190,11 @@ def test_a_hostile_package_file_is_refused_by_name(tmp_path, content):
     (tmp_path / "packages" / "torch.json").write_bytes(content)
     with pytest.raises(MatrixError, match=r"packages/torch\.json"):
         compile_core(find_sources(str(tmp_path)))
+
+
+def test_each_table_has_a_line_of_its_own():
+    """Where a formatter joins them, keys of different tables stand in one sentence."""
+    heads = re.findall(r"^    \[+(\w+)\]+(?= |$)", schema.__doc__, re.MULTILINE)
+    assert heads == ["defaults", "row", *TABLES]
+    for key in GOOD:
+        assert re.search(rf"\b{key}\b", schema.__doc__.split("[[branch]]")[0]), key

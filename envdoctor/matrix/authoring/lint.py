@@ -450,6 +450,17 @@ def _reach(row: Row, _bench: _Bench) -> Found:
         )
 
 
+def _unread(row: Row, bench: _Bench) -> Found:
+    """Packages whose releases nobody read, so that their ranges were held against nothing."""
+    for name in sorted({term.component for term in _version_terms(row)}):
+        if not bench.versions(name):
+            yield _note(
+                "releases-not-read",
+                row,
+                f"{name} has no file in packages/: whether a release matches was not looked at",
+            )
+
+
 _ROW_CHECKS: Tuple[Callable[[Row, _Bench], Found], ...] = (
     _ranges,
     _impossible,
@@ -461,6 +472,7 @@ _ROW_CHECKS: Tuple[Callable[[Row, _Bench], Found], ...] = (
     _symptom,
     _overrides,
     _reach,
+    _unread,
 )
 
 
@@ -753,6 +765,7 @@ CHECKS: Mapping[str, str] = {
     "symptom-prose": "words about a text of a log before it, so that no line matches",
     "override": "an override of an edge that no metadata has",
     "looked-at-everywhere": "a row without package and GPU",
+    "releases-not-read": "a range of a package without a file in packages/",
     "repeated": "two rows that ask for the same",
     "shadowed": "a row that another, wider one makes needless",
     "measured-otherwise": "a row about a missing name that was measured for other releases",
