@@ -353,8 +353,9 @@ class _Block:
 
     def _take_end(self, text: str, number: int) -> None:
         """Take the line that says what was raised; others are not of this traceback."""
-        match = _EXCEPTION.match(_REPEATED.sub("", text))
-        if match is None:
+        # Whole: a secret is known by what stands before it, which may be taken for the kind.
+        match = _EXCEPTION.match(_REPEATED.sub("", redact(text)))
+        if match is None or (match.group("message") or "").startswith("//"):  # an address
             self._junk += 1
             return
         self.kind = match.group("inner") or match.group("kind")
