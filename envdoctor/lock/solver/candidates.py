@@ -581,12 +581,12 @@ class Catalog:
         if self._is_late(candidate):
             return "date", f"was uploaded after {request.as_of}"
         if release.requires_python and not self._admits(release.requires_python):
-            return "python", f"needs Python {release.requires_python.replace(' ', '')}"
+            asked = release.requires_python.replace(" ", "")
+            return "python", f"needs Python {asked}, not {request.python}"
         if not candidate.from_source and not self._has_wheel(release):
             return "python", f"has no wheel for Python {request.python}"
         if candidate.from_source and candidate.build is None and release.sdist_only:
-            words = f"has no wheel, and how to build it for Python {request.python} is not known"
-            return "python", words
+            return "python", f"is a source archive not known to build for Python {request.python}"
         refusal = self._platform_refusal(candidate, limits.glibc)
         if refusal is not None or not limits.cuda or name not in self.matrix.code_demands:
             return refusal

@@ -318,15 +318,11 @@ def _limit_statement(
 ) -> Statement:
     texts = list(dict.fromkeys(nogood.why.text for nogood in listed))
     limit = why.key[1]
-    shown = (
-        " or ".join(texts) if len(texts) <= _TEXTS else WORDS_OF_MANY.get(limit, " or ".join(texts))
-    )
-    asked = {
-        "python": f"; this is for Python {request.python}",
-        "platform": "",
-        "date": "",
-        "glibc": f"; the target has glibc {_glibc(problem)}" if _glibc(problem) else "",
-    }
+    shown = " or ".join(texts)
+    asked = {"glibc": f"; the target has glibc {_glibc(problem)}" if _glibc(problem) else ""}
+    if len(texts) > _TEXTS and limit in WORDS_OF_MANY:
+        shown = WORDS_OF_MANY[limit]
+        asked["python"] = f"; this is for Python {request.python}"
     return Statement(
         "python" if "python" in why.limits else "date" if "date" in why.limits else "hardware",
         f"{_subjects(problem, listed, reachable)} {shown}{asked.get(limit, '')}",

@@ -363,7 +363,7 @@ class _Reader:
                 words in rest for words in WORDS_OF_MANY.values()
             ):
                 self.faults.append(f"{table.name} {candidate.version} {refusal[1]}: {text}")
-        needs = re.findall(r"needs Python (\S+?)(?:;| or |$)", rest)
+        needs = re.findall(r"needs Python (\S+), not ", rest)
         late = re.search(r"uploaded after (\S+?)(?:;|$)", rest)
         package = self._matrix.package(table.name)
         assert package is not None
