@@ -176,6 +176,13 @@ def test_a_configuration_that_pip_cannot_read_is_named(environ, tmp_path):
         read_sources(environ)
 
 
+def test_a_configuration_of_faults_alone_is_not_read(environ, tmp_path):
+    """configparser takes 40 s for what is wrong with 100,000 lines."""
+    (tmp_path / "pip.conf").write_text("_\n" * 100_000)
+    with pytest.raises(InputError, match="more than 2000 lines"):
+        read_sources(environ)
+
+
 @pytest.mark.parametrize(
     "text",
     [
