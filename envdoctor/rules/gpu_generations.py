@@ -41,13 +41,15 @@ def check_served_by_no_release(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/cuda/ampere-compatibility-guide/index.html
     """
-    told = set()
+    judged = set()
     for device in context.visible_gpus():
         model = context.matrix.gpu(device.name, device.pci_id)
         capability = device.compute_capability or (model.compute_capability if model else None)
-        if capability is None or (device.name, capability) in told:
+        if capability is None or (device.name, capability) in judged:
             continue
-        told.add((device.name, capability))
+        if capability not in context.matrix.capabilities:
+            continue
+        judged.add((device.name, capability))
         engines = [name for name in _ENGINES if _may_be_there(context, name)]
         spans = {name: _unserved(context, name, capability) for name in engines}
         lacking = [(name, span) for name, span in spans.items() if span]

@@ -238,10 +238,13 @@ def _edge_words(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[
         for _, bits in ordered:
             joined |= bits
         shown = "; ".join(
-            f"{release_words(table, bits)}: {_plain(specifier)}"
+            f"{release_words(table, bits)}: {_plain(specifier) or 'any'}"
             for specifier, bits in (ordered[0], ordered[-1])
         )
-        return f"{node} {release_words(table, joined)} needs {wanted} of one release each ({shown})"
+        subject = f"{node} {release_words(table, joined)}"
+        if all(specifier.startswith("==") for specifier, _ in ordered):
+            return f"{subject} needs {wanted} of one release each ({shown})"
+        return f"{subject} each need their own range of {wanted} ({shown})"
     parts = []
     for place, (specifier, bits) in enumerate(ordered):
         parts.append(

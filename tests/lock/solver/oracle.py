@@ -152,6 +152,9 @@ class FoundedOracle(SatOracle):
         self._edges: Dict[str, List[Edge]] = {node: [] for node in problem.tables}
         for edge in problem.edges:
             self._edges[edge.requirer].append(edge)
+        for node in problem.tables:  # what is left then are circles
+            if node not in problem.anchors:
+                self._ask_for_reasons({node})
 
     def _values(self, node: str, bits: int) -> List[int]:
         """The booleans of some values of a node."""
@@ -178,20 +181,27 @@ class FoundedOracle(SatOracle):
                     waiting += new
         tables = problem.tables
         bare = {node for node in tables if node not in reasoned and has(node, tables[node].all)}
-        reasons = []
+        if bare:
+            self._ask_for_reasons(bare)
+        return bool(bare)
+
+    def _ask_for_reasons(self, bare: Set[str]) -> None:
+        """State that none of these is there unless something else asks for one of them."""
+        problem, reasons = self._problem, []
         for edge in problem.edges:
             if edge.requirer not in bare and bare & {edge.name, edge.name.split("[")[0]}:
                 reasons += self._values(edge.requirer, edge.bits)
-        reasons += [
-            name
-            for call in problem.calls
-            if call.name in bare
-            for name in self._values(call.node, 1)
-        ]
+        for call in problem.calls:  # a reason for these values of the package alone
+            if call.name in bare:
+                called = self.fresh()
+                reasons.append(called)
+                self.add([-called, *self._values(call.node, 1)])
+                self.add([-called, *self._values(call.name, call.bits)])
+        reason = self.fresh()
+        self.add([-reason, *reasons])
         for node in bare:
-            for name in self._values(node, tables[node].all):
-                self.add([-name, *reasons])
-        return bool(bare)
+            for name in self._values(node, problem.tables[node].all):
+                self.add([-name, reason])
 
 
 def in_order(problem: Problem, first: Sequence[str]) -> Problem:

@@ -199,8 +199,8 @@ _RANGES = rf"(?:{_RANGE}(?:, {_RANGE})*|\d+ releases from \S+ to [^\s,:;]+)"
 _NODE = r"[a-z0-9][a-z0-9.-]*(?:\[[^\]]*\])?"
 _EDGE = re.compile(rf"(?:(?P<node>{_NODE}) )?(?P<ranges>{_RANGES}) needs? (?P<wanted>.*)")
 _OF_ONE = re.compile(
-    rf"(?P<node>{_NODE}) (?P<ranges>{_RANGES}) needs? (?P<wanted>{_NODE}) of one release each "
-    r"\((?P<pieces>.*)\)"
+    rf"(?P<node>{_NODE}) (?P<ranges>{_RANGES}) (?:needs? (?P<wanted>{_NODE}) of one release each|"
+    rf"each need their own range of (?P<ranged>{_NODE})) \((?P<pieces>.*)\)"
 )
 _SUBJECT = re.compile(rf"(?P<node>{_NODE}) (?P<ranges>{_RANGES})(?P<rest>.*)")
 
@@ -267,16 +267,15 @@ class _Reader:
         text = text.replace(", which the index does not have", "")
         one = _OF_ONE.fullmatch(text)
         if one is not None:
-            node, wanted = one["node"], one["wanted"]
-            seen = set()
+            node, wanted = one["node"], one["wanted"] or one["ranged"]
             for version in self._releases(node, one["ranges"]):
                 specifier = self._asked(node, version, wanted)
-                seen.add(str(specifier))
-                if specifier is None or not str(specifier).startswith("=="):
+                pinned = str(specifier).startswith("==") or one["ranged"]
+                if specifier is None or not pinned:
                     self.faults.append(f"{node} {version} needs {wanted}{specifier}: {text}")
             for piece in one["pieces"].split("; "):
                 ranges, _, pin = piece.partition(": ")
-                self._hold(node, ranges, wanted, pin, text)
+                self._hold(node, ranges, wanted, "" if pin == "any" else pin, text)
             return
         node = wanted = ""
         for piece in text.split("; "):
