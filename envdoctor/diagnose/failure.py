@@ -224,7 +224,7 @@ def _says_the_same(
     names = {
         name.lower() for name in (draft.finding.component, *modules_named(draft, knowledge.modules))
     }
-    about = f" {finding.component} {finding.subject} {finding.message} ".lower()
+    about = " ".join((finding.component, finding.subject or "", *finding.packages)).lower()
     return any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", about) for name in names if name)
 
 
