@@ -1,46 +1,212 @@
-"""Lines about names that are not there, answered from what the wheels of all releases hold."""
+"""Lines about what is not there (a name, a module, an attribute, a parameter, a model), answered
+from what the wheels of all releases hold: which releases have it, which are here, who asks for it,
+and which release mends it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, Iterable, List, Mapping, Optional, Sequence
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
+from ..matrix.signatures import distribution_of
 from ..model.calls import InstallerCall
+from ..model.evidence import Evidence, Known
+from ..model.facts import Distribution, Facts
 from ..model.finding import Remedy
+from ..model.log import Event, Frame, Raised
 from ..model.versions import try_version
 from ..rules.rule import Context
-from .draft import TraceDraft, groups_of
+from .draft import TraceDraft, code_of_log, groups_of
 
 if TYPE_CHECKING:
-    from ..matrix.names import Importer, NameHistory
+    from ..matrix.names import Importer, NameHistory, PackageNames
     from ..model.version import Version
 
 __all__ = ["tell_histories"]
 
-_SIGNATURES = ("import-name", "module-missing", "module-part-missing")
 _MOST_IMPORTERS = 3
+_MOST_TRIED = 12  # releases that are held against what else is installed
+_MOST_OWNERS = 8  # packages that have a class or a function of the same name
+
+
+class _Asked:
+    """What a line asks for: its groups, and the traceback that it ends."""
+
+    def __init__(
+        self,
+        groups: Mapping[str, str],
+        frames: Sequence[Frame],
+        modules: Mapping[str, str],
+        context: Context,
+        component: str = "",
+    ) -> None:
+        self.groups = groups
+        self.component = component  # which package the line is about, where its words say so
+        self.matrix = context.matrix
+        self.installed = _versions(context)
+        self.files = [
+            (distribution_of(frame.file, modules), frame)
+            for frame in frames
+            if "-packages/" in frame.file
+        ]
+        #: Who raised or called: the last place that is no part of Python's own import machinery.
+        self.asker = _asker(frames, modules)
+        if self.asker[1] is None:  # the writer left the places unindented, or only one of them
+            self.asker = groups.get("caller", groups.get("frame", "")), None
+
+    def owners(self, word: str) -> List[PackageNames]:
+        """Return who has a class or a function of a name; of a word that any program may have,
+        those in the traceback and those that are installed.
+        """
+        owners: List[PackageNames] = self.matrix.owners_of(word)
+        if _is_telling(word) and len(owners) <= _MOST_OWNERS:
+            return owners
+        there = {*self.named, *self.installed, self.component}
+        return [owner for owner in owners if owner.package in there]
+
+    @property
+    def named(self) -> FrozenSet[str]:
+        """The packages whose files the traceback names."""
+        shown = (self.groups.get("frame", ""), self.groups.get("caller", ""))
+        return frozenset([*(name for name, _ in self.files), *filter(None, shown)])
+
+
+def _is_telling(word: str) -> bool:
+    """Whether a name is of several words, as hardly two packages have it: no Linear, no Client."""
+    return sum(letter.isupper() for letter in word) > 1 or "_" in word.strip("_")
+
+
+Question = Callable[[_Asked], Iterator["Optional[NameHistory]"]]
 
 
 def tell_histories(
-    drafts: Iterable[TraceDraft], modules: Mapping[str, str], contexts: Sequence[Context]
+    drafts: List[TraceDraft],
+    raised: Sequence[Raised],
+    modules: Mapping[str, str],
+    contexts: Sequence[Context],
 ) -> None:
-    """Say of each missing name which releases have it and who imports it, and how to get one."""
-    installed = _versions(contexts[0])
-    for draft in drafts:
-        if draft.signature is None or draft.signature.id not in _SIGNATURES:
+    """Say of what is missing which releases have it and who asks for it, and how to get one; leave
+    out the drafts that only such a history speaks for.
+    """
+    context = contexts[0]
+    for draft in list(drafts):
+        question = _QUESTIONS.get(draft.signature.id) if draft.signature is not None else None
+        if question is None or draft.signature is None:
             continue
-        history = _history(draft, modules, contexts[0])
-        if history is None:
+        told = _told(draft, question, raised, modules, context)
+        if told is None and draft.signature.id in _ONLY_MEASURED:
+            drafts.remove(draft)
+        elif told is not None:
+            if draft.signature.id in _ONLY_MEASURED and _is_said(draft, drafts):
+                drafts.remove(draft)
+                continue
+            _tell(draft, *told, context)
+
+
+def _is_said(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:
+    """Whether a written signature speaks of the same line."""
+    lines = {(event.first.source, event.first.number) for event in draft.events}
+    return any(
+        (event.first.source, event.first.number) in lines
+        for other in drafts
+        if other is not draft and other.signature is not None and other.role == "cause"
+        for event in other.events
+    )
+
+
+def _told(
+    draft: TraceDraft,
+    question: Question,
+    raised: Sequence[Raised],
+    modules: Mapping[str, str],
+    context: Context,
+) -> Optional[Tuple[NameHistory, _Asked]]:
+    """Return the first history that an event of a draft asks for, of a release that may lack it."""
+    for event in draft.events:
+        about = draft.signature.component if draft.signature is not None else ""
+        frames = _frames_of(event, raised)
+        asked = _Asked(groups_of(event, modules), frames, modules, context, about)
+        histories = [
+            history
+            for history in question(asked)
+            if history is not None
+            and _may_lack(history, asked.installed.get(history.package))
+            and not _is_own(history, asked)
+        ]
+        chosen = _of_one_package(histories, asked)
+        if chosen is not None:
+            return chosen, asked
+    return None
+
+
+def _may_lack(history: NameHistory, version: Optional[Version]) -> bool:
+    """Whether the installed release may be without it: else the log is of another environment, or
+    it was lost in another way.
+    """
+    if version is None:
+        return True
+    has = history.has(version)
+    if history.kind == "required":  # there the fault is to have it
+        return has is True
+    return has is False or (has is None and bool(history.open))
+
+
+def _is_own(history: NameHistory, asked: _Asked) -> bool:
+    """Whether the package would ask its own class for what it does not have: then it is a class of
+    the same name elsewhere.
+    """
+    is_class = history.kind in ("attribute", "parameter", "required")
+    return is_class and asked.asker[0] == history.package
+
+
+def _of_one_package(histories: Sequence[NameHistory], asked: _Asked) -> Optional[NameHistory]:
+    """Return the first history where all are of one package, of those that the traceback names, or
+    that are installed.
+    """
+    for wanted in (None, asked.named, asked.installed):
+        left = [entry for entry in histories if wanted is None or entry.package in wanted]
+        if len({entry.package for entry in left}) == 1:
+            return left[0]
+    return None
+
+
+def _tell(draft: TraceDraft, history: NameHistory, asked: _Asked, context: Context) -> None:
+    version = asked.installed.get(history.package)
+    kind = {"newer": "too-new", "older": "too-old"}.get(history.side(version), "version-mismatch")
+    text = f"{history.sentence()}{_found(history, asked)}."
+    draft.finding = draft.finding._replace(
+        message=f"{draft.finding.message} {text}",
+        remedies=(_remedy(history, version, asked, context),),
+        component=history.package,
+        kind=kind,
+        code=code_of_log(history.package, kind),
+    )
+
+
+def _frames_of(event: Event, raised: Sequence[Raised]) -> Tuple[Frame, ...]:
+    """Return the places of the traceback that ends in an event's line."""
+    for entry in raised:
+        if entry.line.source == event.first.source and entry.line.number == event.first.number:
+            return entry.frames
+    return ()
+
+
+def _asker(frames: Sequence[Frame], modules: Mapping[str, str]) -> Tuple[str, Optional[Frame]]:
+    for frame in reversed(frames):
+        if "importlib" in frame.file or frame.file.startswith("<"):
             continue
-        version = installed.get(history.package)
-        if version is not None and history.has(version) is not False:
-            continue  # the log is of another environment, or the name was lost in another way
-        requirement = history.requirement(version)
-        text = f"{history.sentence()}{_found(history, installed)}."
-        fix = f"Install {requirement}, or a release of what imports it that does without."
-        draft.finding = draft.finding._replace(
-            message=f"{draft.finding.message} {text}",
-            remedies=(Remedy(fix, (InstallerCall("install", (requirement,)),)),),
-        )
+        return (distribution_of(frame.file, modules) if "-packages/" in frame.file else ""), frame
+    return "", None
 
 
 def _versions(context: Context) -> Dict[str, Version]:
@@ -51,35 +217,171 @@ def _versions(context: Context) -> Dict[str, Version]:
     }
 
 
-def _history(
-    draft: TraceDraft, modules: Mapping[str, str], context: Context
-) -> Optional[NameHistory]:
-    for event in draft.events:
-        groups = groups_of(event, modules)
-        module, part = groups.get("module", ""), groups.get("part", "")
-        if part:
-            parent, _, last = f"{module}.{part}".rpartition(".")
-            history: Optional[NameHistory] = context.matrix.name_history(f"{module}.{part}")
-            history = history or context.matrix.name_history(parent, last)
-        else:
-            history = context.matrix.name_history(module, groups.get("name", ""))
-        if history is not None:
-            return history
-    return None
+# --------------------------------------------------------------------------------------------------
+# what lines ask for
 
 
-def _found(history: NameHistory, installed: Mapping[str, Version]) -> str:
-    """What the environment has of it, as the end of a sentence."""
-    version = installed.get(history.package)
-    words = f"; {history.package} {version} is installed" if version is not None else ""
-    importers = history.asked_by(installed)
+def _name(asked: _Asked) -> Iterator[Optional[NameHistory]]:
+    groups = asked.groups
+    yield asked.matrix.name_history(groups.get("module", ""), groups.get("name", ""))
+
+
+def _part(asked: _Asked) -> Iterator[Optional[NameHistory]]:
+    whole = ".".join(filter(None, (asked.groups.get("module"), asked.groups.get("part"))))
+    yield asked.matrix.name_history(whole)
+    parent, _, last = whole.rpartition(".")
+    if parent:
+        yield asked.matrix.name_history(parent, last)
+
+
+def _attribute(asked: _Asked) -> Iterator[Optional[NameHistory]]:
+    which, name = asked.groups.get("which", ""), asked.groups.get("name", "")
+    if "." in which or asked.groups.get("module"):
+        yield asked.matrix.name_history(asked.groups.get("module") or which, name)
+        return
+    for owner in asked.owners(which):
+        yield owner.of_attribute(which, name)
+        for place in owner.bases_elsewhere(which):
+            yield from _of_place(asked, place, lambda names, word: names.of_attribute(word, name))
+
+
+def _of_place(
+    asked: _Asked, place: str, ask: Callable[[PackageNames, str], Optional[NameHistory]]
+) -> Iterator[Optional[NameHistory]]:
+    """Ask of a class of another package, ``module:Class``."""
+    module, _, word = place.partition(":")
+    for owner in asked.matrix.owners_of(module.split(".")[0]):
+        yield ask(owner, word)
+
+
+def _parameter(asked: _Asked) -> Iterator[Optional[NameHistory]]:
+    callee = asked.groups.get("callee") or f"{asked.groups.get('which', '')}.__init__"
+    name = asked.groups.get("name", "")
+    is_known = False
+    for owner in asked.owners(callee.split(".")[0]):
+        history = owner.of_parameter(callee, name)
+        is_known = is_known or history is not None
+        yield history
+        for place in owner.inherited_from(callee):
+            yield from _of_place(
+                asked, place, lambda names, word: names.of_parameter(f"{word}.__init__", name)
+            )
+    method = callee.rpartition(".")[2]
+    if callee == "__init__":  # Python before 3.10 names no class
+        few = asked.installed if len(asked.installed) <= _MOST_OWNERS else ()
+        # A package in the traceback calls, mostly by way of another: the class is of neither.
+        for package in {*few} - asked.named:
+            names = asked.matrix.names_of(package)
+            yield names.of_constructors(name) if names is not None else None
+    elif not is_known and not method.startswith("__"):
+        caller = asked.matrix.names_of(asked.asker[0])
+        yield caller.of_calls(method, name) if caller is not None else None
+
+
+def _required(asked: _Asked) -> Iterator[Optional[NameHistory]]:
+    callee = asked.groups.get("callee", "")
+    for owner in asked.owners(callee.split(".")[0]):
+        yield owner.of_parameter(callee, asked.groups.get("name", ""), required=True)
+
+
+def _model(asked: _Asked) -> Iterator[Optional[NameHistory]]:
+    word = asked.groups.get("model", "")
+    frame = asked.groups.get("frame", "")
+    for names in map(asked.matrix.names_of, [frame] if frame in _ENGINES else _ENGINES):
+        yield names.of_registry(word) if names is not None else None
+
+
+def _model_type(asked: _Asked) -> Iterator[Optional[NameHistory]]:
+    names = asked.matrix.names_of("transformers")
+    yield names.of_registry(asked.groups.get("model", "")) if names is not None else None
+
+
+def _engine_argument(asked: _Asked) -> Iterator[Optional[NameHistory]]:
+    names = asked.matrix.names_of("vllm")
+    if names is not None:
+        name = asked.groups.get("name", "")
+        own = names.of_parameter("AsyncEngineArgs.__init__", name)
+        yield own or names.of_parameter("EngineArgs.__init__", name)
+
+
+def _option(asked: _Asked) -> Iterator[Optional[NameHistory]]:
+    words = asked.groups.get("what", "").split()
+    for package, settings in _ENGINES.items():
+        names = asked.matrix.names_of(package)
+        if names is None:
+            continue
+        for word in words:
+            option = word[2:].split("=")[0]
+            field = option.replace("-", "_")
+            history = names.of_parameter(f"{settings}.__init__", field) or names.of_option(option)
+            yield history and history._replace(name=f"--{option}", kind="registry")
+
+
+#: Programs whose options are the fields of a class.
+_ENGINES = {"vllm": "EngineArgs", "sglang": "ServerArgs"}
+_QUESTIONS: Mapping[str, Question] = {
+    "import-name": _name,
+    "module-missing": _part,
+    "module-part-missing": _part,
+    "module-attribute": _name,
+    "attribute-missing": _attribute,
+    "cache-class-changed": _attribute,
+    "argument-not-taken": _parameter,
+    "trl-argument-moved": _parameter,
+    "transformers-argument-gone": _parameter,
+    "engine-argument-unknown": _engine_argument,
+    "argument-missing": _required,
+    "transformers-unknown-model": _model_type,
+    "vllm-arch-unsupported": _model,
+    "arguments-refused": _option,
+}
+#: Lines that any program prints of its own mistakes: they count where the name was measured.
+_ONLY_MEASURED = frozenset(("attribute-missing", "argument-missing"))
+
+
+# --------------------------------------------------------------------------------------------------
+# what is said, and what mends it
+
+
+def _found(history: NameHistory, asked: _Asked) -> str:
+    """What the environment has of it and who asks, as the end of a sentence."""
+    version = asked.installed.get(history.package)
+    words = ""
+    if version is not None:
+        words = f"; {history.package} {version} is installed"
+    else:
+        sides = history.sides()
+        words = f", so the {history.package} here is {' or '.join(sides)}" if sides else ""
+    if history.moved:
+        words += f"; later ones have it in {history.moved}"
+    return words + _askers(history, asked)
+
+
+def _askers(history: NameHistory, asked: _Asked) -> str:
+    package, frame = asked.asker
+    if history.kind == "override":
+        return ""
+    if frame is not None and package == history.package:
+        place = frame.file.rpartition("-packages/")[2]
+        return (
+            f"; {package}'s own {place} asks for it, so files of two releases may lie there"
+            if history.kind == "name"
+            else f"; {package}'s own {place} asks for it"
+        )
+    if frame is not None and package:
+        place = frame.file.rpartition("-packages/")[2]
+        shown = f"{package} {asked.installed[package]}" if package in asked.installed else package
+        return f"; {shown} asks for it ({place}, line {frame.line})"
+    if frame is not None:
+        return f"; {frame.file}, line {frame.line}, asks for it"
+    if package and package != history.package:
+        return f"; {package} asks for it"
+    importers = history.asked_by(asked.installed)
     if importers:
-        names = [f"{importer.package} {installed[importer.package]}" for importer in importers]
+        names = [f"{entry.package} {asked.installed[entry.package]}" for entry in importers]
     else:
         names = [_importer_words(importer) for importer in history.importers]
-    if names:
-        words += f"; it is imported by {', '.join(names[:_MOST_IMPORTERS])}"
-    return words
+    return f"; it is imported by {', '.join(names[:_MOST_IMPORTERS])}" if names else ""
 
 
 def _importer_words(importer: Importer) -> str:
@@ -87,3 +389,101 @@ def _importer_words(importer: Importer) -> str:
         first if first == last else f"{first} to {last}" for first, last in importer.spans
     ]
     return f"{importer.package} {', '.join(ranges[-2:])}"
+
+
+def _remedy(
+    history: NameHistory, version: Optional[Version], asked: _Asked, context: Context
+) -> Remedy:
+    """Return the release of the package that has it and goes with what else is installed; else say
+    which have it.
+    """
+    package, frame = asked.asker
+    if history.kind == "required":
+        return Remedy(
+            f"Pass {history.name}, or install releases of {history.package} and of what calls it"
+            " that go together.",
+            (),
+        )
+    if frame is not None and package == history.package and history.kind == "name":
+        call = InstallerCall("install", (package,), ("--force-reinstall", "--no-deps"))
+        return Remedy(f"Install {package} anew, so that all its files are of one release.", (call,))
+    requirement, refusing = _allowed(history, version, context)
+    if refusing:
+        names = ", ".join(refusing)
+        text = f"Install {requirement}, with a release of {names} that goes with it"
+        return Remedy(f"{text}, or {_other_side(history, version, asked, context)}.", ())
+    fix = f"Install {requirement}, or {_other_side(history, version, asked, context)}."
+    if history.kind == "override":
+        method = asked.groups.get("callee", "")
+        fix = f"Install {requirement}, or a newer release of what defines {method}."
+    elif history.kind == "registry":
+        fix = f"Install {requirement}."
+    return Remedy(fix, (InstallerCall("install", (requirement,)),))
+
+
+def _other_side(
+    history: NameHistory, version: Optional[Version], asked: _Asked, context: Context
+) -> str:
+    """Say which release of what asks for it does without: the one after those that import it."""
+    package = asked.asker[0]
+    importers = history.asked_by(asked.installed) or history.importers
+    for importer in importers if len(importers) == 1 else ():
+        known = context.matrix.package(importer.package)
+        last = try_version(importer.spans[-1][1])
+        later = [
+            release
+            for release in (known.versions if known is not None else ())
+            if last is not None and release > last and not release.is_prerelease
+        ]
+        if later and package in ("", importer.package):
+            return f"{importer.package} {later[0]} or newer, which does without"
+    other = package if package and package != history.package else "what asks for it"
+    side = "a newer" if history.side(version) == "newer" else "another"
+    return f"{side} release of {other} that does without"
+
+
+def _allowed(
+    history: NameHistory, version: Optional[Version], context: Context
+) -> Tuple[str, Tuple[str, ...]]:
+    """Return the requirement for a release that has it, and which installed packages refuse it.
+
+    Where versions are known it is the release nearest to what is installed with which no
+    requirement is broken that holds now; else all releases that have it.
+    """
+    every = history.requirement(version)
+    known = context.matrix.package(history.package)
+    if known is None or not context.distributions:
+        return every, ()
+    having = [
+        release
+        for release, entry in known.releases()
+        if history.has(release) and not release.is_prerelease and not entry.yanked
+    ]
+    newer = [release for release in having if version is None or release > version]
+    older = [release for release in reversed(having) if version is None or release < version]
+    if version is None and history.side() == "newer":
+        newer = []  # those at the end of what has it are the nearest
+    distribution = context.distributions.get(history.package) or Distribution(history.package, None)
+    before = _broken(context, distribution)
+    refusing: FrozenSet[Tuple[str, str]] = frozenset()
+    for release in [*newer[:_MOST_TRIED], *older[:_MOST_TRIED]]:
+        changed = distribution._replace(version=str(release), requires=None, constraint="")
+        broken = _broken(context, changed) - before
+        if not broken:
+            return (f"{history.package}=={release}" if version is not None else every), ()
+        refusing = refusing or broken
+    others = {name for pair in refusing for name in pair} - {history.package}
+    return every, tuple(sorted(others))
+
+
+def _broken(context: Context, changed: Distribution) -> FrozenSet[Tuple[str, str]]:
+    """Return which requirements are not met, by who asks and what, with one changed release."""
+    from ..rules.requirement_lines import violations
+
+    known = {**context.distributions, changed.name: changed}
+    evidence = context.facts.evidence("distributions") or Evidence("", "")
+    facts = Facts({**dict(context.facts), "distributions": Known(known, evidence)})
+    return frozenset(
+        (violation.requirer.name, violation.requirement.name)
+        for violation in violations(facts, context.matrix)
+    )

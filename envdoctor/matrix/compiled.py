@@ -10,8 +10,10 @@ Three parts, so that a check reads little:
 * ``packages/<name>.jsonl``: one header line, then ``key TAB release`` lines, of which only the
   wanted one is parsed;
 * ``surfaces.txt``: what releases import and others do not have (``measured_rows``);
-* ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json``, ``names.json`` and
-  ``index.json`` (the listing of the package index), read only by those who ask for them.
+* ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json`` and ``index.json`` (the
+  listing of the package index), read only by those who ask for them;
+* ``names.z`` and ``names/<name>.z``: in which releases names exist, packed (``names``);
+* ``symbols.z``: which releases of torch export which symbols, packed (``symbols``).
 
 ``fingerprint.json`` names the source files with size, mtime and hash. A form without mtimes (in a
 wheel) is always fresh where no source lies beside it.
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "KEYS", "complete_row", "load_package", "normalize_gpu", "unpack_row"]
 
-FORMAT = 6
+FORMAT = 7
 
 KEYS = {
     "branch": "branch",

@@ -61,7 +61,8 @@ __all__ = [
 class Model(NamedTuple):
     """Dimensions of a language model, from its config.json.
 
-    parameters: as published, vision tower included (``vision``: its share). active: used per token,
+    context: longest sequence, tokens, 0 where that was not looked up. parameters: as published,
+    vision tower included (``vision``: its share). active: used per token,
     as its makers give it. intermediate: of dense layers (0 where all layers have experts);
     expert_intermediate: of one expert, shared_intermediate: of all shared ones together.
     dense_layers: how many layers of a model with experts have none. q_lora, kv_lora, nope_dim,
@@ -78,6 +79,7 @@ class Model(NamedTuple):
     kv_heads: int
     head_dim: int
     vocabulary: int
+    context: int
     intermediate: int
     tied: bool
     aliases: Tuple[str, ...]
@@ -344,6 +346,7 @@ def make_profile(name: str, document: Mapping[str, Any]) -> Profile:
 
 _SIZES = ("parameters", "layers", "hidden", "heads", "kv_heads", "head_dim", "vocabulary")
 _INTEGERS = (
+    "context",
     "intermediate",
     "active",
     "experts",

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
     from ..model.version import Version
     from .measured_rows import Surfaces
-    from .names import NameHistory
+    from .names import NameHistory, PackageNames
+    from .symbols import SymbolHistory
 
 __all__ = [
     "Matrix",
@@ -131,8 +132,13 @@ def load_builtin() -> Matrix:
 
 
 def _read(path: str, most: int = -1) -> str:
-    """Return the text of a compiled file, at most so many bytes; inside a zipapp the importer of
-    this module reads it.
+    """Return the text of a compiled file, at most so many bytes."""
+    return _read_bytes(path, most).decode("utf-8")
+
+
+def _read_bytes(path: str, most: int = -1) -> bytes:
+    """Return a compiled file, at most so many bytes; inside a zipapp the importer of this module
+    reads it.
     """
     try:
         with open(path, "rb") as file:
@@ -143,7 +149,7 @@ def _read(path: str, most: int = -1) -> str:
             content = loader.get_data(path)[: most if most >= 0 else None]
         except (AttributeError, OSError) as error:
             raise FileNotFoundError(path) from error
-    return content.decode("utf-8")
+    return content
 
 
 def _read_core(folder: str) -> Optional[Dict[str, Any]]:
@@ -232,10 +238,39 @@ class _CompiledFiles:
         listing: Optional[Mapping[str, Any]] = self._extra("listing")
         return listing
 
-    def names(self) -> Optional[Mapping[str, Any]]:
-        """Return in which releases names exist, None where that was not measured."""
-        names: Optional[Mapping[str, Any]] = self._extra("names")
-        return names
+    def names(self, package: str) -> Optional[Mapping[str, Any]]:
+        """Return in which releases of a package names exist, None where that was not measured."""
+        if self._source is not None:
+            from .source import read_names
+
+            return read_names(self._source, package)
+        return self._packed(os.path.join("names", f"{package}.z"))
+
+    def names_index(self) -> Optional[Mapping[str, Any]]:
+        """Return which package has which classes, functions and top-level modules."""
+        if self._source is not None:
+            from .source import read_names_index
+
+            return read_names_index(self._source)
+        return self._packed("names.z")
+
+    def symbols(self) -> Optional[Mapping[str, Any]]:
+        """Return which releases of torch export what, None where that was not measured."""
+        if self._source is not None:
+            from .source import read_symbols
+
+            return read_symbols(self._source)
+        return self._packed("symbols.z")
+
+    def _packed(self, name: str) -> Optional[Mapping[str, Any]]:
+        import zlib
+
+        try:
+            packed = _read_bytes(os.path.join(self._folder, name))
+        except FileNotFoundError:
+            return None
+        document: Mapping[str, Any] = json.loads(zlib.decompress(packed))
+        return document
 
     def _extra(self, name: str) -> Any:
         if self._source is not None:
@@ -391,23 +426,61 @@ class Matrix(TableViews):
         pairs = self._core["measured"]
         return any(not there.isdisjoint(pairs[consumer]) for consumer in there if consumer in pairs)
 
+    def names_of(self, package: str) -> Optional[PackageNames]:
+        """Return in which releases of a package names exist, None where that was not measured."""
+        from .names import PackageNames
+
+        document = self._once(f"names:{package}", lambda: self._files.names(package))
+        return PackageNames(document) if document else None
+
+    def owners_of(self, word: str) -> List[PackageNames]:
+        """Return what is known of the packages that have a class or a function of this name, or
+        install this top-level module.
+        """
+        from .names import owners_of
+
+        index = self._once("names-index", self._files.names_index) or {}
+        owners = (self.names_of(package) for package in owners_of(index, word))
+        return [owner for owner in owners if owner is not None]
+
     def name_history(self, module: str, name: str = "") -> Optional[NameHistory]:
         """Return in which releases of its package a name of a module exists, and who imports it;
         None where that is not known. Without a name, of the module itself.
         """
         from ..model.versions import parse_version
-        from .names import history_of, history_without
+        from .names import history_without
 
-        history = history_of(self._once("names", self._files.names) or {}, module, name)
-        missing = self._surfaces.missing_name(module, name) if history is None else None
+        for owner in self.owners_of(module.split(".")[0]):
+            history = owner.of_module(module, name)
+            if history is not None:
+                return history
+        missing = self._surfaces.missing_name(module, name)
         if missing is None:
-            return history
+            return None
         provider, oldest, lacking, importers = missing
         known = self.package(provider)
         versions = known.versions if known is not None else ()
         read = parse_version(oldest)
         releases = [one for one in versions if one >= read and not one.is_prerelease]
         return history_without(provider, module, name, lacking, releases, importers)
+
+    def symbol_history(self, symbol: str, all_wheels: bool = False) -> Optional[SymbolHistory]:
+        """Return in which releases of torch a mangled symbol is exported (``all_wheels``: those for
+        aarch64 count in any case), None where that is not known.
+        """
+        from .symbols import history_of
+
+        document = self._once("symbols", self._files.symbols)
+        return history_of(document, symbol, all_wheels) if document else None
+
+    def torch_of_wheels(self, package: str) -> Mapping[str, FrozenSet[str]]:
+        """Return by release of a package the releases of torch with which its wheel may load; empty
+        where no wheel was measured.
+        """
+        from .symbols import torch_of_wheels
+
+        document = self._once("symbols", self._files.symbols)
+        return torch_of_wheels(document, package) if document else {}
 
     @property
     def _surfaces(self) -> Surfaces:

@@ -9,7 +9,7 @@ The compiled form is one text, of which only the lines about two packages that a
 parsed:
 
 * the first line is JSON: for each package the versions at which a range begins or ends, in order,
-  and for each importing package the day of its measurement;
+  for each importing package the day of its measurement, and the uses that it is there for;
 * every other line is ``importing TAB imported TAB statements``, a JSON list of :class:`MissingName`
   as lists. Ranges are [first, last] places in the versions of the first line, so that two whole
   numbers decide whether a statement can speak of what is installed.
@@ -112,6 +112,9 @@ def compile_surfaces(documents: Iterable[Mapping[str, Any]]) -> str:
     head = {
         "versions": versions,
         "dates": {document["name"]: document["date"] for document in ordered},
+        "purposes": {
+            document["name"]: document["purpose"] for document in ordered if "purpose" in document
+        },
     }
     lines = [_dumps(head)]
     for document in ordered:
@@ -148,7 +151,9 @@ def surface_fault(document: Any, name: str) -> str:
         return "expected an object with schema 1"
     if document.get("name") != name or not isinstance(document.get("date"), str):
         return f"expected name {name!r} and a date, found {document.get('name')!r}"
-    statements = document.get("statements")
+    purpose, statements = document.get("purpose", []), document.get("statements")
+    if not isinstance(purpose, list) or not all(isinstance(use, str) for use in purpose):
+        return "expected a list of uses as purpose"
     if not isinstance(statements, list):
         return "expected a list of statements"
     for number, entry in enumerate(statements, 1):
@@ -383,6 +388,8 @@ class Surfaces:
             date=self._head["dates"][consumer],
             established_by="read from the wheels of all these releases",
             origin="derived",
+            purpose=not statement.verb
+            and statement.use in self._head.get("purposes", {}).get(consumer, ()),
         )
 
     def _spans(self, name: str, spans: Sequence[Span]) -> List[Tuple[str, str]]:

@@ -19,6 +19,8 @@ _NAMED = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)\s?([bm])(?![a-z])", re.I
 #: Of these a name may tell the active parameters only: "17B-16E", "8x7B", "MoE-A2.7B". "30B-A3B"
 #: tells both.
 _EXPERTS = re.compile(r"(?<![a-z\d])\d+e(?![a-z])|\d+x\d|moe", re.IGNORECASE)
+#: Of a run that says all dimensions but its tokenizer's: Gemma has as many words as anybody.
+_LARGEST_VOCABULARY = 262_144
 _DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
 
 
@@ -26,8 +28,10 @@ class ModelSize(NamedTuple):
     """Parameters (low..high, equal where they are known) and dimensions (0: not known).
 
     cache_values: values in the KV cache for one token, over all layers; windowed: that is an upper
-    bound, for some layers look at a window only. rough: from the name alone. source: which of the
-    ways it was.
+    bound, for some layers look at a window only. experts: parameters of them all together. context:
+    the longest sequence, tokens. rough:
+    from the name alone, with the largest dimensions that models of about that size have. source:
+    which of the ways it was.
     """
 
     name: str
@@ -43,6 +47,8 @@ class ModelSize(NamedTuple):
     cache_values: int = 0
     tied: Optional[bool] = None
     windowed: bool = False
+    experts: int = 0
+    context: int = 0
 
     @property
     def parameters(self) -> int:
@@ -71,7 +77,7 @@ def size_of(
     """
     size = _from_config(name, config, index) if config is not None else None
     model = matrix.model(name) if matrix is not None and size is None else None
-    return size or (_from_matrix(model) if model is not None else _from_name(name))
+    return size or (_from_matrix(model) if model is not None else _from_name(name, matrix))
 
 
 def _from_matrix(model: Model) -> ModelSize:
@@ -88,20 +94,45 @@ def _from_matrix(model: Model) -> ModelSize:
         kv_heads=model.kv_heads,
         cache_values=model.cache_values,
         tied=model.tied,
+        context=model.context,
         windowed=model.windowed,
+        experts=(model.layers - model.dense_layers)
+        * model.experts
+        * 3
+        * model.hidden
+        * model.expert_intermediate,
     )
 
 
-def _from_name(name: str) -> Optional[ModelSize]:
-    last = name.rpartition("/")[2]
+def _from_name(name: str, matrix: Optional[Matrix] = None) -> Optional[ModelSize]:
+    # "internlm2-1_8b" is 1.8 billion, "open_llama_3b" 3.
+    last = re.sub(r"(?<=\d)_(?=\d)", ".", name.rstrip("/").rpartition("/")[2]).replace("_", "-")
     stated = _NAMED.findall(last)
     if not stated or _EXPERTS.search(last):
         return None
     # What a name rounds: "7B" stands for 6.7 (Llama 2) to 8.5 billion (Gemma), "2b" for up to 2.61
     # (Gemma 2), "3B" for up to 3.75 (Qwen2.5-VL).
     number = max(float(figure) * (10**9 if unit in "bB" else 10**6) for figure, unit in stated)
-    return ModelSize(
+    size = ModelSize(
         name, int(number * 0.93), int(number * 1.31), f"only the name says so ({name})", True
+    )
+    return _shaped(size, matrix) if matrix is not None else size
+
+
+def _shaped(size: ModelSize, matrix: Matrix) -> ModelSize:
+    """Return a rough size with the largest dimensions among known models of about that size: upper
+    bounds, so that what hangs on them has no lower one.
+    """
+    near = matrix.models_near(size.low, size.high)
+    return size._replace(
+        layers=max(model.layers for model in near),
+        hidden=max(model.hidden for model in near),
+        intermediate=max(
+            model.intermediate
+            or model.expert_intermediate * model.experts_per_token + model.shared_intermediate
+            for model in near
+        ),
+        vocabulary=max(model.vocabulary for model in near),
     )
 
 
@@ -114,6 +145,9 @@ def _from_config(
         _integer(text, key)
         for key in ("num_hidden_layers", "hidden_size", "vocab_size", "num_attention_heads")
     )
+    open_vocabulary = not vocabulary and config.get("vocab_size") is False
+    if open_vocabulary:
+        vocabulary = _LARGEST_VOCABULARY
     if not (layers and hidden and vocabulary and heads):
         return None
     kv_heads = _integer(text, "num_key_value_heads") or heads
@@ -125,18 +159,22 @@ def _from_config(
         else _integer(text, "intermediate_size")
     )
     tied = bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", False)))
+    matrices = 2 if config.get("gated") is False else 3
     attention = hidden * head_dim * (2 * heads + 2 * kv_heads)
     counted = vocabulary * hidden * (1 if tied else 2) + layers * (
-        attention + 3 * hidden * width * max(experts, 1) + hidden * (experts + 2)
+        attention + matrices * hidden * width * max(experts, 1) + hidden * (experts + 2)
     )
     stored = _stored_parameters(text, config, index)
     latent = _integer(text, "kv_lora_rank")
     per_layer = latent + _integer(text, "qk_rope_head_dim") if latent else 2 * kv_heads * head_dim
     return ModelSize(
         name,
-        int(counted * 0.95) if stored is None else stored,
+        int((counted - open_vocabulary * 2 * vocabulary * hidden) * 0.95)
+        if stored is None
+        else stored,
         int(counted * 1.05) if stored is None else stored,
         "its config.json" if stored is None else "its safetensors index",
+        open_vocabulary,
         layers=layers,
         hidden=hidden,
         intermediate=width * max(_integer(text, "num_experts_per_tok"), 1) if experts else width,
@@ -146,6 +184,8 @@ def _from_config(
         tied=tied,
         windowed=bool(_integer(text, "sliding_window"))
         and text.get("use_sliding_window") is not False,
+        experts=3 * layers * hidden * width * experts,
+        context=_integer(text, "max_position_embeddings"),
     )
 
 

@@ -1,19 +1,47 @@
-"""In which releases of a package a name exists, who imports it, and which releases of both fit.
+"""In which releases of a package modules, names, attributes of classes and parameters of functions
+exist, where they went, who imports them, and which releases of both fit.
 
-``matrices/names.json`` holds what ``scripts/measure_surfaces --names`` read from the wheels: names
-that some releases have and others do not. Only ``diagnose`` reads it.
+``matrices/names/<package>.json`` holds what ``scripts/measure_surfaces --names`` read from the
+wheels: what some releases have and others do not. ``matrices/names.json`` says which package has a
+module, a class or a function, so that of the others nothing is read. Only ``diagnose`` reads them.
 """
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import (
+    AbstractSet,
+    Any,
+    FrozenSet,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
+from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.version import Version
 from ..model.versions import VersionSet, parse_version, try_version
 
-__all__ = ["Importer", "NameHistory", "history_of", "history_without", "names_fault"]
+__all__ = [
+    "SCHEMA",
+    "Importer",
+    "NameHistory",
+    "PackageNames",
+    "history_without",
+    "index_fault",
+    "names_fault",
+    "owners_of",
+]
 
+SCHEMA = 2
+_PARTS = ("modules", "names", "dynamic", "moved", "classes", "bases", "signatures", "registries")
+_LIFE = "."  # stands for a class or a function itself
+_MOST_ABOVE = 30  # classes above one that are looked at
+_SPANS = pattern(r"(?:\d{1,6}(?:-\d{1,6})?(?:,(?=\d)|$))*")
 Span = Tuple[str, str]
 
 
@@ -26,7 +54,10 @@ class Importer(NamedTuple):
 
 class NameHistory(NamedTuple):
     """Where a name is: name is "" for a module itself. present: spans of releases that have it, of
-    those from ``first`` to ``last``, which were read.
+    those from ``first`` to ``last``, which were read. kind: name, attribute, parameter, required (a
+    parameter without which a call fails), override (a method without a parameter), or registry.
+    open: spans of releases that may have it in a way that the source does not show. moved: the
+    module that has it since.
     """
 
     package: str
@@ -35,7 +66,10 @@ class NameHistory(NamedTuple):
     present: Tuple[Span, ...]
     first: str
     last: str
-    importers: Tuple[Importer, ...]
+    importers: Tuple[Importer, ...] = ()
+    kind: str = "name"
+    open: Tuple[Span, ...] = ()
+    moved: str = ""
 
     @property
     def full_name(self) -> str:
@@ -46,7 +80,32 @@ class NameHistory(NamedTuple):
         """Tell whether a release has the name; None for one outside those that were read."""
         if not parse_version(self.first) <= version <= parse_version(self.last):
             return None
-        return version in _set_of(self.present)
+        if version in _set_of(self.present):
+            return True
+        return None if self.open and version in _set_of(self.open) else False
+
+    def side(self, version: Optional[Version] = None) -> str:
+        """Tell on which side of those that have it a release is that lacks it: "newer", "older", or
+        "" where both may be. Without a version, one of which nothing else is known.
+        """
+        if self.kind == "required":  # there the fault is to have it
+            return ""
+        after = self.present[-1][1] != self.last
+        before = self.present[0][0] != self.first or len(self.present) > 1
+        if version is not None:
+            after = after and version > parse_version(self.present[-1][1])
+            before = before and version < parse_version(self.present[0][0])
+        if after == before:
+            return ""
+        return "newer" if after else "older" if len(self.present) == 1 or version else ""
+
+    def sides(self) -> List[str]:
+        """Say which releases may lack it, where it was in one span."""
+        if self.kind == "required" or len(self.present) > 1:
+            return []
+        first, last = self.present[0]
+        older = [f"older than {first}"] if first != self.first else []
+        return older + ([f"newer than {last}"] if last != self.last else [])
 
     def requirement(self, near: Optional[Version] = None) -> str:
         """Return the requirement for releases that have it: the span nearest to a version, which
@@ -62,7 +121,19 @@ class NameHistory(NamedTuple):
     def sentence(self) -> str:
         """Say where it is, as a sentence without a full stop."""
         ranges = [first if first == last else f"{first} to {last}" for first, last in self.present]
-        return f"{self.package} has {self.full_name} in {_joined(ranges)} only"
+        releases = _joined(ranges)
+        owner = f"{self.package}'" if self.package.endswith("s") else f"{self.package}'s"
+        if self.kind == "parameter":
+            return f"{owner} {self.module} takes {self.name} in {releases} only"
+        if self.kind == "required":
+            return f"{owner} {self.module} cannot do without {self.name} in {releases}"
+        if self.kind == "override":
+            return f"{self.package} calls {self.module} without {self.name} in {releases} only"
+        if self.kind == "name":
+            return f"{self.package} has {self.full_name} in {releases} only"
+        if self.kind == "attribute":
+            return f"{owner} {self.module} has {self.name} in {releases} only"
+        return f"{self.package} knows {self.name} in {releases} only"
 
     def asked_by(self, installed: Mapping[str, Version]) -> Tuple[Importer, ...]:
         """Return the installed packages whose release imports it."""
@@ -74,33 +145,225 @@ class NameHistory(NamedTuple):
         )
 
 
-def history_of(document: Mapping[str, Any], module: str, name: str = "") -> Optional[NameHistory]:
-    """Return the history of a name; None where it is not known, or all releases that were read
-    have it.
+class PackageNames:
+    """What is known of the names of one package, from its document."""
 
-    Args:
-        document: As ``names.json`` holds it.
-        module: In dots, as Python names it.
-        name: What is imported from it; "" for the module itself.
-    """
-    for package, of_package in document.get("packages", {}).items():
-        spans = of_package["names"].get(module, {}).get(name)
-        if spans is not None:
-            versions = of_package["versions"]
-            asked = of_package["asked"].get(module, {}).get(name, {})
-            return NameHistory(
-                package,
-                module,
-                name,
-                tuple((versions[first], versions[last]) for first, last in spans),
-                versions[0],
-                versions[-1],
-                tuple(
-                    Importer(consumer, tuple((first, last) for first, last in of_consumer))
-                    for consumer, of_consumer in asked.items()
-                ),
-            )
-    return None
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        self.package: str = document["name"]
+        self._versions: Sequence[str] = document["versions"]
+
+    def of_module(self, module: str, name: str = "") -> Optional[NameHistory]:
+        """Return the history of a name of a module, of the module itself without one; None where
+        that is not known, or where all releases that were read have it.
+
+        Args:
+            module: In dots, as Python names it.
+            name: What is imported from it.
+        """
+        document = self._document
+        if name:
+            numbers = _numbers_of(document["names"].get(module, {}), name)
+            life = _numbers(document["modules"].get(module, "")) or None
+            unclear = _numbers(document["dynamic"].get(module, ""))
+            if not numbers and f"{module}.{name}" in document["modules"]:
+                return self.of_module(f"{module}.{name}")
+        else:
+            numbers = _numbers(document["modules"].get(module, ""))
+            unclear, life = frozenset(), None
+        if not numbers:
+            return None
+        homes = document["moved"].get(module, {})
+        asked = document["asked"].get(module, {}).get(name, {})
+        importers = tuple(
+            Importer(consumer, tuple((first, last) for first, last in spans))
+            for consumer, spans in asked.items()
+        )
+        moved = next((home for home, words in homes.items() if name in (words.split() or [""])), "")
+        history = self._history(module, name, "name", numbers, unclear - numbers, life)
+        return history and history._replace(importers=importers, moved=moved)
+
+    def of_attribute(self, word: str, attribute: str) -> Optional[NameHistory]:
+        """Return the history of an attribute of the classes of a name and of those above them."""
+        numbers: Set[int] = set()
+        life: Set[int] = set()
+        places = {*self._places("classes", word), *self._places("bases", word)}
+        for place in self._with_bases(sorted(places)):
+            spans = self._document["classes"].get(place, {})
+            having = _numbers_of(spans, attribute)
+            numbers |= having
+            if place in places or having:
+                life |= _numbers_of(spans, _LIFE)
+        # What a class of another package hands down is not known here.
+        unclear = frozenset(life - numbers) if self.bases_elsewhere(word) else frozenset()
+        return self._history(word, attribute, "attribute", numbers, unclear, life)
+
+    def of_parameter(
+        self, function: str, name: str, required: bool = False
+    ) -> Optional[NameHistory]:
+        """Return the history of a parameter of the functions of a qualified name, ``required``:
+        of being one without a default.
+        """
+        places = self._places("signatures", function)
+        numbers: Set[int] = set()
+        unclear: Set[int] = set()
+        life: Set[int] = set()
+        for place in places:
+            spans = self._document["signatures"][place]
+            numbers |= _numbers_of(spans, name)
+            life |= _numbers_of(spans, _LIFE)
+            if not required:
+                numbers |= _numbers_of(spans, f"{name}=")
+                unclear |= _numbers_of(spans, "**")
+        kind = "required" if required else "parameter"
+        return self._history(function, name, kind, numbers, frozenset(unclear - numbers), life)
+
+    def of_constructors(self, name: str) -> Optional[NameHistory]:
+        """Return the history of a parameter of the constructors that have or had it."""
+        return self._of_functions("__init__", ".__init__", name)
+
+    def of_calls(self, method: str, name: str) -> Optional[NameHistory]:
+        """Return in which releases classes have a method of a name without a parameter: what
+        overrides it without it was written for these.
+        """
+        with_it = self._of_functions(method, f".{method}", name)
+        if with_it is None:
+            return None
+        number = {version: place for place, version in enumerate(self._versions)}
+        life = range(number[with_it.first], number[with_it.last] + 1)
+        having = {
+            place
+            for first, last in with_it.present
+            for place in range(number[first], number[last] + 1)
+        }
+        return self._history(method, name, "override", set(life) - having, frozenset(), set(life))
+
+    def _of_functions(self, shown: str, ending: str, name: str) -> Optional[NameHistory]:
+        numbers: Set[int] = set()
+        life: Set[int] = set()
+        for place, spans in self._document["signatures"].items():
+            if place.endswith(ending):
+                having = _numbers_of(spans, name) | _numbers_of(spans, f"{name}=")
+                if having:
+                    numbers |= having
+                    life |= _numbers_of(spans, _LIFE)
+        return self._history(shown, name, "parameter", numbers, frozenset(), life)
+
+    def inherited_from(self, function: str) -> List[str]:
+        """Return what the constructor of a class takes the parameters of: ``module:Class`` of other
+        packages.
+        """
+        return sorted(
+            word[1:]
+            for place in self._places("signatures", function)
+            for words in self._document["signatures"][place].values()
+            for word in words.split()
+            if word.startswith("+")
+        )
+
+    def bases_elsewhere(self, word: str) -> List[str]:
+        """Return the classes of other packages above those of a name, as ``module:Class``."""
+        bases = self._document["bases"]
+        places = self._with_bases(self._places("bases", word))
+        above = {base for place in places for base in bases.get(place, "").split()}
+        own = {_top(place) for place in bases}
+        return sorted(place for place in above if _top(place) not in own)
+
+    def of_registry(self, word: str) -> Optional[NameHistory]:
+        """Return the history of a model architecture, a model type, a quantisation method."""
+        numbers: Set[int] = set()
+        tables = self._document["registries"]
+        for table in tables:
+            if table != "--":
+                numbers |= _numbers_of(tables[table], word)
+        return self._history("", word, "registry", numbers)
+
+    def of_option(self, word: str) -> Optional[NameHistory]:
+        """Return the history of an option of its command lines, without ``--``."""
+        numbers = set(_numbers_of(self._document["registries"].get("--", {}), word))
+        return self._history("", f"--{word}", "registry", numbers)
+
+    def _history(
+        self,
+        module: str,
+        name: str,
+        kind: str,
+        numbers: AbstractSet[int],
+        unclear: FrozenSet[int] = frozenset(),
+        life: Optional[AbstractSet[int]] = None,
+    ) -> Optional[NameHistory]:
+        """Return a history over the releases that have the module, class or function at all."""
+        there = sorted(life or range(len(self._versions)))
+        having = numbers & set(there)
+        if not having or len(having) == len(there):
+            return None
+        return NameHistory(
+            self.package,
+            module,
+            name,
+            self._spans(having, there),
+            self._versions[there[0]],
+            self._versions[there[-1]],
+            (),
+            kind,
+            self._spans(unclear & set(there), there),
+        )
+
+    def _spans(self, numbers: AbstractSet[int], there: Sequence[int]) -> Tuple[Span, ...]:
+        """Return [first, last] of those that follow one another among the releases there."""
+        runs: List[List[int]] = []
+        for place, number in enumerate(there):
+            if number not in numbers:
+                continue
+            if runs and runs[-1][1] == place - 1:
+                runs[-1][1] = place
+            else:
+                runs.append([place, place])
+        return tuple(
+            (self._versions[there[first]], self._versions[there[last]]) for first, last in runs
+        )
+
+    def _places(self, part: str, word: str) -> List[str]:
+        ending = f":{word}"
+        return [place for place in self._document[part] if place.endswith(ending)]
+
+    def _with_bases(self, places: Sequence[str]) -> Iterator[str]:
+        bases = self._document["bases"]
+        waiting, seen = list(places), set(places)
+        while waiting and len(seen) < _MOST_ABOVE:
+            place = waiting.pop(0)
+            yield place
+            for base in bases.get(place, "").split():
+                if base not in seen:
+                    seen.add(base)
+                    waiting.append(base)
+
+
+def owners_of(index: Mapping[str, Any], word: str) -> List[str]:
+    """Return the packages that have a class or function of this name, or this top-level module."""
+    mark = f" {word} "
+    return [package for package, words in index.get("packages", {}).items() if mark in f" {words} "]
+
+
+def _top(place: str) -> str:
+    """The top-level module of ``module:Class``."""
+    return place.partition(":")[0].partition(".")[0]
+
+
+def _numbers(text: str) -> FrozenSet[int]:
+    numbers: Set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return frozenset(numbers)
+
+
+def _numbers_of(spans: Mapping[str, str], name: str) -> FrozenSet[int]:
+    numbers: Set[int] = set()
+    for text, words in spans.items():
+        if name in words and name in words.split():
+            numbers |= _numbers(text)
+    return frozenset(numbers)
 
 
 def history_without(
@@ -137,31 +400,52 @@ def history_without(
     )
 
 
-def names_fault(document: Any) -> str:
+def index_fault(document: Any) -> str:
     """Tell what is wrong with ``names.json``, "" for nothing."""
-    if not isinstance(document, dict) or document.get("schema") != 1:
-        return "expected an object with schema 1"
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        return f"expected an object with schema {SCHEMA}"
     packages = document.get("packages")
-    if not isinstance(document.get("date"), str) or not isinstance(packages, dict):
-        return "expected a date and an object of packages"
-    for package, entry in packages.items():
-        fault = _package_fault(entry)
-        if fault:
-            return f"{package}: {fault}"
+    if not isinstance(packages, dict) or not all(
+        isinstance(entry, str) for entry in packages.values()
+    ):
+        return "expected an object of texts by package"
     return ""
 
 
-def _package_fault(entry: Any) -> str:
-    if not isinstance(entry, dict) or set(entry) != {"versions", "names", "asked"}:
-        return "expected versions, names and asked"
-    if not all(isinstance(text, str) and try_version(text) for text in entry["versions"]):
+def names_fault(document: Any) -> str:
+    """Tell what is wrong with a file of ``names/``, "" for nothing."""
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        return f"expected an object with schema {SCHEMA}"
+    if not isinstance(document.get("name"), str) or not isinstance(document.get("date"), str):
+        return "expected a name and a date"
+    versions = document.get("versions")
+    if not isinstance(versions, list) or not all(
+        isinstance(text, str) and try_version(text) for text in versions
+    ):
         return "expected texts of versions"
-    last = len(entry["versions"])
-    spans: List[Sequence[Any]] = [
-        span for names in entry["names"].values() for of_name in names.values() for span in of_name
-    ]
-    if not all(0 <= first <= end < last for first, end in spans):
-        return f"expected spans of places below {last}"
+    for part in (*_PARTS, "asked"):
+        if not isinstance(document.get(part), dict):
+            return f"expected an object of {part}"
+    return next(filter(None, (_part_fault(document, part) for part in _PARTS)), "")
+
+
+def _part_fault(document: Mapping[str, Any], part: str) -> str:
+    last = len(document["versions"])
+    texts: List[Any] = []
+    for value in document[part].values():
+        if part in ("modules", "dynamic"):
+            texts.append(value)
+        elif part == "bases":
+            if not isinstance(value, str):
+                return "bases: expected texts"
+        elif not isinstance(value, dict) or not all(isinstance(w, str) for w in value.values()):
+            return f"{part}: expected texts by text"
+        elif part != "moved":
+            texts += value
+    if not all(isinstance(text, str) and _SPANS.fullmatch(text) for text in texts):
+        return f"{part}: expected spans such as 0-3,7"
+    if not all(number < last for text in texts for number in _numbers(text)):
+        return f"{part}: expected spans of places below {last}"
     return ""
 
 

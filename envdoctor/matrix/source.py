@@ -19,9 +19,10 @@ from .curated import parse_conda, parse_models, parse_profile
 from .derived_rows import ptx_demands
 from .folder import MatrixFiles, find_sources, fingerprint, list_files, read_source
 from .measured_rows import compile_surfaces, measured_pairs, surface_fault
-from .names import names_fault
+from .names import index_fault, names_fault
 from .schema import Faults, parse_document, parse_package
 from .signatures import parse_signatures
+from .symbols import symbols_fault
 from .tables import Package, release_key
 
 __all__ = [
@@ -217,13 +218,30 @@ def read_listing(folder: str) -> Optional[Dict[str, Any]]:
     return _read_json(os.path.join(folder, "index.json"))
 
 
-def read_names(folder: str) -> Optional[Dict[str, Any]]:
-    """Return ``names.json`` of a folder, in which releases names exist, or None; raises
+def read_names(folder: str, package: str) -> Optional[Dict[str, Any]]:
+    """Return ``names/<package>.json`` of a folder, in which releases names exist, or None; raises
     :class:`MatrixError`.
     """
-    path = os.path.join(folder, "names.json")
+    return _read_checked(os.path.join(folder, "names", f"{package}.json"), names_fault)
+
+
+def read_names_index(folder: str) -> Optional[Dict[str, Any]]:
+    """Return ``names.json`` of a folder, which package has which names, or None; raises
+    :class:`MatrixError`.
+    """
+    return _read_checked(os.path.join(folder, "names.json"), index_fault)
+
+
+def read_symbols(folder: str) -> Optional[Dict[str, Any]]:
+    """Return ``symbols.json`` of a folder, which releases of torch export what, or None; raises
+    :class:`MatrixError`.
+    """
+    return _read_checked(os.path.join(folder, "symbols.json"), symbols_fault)
+
+
+def _read_checked(path: str, fault_of: Callable[[Any], str]) -> Optional[Dict[str, Any]]:
     document = _read_json(path)
-    fault = names_fault(document) if document is not None else ""
+    fault = fault_of(document) if document is not None else ""
     if fault:
         raise MatrixError([f"{path}: {fault}"])
     return document
@@ -368,7 +386,6 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
         "conda.json": read_conda(source),
         "signatures.json": read_signatures(source),
         "index.json": read_listing(source),
-        "names.json": read_names(source),
     }
     texts_of_extras = {name: _dumps(extra) for name, extra in extras.items() if extra}
     texts_of_extras["surfaces.txt"] = read_surfaces(sources)
@@ -377,6 +394,7 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
             _write(os.path.join(destination, name), texts_of_extras[name])
         elif os.path.exists(os.path.join(destination, name)):
             os.unlink(os.path.join(destination, name))
+    _write_names(source, destination)
     _write(os.path.join(destination, "texts.json"), _dumps(texts))
     _write(os.path.join(destination, "core.json"), _dumps(core))
     # Last: it declares the rest fresh.
@@ -386,6 +404,26 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
 def _write(path: str, text: str) -> None:
     # What a power cut leaves of a compiled matrix is compiled again, or the update had no end.
     replace_file(path, text.encode("utf-8"), durable=False)
+
+
+def _write_names(source: str, destination: str) -> None:
+    """Pack the names of each package, the index of them and torch's symbols: of few a diagnosis
+    reads one.
+    """
+    import zlib
+
+    documents = {"names": read_names_index(source), "symbols": read_symbols(source)}
+    for file in list_files(os.path.join(source, "names"), ".json"):
+        documents[os.path.join("names", file[:-5])] = read_names(source, file[:-5])
+    folder = os.path.join(destination, "names")
+    os.makedirs(folder, exist_ok=True)
+    for file in os.listdir(folder):
+        if os.path.join("names", file[:-2]) not in documents:
+            os.unlink(os.path.join(folder, file))
+    for name, document in documents.items():
+        if document:
+            packed = zlib.compress(_dumps(document).encode("utf-8"), 9)
+            replace_file(os.path.join(destination, f"{name}.z"), packed, durable=False)
 
 
 class SourceFiles:
@@ -430,9 +468,13 @@ class SourceFiles:
         """Return the listing of the package index that the folder was made from."""
         return read_listing(self._sources.folder)
 
-    def names(self) -> Optional[Mapping[str, Any]]:
-        """Return in which releases names exist."""
-        return read_names(self._sources.folder)
+    def names(self, package: str) -> Optional[Mapping[str, Any]]:
+        """Return in which releases of a package names exist."""
+        return read_names(self._sources.folder, package)
+
+    def names_index(self) -> Optional[Mapping[str, Any]]:
+        """Return which package has which names."""
+        return read_names_index(self._sources.folder)
 
 
 class StackedFiles:
@@ -481,7 +523,12 @@ class StackedFiles:
         listing: Optional[Mapping[str, Any]] = self._second.index_listing()
         return listing
 
-    def names(self) -> Optional[Mapping[str, Any]]:
+    def names(self, package: str) -> Optional[Mapping[str, Any]]:
         """Return the names of the second: a site has none."""
-        names: Optional[Mapping[str, Any]] = self._second.names()
+        names: Optional[Mapping[str, Any]] = self._second.names(package)
         return names
+
+    def names_index(self) -> Optional[Mapping[str, Any]]:
+        """Return the index of the second: a site has none."""
+        index: Optional[Mapping[str, Any]] = self._second.names_index()
+        return index

@@ -250,6 +250,18 @@ class TableViews:
         entry = find_model(self._once("models", self._files.models), name)
         return None if entry is None else make_model(entry)
 
+    def models_near(self, least: int, most: int) -> Tuple[Model, ...]:
+        """Return the models of about as many parameters, half as many to half as many again; of
+        sizes that nobody has the one that is nearest.
+        """
+        from .curated import make_model
+
+        entries = self._once("models", self._files.models)
+        near = [one for one in entries if least / 2 <= one["parameters"] <= most * 1.5]
+        middle = (least + most) // 2
+        nearest = sorted(entries, key=lambda one: abs(one["parameters"] - middle))[:1]
+        return tuple(make_model(entry) for entry in near or nearest)
+
     @property
     def conda(self) -> Mapping[str, CondaPackage]:
         """What conda calls a distribution, by its canonical name; ``package`` is None where there

@@ -47,6 +47,7 @@ _MAX_DYNAMIC = 1 << 16  # bytes
 _MAX_STRINGS = 64 << 20
 _MAX_SYMBOLS = 1 << 20
 _MAX_CHAIN = 1 << 12
+_MAX_EXPORTED = 1 << 21
 
 
 class ElfError(ValueError):
@@ -302,6 +303,28 @@ class ElfFile:
                     names.append(strings[name:end].decode("utf-8", "surrogateescape"))
         return names
 
+    def exported(self) -> List[str]:
+        """Return the names that DT_GNU_HASH has, which are those that this library defines."""
+        table = self._hash_table()
+        start = self._offset(self._tags.get(_SYMTAB, -1))
+        if table is None or not self._wide:
+            return []
+        buckets = self._read(table.buckets, table.size * 4)
+        last = max(
+            (bucket for (bucket,) in struct.iter_unpack(f"{self._big}I", buckets)), default=0
+        )
+        chains = self._read(table.buckets + table.size * 4, _MAX_EXPORTED * 4)
+        place = max(0, last - table.first)
+        while place < len(chains) // 4 and not self._unpack("I", chains, place * 4)[0] & 1:
+            place += 1
+        symbols = self._read(start + table.first * 24, (place + 1) * 24)
+        strings = self._all_strings()
+        return [
+            strings[entry[0] : strings.find(b"\0", entry[0])].decode("utf-8", "surrogateescape")
+            for entry in struct.iter_unpack(f"{self._big}IBBHQQ", symbols)
+            if entry[3] != _SHN_UNDEF
+        ]
+
     def _all_strings(self) -> bytes:
         if self._strings is None:
             self._strings = self._read(self._place, min(self._tags.get(_STRSZ, 0), _MAX_STRINGS))
@@ -434,7 +457,8 @@ def highest(versions: Iterable[str], prefix: str) -> Optional[str]:
 _TORCH_SYMBOL = pattern(
     r"_Z(?:TI|TS|TV|TT|GV|Th\w+?_)?N?[KVr]*(?:3c10|2at|5torch|6caffe2|4c10d)|aoti_torch_|torch_library_|torch_call_dispatcher"
 )
-_OLD_STRING = pattern(r"(?:RKSs|ESs|jSs)(?:$|[^a-z_0-9])")
+# Behind it may stand the codes of a few arguments of built-in types, to the end of the name.
+_OLD_STRING = pattern(r"(?:RKSs|ESs|jSs)(?:$|[^a-z_0-9]|[bdfhijlmtxy]{1,3}$)")
 
 
 def is_torch_symbol(name: str) -> bool:

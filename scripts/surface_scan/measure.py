@@ -172,16 +172,15 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
     statements = []
     for key, demands, missing, pairs in broken:
         others = tuple(map(tuple, _others(key.limits, consumer, key.provider)))
-        seen = covered.setdefault((key.provider, ()), set())
-        if pairs <= seen:
+        # What is said under fewer conditions is said.
+        seen = [
+            of_these
+            for (provider, fewer), of_these in covered.items()
+            if provider == key.provider and set(fewer) <= set(others)
+        ]
+        if pairs <= set().union(*seen):
             continue
-        if not others:
-            seen |= pairs
-        else:
-            of_these = covered.setdefault((key.provider, others), set())
-            if pairs <= of_these | seen:
-                continue
-            of_these |= pairs
+        covered.setdefault((key.provider, others), set()).update(pairs)
         statements.append(_statement(measurement, releases, key, demands, missing))
     return _with_own_ids([*statements, *gate_statements(measurement, consumer)])
 
@@ -255,6 +254,8 @@ def _missing(measurement: Measurement, key: _Key) -> List[int]:
     """The releases of the provider in which an import fails, by number."""
     vector = measurement.missing(key.provider, key.module, key.name)
     releases = measurement.releases(key.provider)
+    if all(vector) and not _removed_before(measurement, key):
+        return []
     tried = [measurement.missing(key.provider, *name) for name in key.alternatives]
     return [
         number
@@ -263,6 +264,16 @@ def _missing(measurement: Measurement, key: _Key) -> List[int]:
         and (not tried or any(other[number] for other in tried))
         and _meets(releases[number].version, key.limits, key.provider)
     ]
+
+
+def _removed_before(measurement: Measurement, key: _Key) -> bool:
+    """Whether a name that no release has was removed before the oldest that was read: its module
+    is not there either. One whose module is there may be put there from elsewhere, as numpy.dtypes
+    is filled, and of a namespace package another distribution may have the module.
+    """
+    newest = measurement.newest(key.provider)
+    own = newest is not None and f"{key.module.split('.')[0]}/__init__.py" in newest.archive.members
+    return own and all(measurement.missing(key.provider, key.module, ""))
 
 
 def _meets(version: Version, limits: Limits, package: str) -> bool:
@@ -403,13 +414,14 @@ def write_statements(
     measured = [release.archive.version for release in measurement.releases(name)]
     lines = [json.dumps(statement, ensure_ascii=False) for statement in statements]
     old = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    if old.get("statements") == statements and old.get("measured") == measured:
-        return False
-    if not measured:
+    purpose = list(measurement.packages.purposes.get(name, ()))
+    same = (old.get("statements"), old.get("measured"), old.get("purpose", []))
+    if same == (statements, measured, purpose) or not measured:
         return False
     head = {
         "schema": SCHEMA,
         "name": name,
+        **({"purpose": purpose} if purpose else {}),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
         "measured": measured,
     }

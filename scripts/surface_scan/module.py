@@ -24,7 +24,7 @@ from .conditions import Condition, Scope, condition_of, returned_condition
 __all__ = ["REVISION", "Import", "read_module"]
 
 #: Raised when another reading of the same source is wanted.
-REVISION = "5"
+REVISION = "6"
 
 _CAUGHT = frozenset(
     (
@@ -164,7 +164,9 @@ class _Reader:
         self._conditions.pop()
 
     def _try(self, node: ast.Try) -> None:
-        guarded = any(_catches(handler) and not _raises(handler) for handler in node.handlers)
+        guarded = any(
+            _catches(handler) and not _ends_in_error(handler.body) for handler in node.handlers
+        )
         first = len(self.imports)
         self._guarded += guarded
         self.statements(node.body)
@@ -177,7 +179,14 @@ class _Reader:
                 self._after, outer = [*self._after, *tried] or [-1], self._after
                 self.statements(handler.body)
                 self._after = outer
+        passed = [
+            ["not", condition_of(statement.test, Scope(self._text_of))]
+            for statement in node.body
+            if isinstance(statement, ast.If) and _ends_in_error(statement.body)
+        ]
+        self._conditions += passed
         self.statements(node.orelse)
+        del self._conditions[len(self._conditions) - len(passed) :]
         self.statements(node.finalbody)
 
     _trystar = _try
@@ -442,9 +451,9 @@ _OTHER_ERRORS = frozenset(
 )
 
 
-def _raises(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler always ends in an error."""
-    for statement in handler.body:
+def _ends_in_error(body: Sequence[ast.stmt]) -> bool:
+    """Whether a handler or a branch always ends in an error."""
+    for statement in body:
         if isinstance(statement, ast.Raise):
             return True
         if (

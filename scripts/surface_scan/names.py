@@ -1,17 +1,31 @@
-"""In which releases names exist: ``matrices/names.json``.
+"""In which releases modules, names, attributes of classes and parameters of functions exist, and
+which registries know what: ``matrices/names/<package>.json``.
 
 Statements say what cannot work; a log asks of any name that somebody misses: which releases have
-it, who asks for it, and which releases of both fit. Names are those of a package's top-level module
-and of the public modules right below it, its modules, and what a statement speaks of; of all of
-them only such as not every release has.
+it, where it went, who asks for it, and which releases of both fit. Only what not all releases have
+is written.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
+from bisect import bisect_left
+from collections import Counter
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from envdoctor.file_replacement import replace_file
 
@@ -22,8 +36,18 @@ from .store import Sources
 
 __all__ = ["measure_names"]
 
+SCHEMA = 2
 #: Who imports a name: (provider, module, name) → importing package → spans of its releases.
 Asked = Dict[Tuple[str, str, str], Dict[str, List[List[str]]]]
+#: For each release whether it has something.
+Presence = List[bool]
+_NOWHERE: FrozenSet[str] = frozenset()
+_UNREADABLE = (_NOWHERE, True)
+_MOST_BASES = 40
+_LIFE = "."  # stands for the class or the function itself
+_FEW_NEW_HOMES = 3
+#: Parts of a module's path whose names nobody's environment asks for.
+_ASIDE = frozenset(("tests", "testing", "test", "_vendor", "third_party", "benchmarks", "vendor"))
 
 
 def measure_names(
@@ -33,32 +57,66 @@ def measure_names(
     matrices: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Write the file after each provider; of other packages what it has stays."""
-    path = matrices / "names.json"
-    before = json.loads(path.read_text("utf-8"))["packages"] if path.exists() else {}
+    """Write the file of each provider."""
     measurement = Measurement(packages, sources, matrices)
     asked = _asked(matrices)
     for provider in providers:
-        document = _of_provider(measurement, provider, asked)
+        releases = measurement.releases(provider)
+        if not releases:
+            continue
+        document = _Provider(measurement, provider, asked).document()
         measurement.readings.flush()
-        before.pop(provider, None)
-        if document["names"]:
-            before[provider] = document
-        _write(path, packages, before)
-        say(f"{provider}: {sum(map(len, document['names'].values()))} names")
+        _write(matrices, provider, document)
+        say(f"{provider}: {len(releases)} releases, {_size(document)} names")
         measurement.readings.forget()
         measurement.forget(provider)
+    _write_index(packages, matrices)
 
 
-def _write(path: Path, packages: Packages, documents: Mapping[str, Any]) -> None:
-    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
-    body = ",\n".join(
-        f"{json.dumps(name)}: {json.dumps(documents[name], separators=(',', ':'))}"
-        for name in packages.names
-        if name in documents
+def _write_index(packages: Packages, matrices: Path) -> None:
+    """Write which package has which top-level modules, classes and functions."""
+    words: Dict[str, str] = {}
+    for path in sorted((matrices / "names").glob("*.json")):
+        document = json.loads(path.read_text("utf-8"))
+        own = {module for module, owners in packages.modules.items() if document["name"] in owners}
+        tops = {module.split(".")[0] for module in own}
+        for part in ("classes", "bases", "signatures"):
+            tops.update(place.rpartition(":")[2].split(".")[0] for place in document[part])
+        words[document["name"]] = " ".join(sorted(tops))
+    lines = ",\n".join(f"{json.dumps(name)}:{json.dumps(text)}" for name, text in words.items())
+    text = f'{{"schema":{SCHEMA},"packages":{{\n{lines}\n}}}}\n'
+    replace_file(str(matrices / "names.json"), text.encode("utf-8"))
+
+
+def _size(document: Mapping[str, Any]) -> int:
+    return sum(
+        len(words.split()) for entry in document["names"].values() for words in entry.values()
     )
-    text = f'{{"schema": 1, "date": "{date}", "packages": {{\n{body}\n}}}}\n'
-    replace_file(str(path), text.encode("utf-8"))
+
+
+def _write(matrices: Path, provider: str, document: Mapping[str, Any]) -> None:
+    """Write a file, one module or class per line; one of which only the date differs stays."""
+    path = matrices / "names" / f"{provider}.json"
+    old = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    if {**old, "date": ""} == {**document, "date": ""}:
+        return
+    parts = []
+    for key, value in document.items():
+        if isinstance(value, dict):
+            lines = ",\n".join(
+                f"{json.dumps(name)}:{_dumps(value[name])}" for name in sorted(value)
+            )
+            parts.append(
+                f"{json.dumps(key)}:{{\n{lines}\n}}" if value else f"{json.dumps(key)}:{{}}"
+            )
+        else:
+            parts.append(f"{json.dumps(key)}:{_dumps(value)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(str(path), ("{" + ",\n".join(parts) + "}\n").encode("utf-8"))
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _asked(matrices: Path) -> Asked:
@@ -74,63 +132,460 @@ def _asked(matrices: Path) -> Asked:
     return asked
 
 
-def _of_provider(measurement: Measurement, provider: str, asked: Asked) -> Dict[str, Any]:
-    releases = measurement.releases(provider)
-    wanted = {key[1:] for key in asked if key[0] == provider}
-    wanted |= _ever_there(releases, measurement.packages, provider)
-    names: Dict[str, Dict[str, List[List[int]]]] = {}
-    users: Dict[str, Dict[str, Dict[str, List[List[str]]]]] = {}
-    for module, name in sorted(wanted):
-        missing = measurement.missing(provider, module, name)
-        present = [number for number, gone in enumerate(missing) if gone is False]
-        if None in missing or not present or len(present) == len(missing):
-            continue
-        if name and measurement.missing(provider, module, "") == missing:
-            continue  # it comes and goes with its module
-        names.setdefault(module, {})[name] = _runs(present)
-        importers = asked.get((provider, module, name))
-        if importers:
-            users.setdefault(module, {})[name] = importers
-    versions = [release.archive.version for release in releases]
-    return {"versions": versions, "names": names, "asked": users}
+class _Provider:
+    """What the releases of one package declare, over all of them."""
 
+    def __init__(self, measurement: Measurement, provider: str, asked: Asked) -> None:
+        self._measurement = measurement
+        self._provider = provider
+        self._packages = measurement.packages
+        self._releases = measurement.releases(provider)
+        self._asked = asked
+        self._tops = tuple(
+            module for module, owners in self._packages.modules.items() if provider in owners
+        )
+        self._defined: Dict[str, FrozenSet[str]] = {}  # source → names that it does not import
+        self._paths: Dict[int, List[str]] = {}  # of a release, sorted
+        self._silent: Set[str] = set()  # sources without registries and options
+        self._plain: Dict[str, Tuple[FrozenSet[str], bool]] = {}
+        self._bases: Dict[Tuple[int, str], Tuple[FrozenSet[str], bool]] = {}
 
-def _ever_there(
-    releases: Sequence[Release], packages: Packages, provider: str
-) -> Set[Tuple[str, str]]:
-    """Return the public modules that a release has or had, and the names of the topmost ones."""
-    wanted: Set[Tuple[str, str]] = set()
-    tops = {module for module, owners in packages.modules.items() if provider in owners}
-    for release in releases:
-        for module in release.modules:
-            parts = module.split(".")
-            if not tops & {module, parts[0]} or any(part.startswith("_") for part in parts):
+    def document(self) -> Dict[str, Any]:
+        """Return what is written."""
+        every = len(self._releases)
+        modules: Dict[str, str] = {}
+        names: Dict[str, Dict[str, str]] = {}
+        dynamic: Dict[str, str] = {}
+        classes: Dict[str, Dict[str, str]] = {}
+        bases: Dict[str, str] = {}
+        signatures: Dict[str, Dict[str, str]] = {}
+        registries: Dict[str, Dict[str, Set[int]]] = {}
+        gone: List[Tuple[int, str, str]] = []
+        for module in self._modules():
+            there = self._presence(module)
+            if not all(there):
+                modules[module] = _spans(_numbers(there))
+                gone += [(number, module, "") for number in _ends(there)]
+            exports = [self._exports(number, module) for number in range(every)]
+            unclear = [number for number, entry in enumerate(exports) if entry and entry[1]]
+            if unclear:
+                dynamic[module] = _spans(unclear)
+            listed = [entry[0] if entry else None for entry in exports]
+            grouped = _grouped(listed)
+            if grouped:
+                names[module] = grouped
+            for before, after in zip(range(every), range(1, every)):
+                one, two = listed[before], listed[after]
+                if one is not None and two is not None and one is not two:
+                    gone += [(after, module, name) for name in one - two]
+            self._classes(module, classes, bases)
+            self._signatures(module, signatures)
+            self._registries(module, registries)
+            self._measurement.readings.forget_declared()
+        return {
+            "schema": SCHEMA,
+            "name": self._provider,
+            "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+            "versions": [release.archive.version for release in self._releases],
+            "modules": modules,
+            "names": names,
+            "dynamic": dynamic,
+            "moved": self._moved(gone),
+            "classes": classes,
+            "bases": bases,
+            "signatures": signatures,
+            "registries": {
+                table: _by_spans({word: _spans(sorted(words[word])) for word in words})
+                for table, words in registries.items()
+            },
+            "asked": self._askers(),
+        }
+
+    # modules and names
+
+    def _modules(self) -> List[str]:
+        found: Set[str] = set()
+        for release in self._releases:
+            found.update(release.modules)
+        return sorted(module for module in found if self._is_own(module))
+
+    def _is_own(self, module: str) -> bool:
+        parts = module.split(".")
+        if any(module == top or module.startswith(f"{top}.") for top in self._tops):
+            return _ASIDE.isdisjoint(parts) and all(part.isidentifier() for part in parts)
+        return False
+
+    def _presence(self, module: str) -> Presence:
+        """For each release whether it has a module, true where that cannot be said."""
+        missing = self._measurement.missing(self._provider, module, "")
+        return [gone is not True for gone in missing]
+
+    def _declared(self, number: int, module: str) -> Optional[Dict[str, Any]]:
+        """The reading of a module in a release; None where it has none that can be read."""
+        key = self._releases[number].source_key(module)
+        if not key:
+            return None
+        reading = self._measurement.readings.declared(key)
+        if key not in self._defined:
+            self._defined[key] = frozenset(reading["names"]) - set(reading.get("imported", ()))
+        return reading
+
+    def _exports(
+        self, number: int, module: str, above: FrozenSet[str] = _NOWHERE
+    ) -> Optional[Tuple[FrozenSet[str], bool]]:
+        """Return the names that a module offers, and whether there may be more; None where the
+        release has no such source.
+        """
+        key = self._releases[number].source_key(module)
+        if key in self._plain:
+            return self._plain[key]
+        reading = self._declared(number, module)
+        if reading is None:
+            release = self._releases[number]
+            return _UNREADABLE if module in release.modules else None
+        imported = reading.get("imported", {})
+        listed = reading.get("all") or ()
+        names = {
+            name
+            for name in reading["names"]
+            if name not in imported or name in listed or self._is_inner(imported[name])
+        }
+        names.update(name for name in listed if name.isidentifier())
+        more = bool(reading.get("dynamic"))
+        release = self._releases[number]
+        for level, target in reading.get("stars", ()):
+            source = release.absolute(module, level, target)
+            if source in above or source == module:
                 continue
-            wanted.add((module, ""))
-            if len(parts) <= _DEEPEST:
-                wanted.update((module, name) for name in _bound(release, module))
-    return wanted
+            inner = self._exports(number, source, above | {module})
+            if inner is None:
+                more = True
+            else:
+                of_star = self._declared(number, source) or {}
+                shown = of_star.get("all")
+                names |= (
+                    set(shown) & inner[0]
+                    if shown
+                    else {name for name in inner[0] if not name.startswith("_")}
+                )
+                more = more or inner[1]
+        for tree in reading.get("trees", ()):
+            names |= self._in_tree(release, module, tree)
+        exports = frozenset(names), more
+        if not reading.get("stars") and not reading.get("trees"):
+            self._plain[key] = exports  # they are of this source alone
+        return exports
+
+    def _is_inner(self, place: Sequence[Any]) -> bool:
+        """Whether a name is imported from the package itself."""
+        level, target, _ = place
+        return bool(level) or any(
+            target == top or target.startswith(f"{top}.") for top in self._tops
+        )
+
+    def _in_tree(self, release: Release, module: str, tree: str) -> Set[str]:
+        below = "" if tree == "__file__" else tree.strip("/")
+        folder = "/".join([*module.split("."), *filter(None, [below])]) + "/"
+        names: Set[str] = set()
+        paths = self._paths.get(id(release))
+        if paths is None:
+            paths = self._paths[id(release)] = sorted(release.archive.members)
+        for path in paths[bisect_left(paths, folder) :]:
+            if not path.startswith(folder):
+                break
+            key = release.archive.members[path]
+            names |= self._measurement.readings.listed(key) if key else _NOWHERE
+        return names
+
+    # classes and functions
+
+    def _classes(
+        self, module: str, classes: Dict[str, Dict[str, str]], bases: Dict[str, str]
+    ) -> None:
+        """Add the attributes that classes of a module did not always have."""
+        seen: Dict[str, Dict[int, Tuple[FrozenSet[str], List[str]]]] = {}
+        of_source: Dict[str, Dict[str, Tuple[FrozenSet[str], List[str]]]] = {}
+        for number, release in enumerate(self._releases):
+            key = release.source_key(module)
+            if key and key not in of_source:
+                reading = self._declared(number, module) or {}
+                of_source[key] = {
+                    name: (frozenset(entry[1]), entry[0])
+                    for name, entry in reading.get("classes", {}).items()
+                }
+            for name, both in of_source.get(key, {}).items():
+                seen.setdefault(name, {})[number] = both
+        for name, by_release in seen.items():
+            ever = frozenset().union(*(entry[0] for entry in by_release.values()))
+            always = frozenset(ever).intersection(*(entry[0] for entry in by_release.values()))
+            changing = ever - always
+            if changing:
+                spans = {}
+                for attribute in changing:
+                    numbers = [
+                        number
+                        for number, entry in sorted(by_release.items())
+                        if attribute in entry[0]
+                        or attribute in self._inherited(number, module, name)
+                    ]
+                    if len(numbers) < len(by_release):
+                        spans[attribute] = _spans(numbers)
+                if spans:
+                    spans[_LIFE] = _spans(sorted(by_release))
+                    classes[f"{module}:{name}"] = _by_spans(spans)
+            above: Set[str] = set()
+            asked: Set[Tuple[str, str]] = set()
+            for number, both in by_release.items():
+                key = self._releases[number].source_key(module)
+                for base in both[1]:
+                    if (key, base) not in asked:
+                        asked.add((key, base))
+                        above.add(self._resolved(number, module, base))
+            above.discard("")
+            if above:
+                bases[f"{module}:{name}"] = " ".join(sorted(above)[:_MOST_BASES])
+
+    def _inherited(self, number: int, module: str, name: str) -> FrozenSet[str]:
+        """The attributes of a class and of those above it in the package."""
+        reading = self._declared(number, module)
+        entry = (reading or {}).get("classes", {}).get(name)
+        if entry is None:
+            return _NOWHERE
+        key = (number, f"{module}:{name}")
+        if key not in self._bases:
+            self._bases[key] = (_NOWHERE, False)  # a circle ends here
+            attributes = set(entry[1])
+            for base in entry[0]:
+                place, _, of_base = self._resolved(number, module, base).partition(":")
+                if of_base:
+                    attributes |= self._inherited(number, place, of_base)
+            self._bases[key] = (frozenset(attributes), True)
+        return self._bases[key][0]
+
+    def _resolved(self, number: int, module: str, base: str, depth: int = 0) -> str:
+        """Return ``module:Class`` of what a module means by a name, "" for Python's own."""
+        reading = self._declared(number, module)
+        if reading is None or depth > 5:
+            return ""
+        if base in reading["classes"]:
+            return f"{module}:{base}"
+        head, _, rest = base.partition(".")
+        place = reading.get("imported", {}).get(head)
+        if place is None:
+            return ""
+        level, target, name = place
+        source = self._releases[number].absolute(module, level, target)
+        if rest:  # ``module.Class``
+            return self._resolved(number, f"{source}.{name}", rest, depth + 1)
+        if not self._is_inner(place):
+            return f"{source}:{name}" if self._packages.owners(source) else ""
+        found = self._resolved(number, source, name, depth + 1)
+        return found or f"{source}:{name}"
+
+    def _signatures(self, module: str, signatures: Dict[str, Dict[str, str]]) -> None:
+        """Add the parameters of functions where they are not always the same."""
+        seen: Dict[str, Dict[str, List[int]]] = {}
+        of_source: Dict[str, Dict[str, str]] = {}
+        for number, release in enumerate(self._releases):
+            key = release.source_key(module)
+            if key in of_source:
+                for name, text in of_source[key].items():
+                    seen[name][text].append(number)
+                continue
+            reading = self._declared(number, module) or {}
+            functions = dict(reading.get("functions", {}))
+            own = True
+            for name, entry in reading.get("classes", {}).items():
+                if entry[2] is not None and f"{name}.__init__" not in functions:
+                    fields = self._fields(number, module, name, 0)
+                    if fields is not None:
+                        functions[f"{name}.__init__"] = ",".join(fields)
+                        own = own and not entry[0]
+            if key and own:
+                of_source[key] = functions
+            for name, text in functions.items():
+                seen.setdefault(name, {}).setdefault(text, []).append(number)
+        for name, texts in seen.items():
+            if len(texts) > 1 and not any("|" in text for text in texts):
+                changes = _parameters(texts)
+                if changes:
+                    signatures[f"{module}:{name}"] = changes
+
+    def _fields(self, number: int, module: str, name: str, depth: int) -> Optional[List[str]]:
+        """The parameters of a class that has its fields as such; ``+module:Class`` stands for those
+        of another package's.
+        """
+        reading = self._declared(number, module) or {}
+        entry = reading.get("classes", {}).get(name)
+        if entry is None or depth > 8:
+            return None
+        fields: Dict[str, str] = {}
+        for base in reversed(entry[0]):
+            place, _, of_base = self._resolved(number, module, base).partition(":")
+            if not of_base:
+                continue
+            inner = self._fields(number, place, of_base, depth + 1)
+            if inner is None:
+                if self._provider not in self._packages.owners(place):
+                    fields[f"+{place}:{of_base}"] = ""
+                continue
+            fields.update((field.rstrip("="), field) for field in inner)
+        for field in entry[2] or ():
+            fields[field.rstrip("=")] = field
+        return [text or name for name, text in fields.items()]
+
+    def _registries(self, module: str, registries: Dict[str, Dict[str, Set[int]]]) -> None:
+        for number, release in enumerate(self._releases):
+            if release.source_key(module) in self._silent:
+                continue
+            reading = self._declared(number, module) or {}
+            if not reading.get("registries") and not reading.get("options"):
+                self._silent.add(release.source_key(module))
+            for table, words in reading.get("registries", {}).items():
+                entry = registries.setdefault(table, {})
+                for word in words:
+                    entry.setdefault(word, set()).add(number)
+            for word in reading.get("options", ()):
+                registries.setdefault("--", {}).setdefault(word, set()).add(number)
+
+    # where names went
+
+    def _moved(self, gone: List[Tuple[int, str, str]]) -> Dict[str, Dict[str, str]]:
+        """Return by module where its names are from some release on: new home → names."""
+        moved: Dict[str, Dict[str, List[str]]] = {}
+        by_release: Dict[int, List[Tuple[str, str]]] = {}
+        for number, module, name in gone:
+            by_release.setdefault(number, []).append((module, name))
+        for number, entries in sorted(by_release.items()):
+            before, after = self._homes(number - 1), self._homes(number)
+            for module, name in entries:
+                if name:
+                    home = self._new_home(module, name, before, after)
+                else:
+                    home = self._new_module(number, module, before, after)
+                if home:
+                    places = moved.setdefault(module, {})
+                    for words in places.values():
+                        if name in words:  # what went twice is where it went last
+                            words.remove(name)
+                    places.setdefault(home, []).append(name)
+        return {
+            module: {home: " ".join(sorted(words)) for home, words in places.items() if words}
+            for module, places in moved.items()
+            if any(places.values())
+        }
+
+    def _homes(self, number: int) -> Dict[str, Set[str]]:
+        """The modules of a release by the names that they define."""
+        homes: Dict[str, Set[str]] = {}
+        release = self._releases[number]
+        for module in release.modules:
+            key = release.source_key(module)
+            for name in self._defined.get(key, ()) if key else ():
+                homes.setdefault(name, set()).add(module)
+        return homes
+
+    def _new_home(
+        self, module: str, name: str, before: Dict[str, Set[str]], after: Dict[str, Set[str]]
+    ) -> str:
+        old = before.get(name, set())
+        new = after.get(name, set()) - old
+        if module not in old:  # it had been handed on: from where it is defined still
+            new = new or after.get(name, set()) & old
+        new.discard(module)
+        return _best(new) if len(new) <= _FEW_NEW_HOMES else ""
+
+    def _new_module(
+        self, number: int, module: str, before: Dict[str, Set[str]], after: Dict[str, Set[str]]
+    ) -> str:
+        """The module that has most of the names of one that went."""
+        key = self._releases[number - 1].source_key(module)
+        names = self._defined.get(key, _NOWHERE) if key else _NOWHERE
+        names = frozenset(name for name in names if name not in ("logger", "T"))
+        homes: Counter[str] = Counter()
+        for name in names:
+            homes.update(after.get(name, set()) - before.get(name, set()))
+        if not homes:
+            return ""
+        most = max(homes.values())
+        return (
+            _best({home for home, count in homes.items() if count == most})
+            if most * 2 > len(names)
+            else ""
+        )
+
+    def _askers(self) -> Dict[str, Any]:
+        users: Dict[str, Dict[str, Dict[str, List[List[str]]]]] = {}
+        for (provider, module, name), importers in sorted(self._asked.items()):
+            if provider == self._provider:
+                users.setdefault(module, {})[name] = importers
+        return users
 
 
-#: How many dots down names are kept: ``transformers.utils``, not ``transformers.models.x.y``.
-_DEEPEST = 2
+def _best(modules: Iterable[str]) -> str:
+    """The module that people import from: no private one, the shortest."""
+    public = [
+        module for module in modules if not any(part.startswith("_") for part in module.split("."))
+    ]
+    return min(public, key=lambda module: (module.count("."), len(module), module), default="")
 
 
-def _bound(release: Release, module: str) -> Set[str]:
-    reading = release.reading(module)
-    if reading is None:
-        return set()
-    names = {*reading["bound"], *(reading.get("all") or ())}
-    for tree in reading.get("trees", ()):
-        names |= release.names_in_tree(module, tree)
-    return {name for name in names if not name.startswith("_")}
+def _grouped(listed: Sequence[Optional[FrozenSet[str]]]) -> Dict[str, str]:
+    """Return names by the spans of releases that have them, but those that are always there."""
+    there = [entry for entry in listed if entry is not None]
+    if not there:
+        return {}
+    distinct = list({id(entry): entry for entry in there}.values())
+    always = distinct[0].intersection(*distinct)
+    changing = frozenset().union(*distinct) - always
+    numbers: Dict[str, List[int]] = {name: [] for name in changing}
+    for number, entry in enumerate(listed):
+        if entry is not None:
+            for name in entry & changing:
+                numbers[name].append(number)
+    return _by_spans({name: _spans(places) for name, places in numbers.items()})
 
 
-def _runs(numbers: Iterable[int]) -> List[List[int]]:
+def _parameters(texts: Mapping[str, Sequence[int]]) -> Dict[str, str]:
+    """Return parameters by the spans of releases whose function has them, but those that it always
+    has; what takes others, ``**`` and ``+``, always.
+    """
+    numbers: Dict[str, Set[int]] = {}
+    for text, places in texts.items():
+        for part in text.split(","):
+            if part not in ("", "*", "*_", "/"):
+                numbers.setdefault(part, set()).update(places)
+    life = sorted(number for places in texts.values() for number in places)
+    changes = {
+        part: _spans(sorted(places))
+        for part, places in numbers.items()
+        if len(places) < len(life) or part.startswith(("*", "+"))
+    }
+    return _by_spans({**changes, _LIFE: _spans(life)}) if changes else {}
+
+
+def _by_spans(spans: Mapping[str, str]) -> Dict[str, str]:
+    grouped: Dict[str, List[str]] = {}
+    for name in sorted(spans):
+        grouped.setdefault(spans[name], []).append(name)
+    return {text: " ".join(grouped[text]) for text in sorted(grouped)}
+
+
+def _numbers(there: Presence) -> List[int]:
+    return [number for number, is_there in enumerate(there) if is_there]
+
+
+def _ends(there: Presence) -> List[int]:
+    """The places of the first release after each that had something."""
+    return [number for number in range(1, len(there)) if there[number - 1] and not there[number]]
+
+
+def _spans(numbers: Iterable[int]) -> str:
+    """Return places as a text: ``0-3,7``."""
     runs: List[List[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    return runs
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)

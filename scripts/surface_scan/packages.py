@@ -31,6 +31,7 @@ class Packages(NamedTuple):
     """The list. modules: top-level module → the packages that
     install it. entries: by package. patched: names that a
     third package puts into another: (provider, name) → [third package, "!" and its releases].
+    purposes: by package, the uses that it is installed for.
     """
 
     names: Tuple[str, ...]
@@ -39,6 +40,7 @@ class Packages(NamedTuple):
     modules: Mapping[str, Tuple[str, ...]]
     entries: Mapping[str, Tuple[Entry, ...]]
     patched: Mapping[Tuple[str, str], Tuple[Tuple[str, str], ...]] = {}
+    purposes: Mapping[str, Tuple[str, ...]] = {}
 
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module, none for those that are not measured."""
@@ -90,4 +92,9 @@ def load_packages(path: str = _LIST) -> Packages:
         modules,
         entries,
         patched,
+        {
+            name: tuple(values["purpose"])
+            for name, values in document["package"].items()
+            if "purpose" in values
+        },
     )

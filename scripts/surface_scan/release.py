@@ -26,6 +26,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from .conditions import NEGATED, NEVER, Condition, Limits, LookUp, available_name, evaluate
+from .declared import DECLARED_REVISION, BlockCache, listed_names, read_declared
 from .gates import GATES_REVISION, read_gates
 from .module import REVISION, Import, read_module
 from .packages import Entry, Packages
@@ -33,11 +34,12 @@ from .store import Archive, Sources
 
 __all__ = ["Demand", "Readings", "Release"]
 
-_ALL = re.compile(r"^__all__\s*(?::[^=\n]*)?\+?=\s*[\[(](.*?)[\])]", re.DOTALL | re.MULTILINE)
-_MARKED = re.compile(r"^@(?:export|requires)\b[^\n]*\n(?:@[^\n]*\n)*(?:class|def)\s+(\w+)", re.M)
 _ALIAS = re.compile(r"\w+\(\s*f?[\"'][^\"'\n]*\.(\w+)[\"'],\s*[\"'](\.[\w.]+)[\"']")
 _TEXT = re.compile(r"[\"'.](\w+)[\"']")
-_WORD = re.compile(r"[\"'](\w+)[\"']")
+
+
+_OFTEN = 500  # readings after which they are kept
+_MOST_DECLARED = 4000  # in memory
 
 
 class Demand(NamedTuple):
@@ -123,6 +125,31 @@ class Readings:
         self._gates: Dict[str, List[List[Any]]] = {}
         self._texts: Dict[str, FrozenSet[str]] = {}
         self._new: List[Tuple[str, str]] = []
+        self._declared: Dict[str, Dict[str, Any]] = {}
+        self._new_declared: List[Tuple[str, str]] = []
+        self._blocks: BlockCache = {}
+
+    def declared(self, key: str) -> Dict[str, Any]:
+        """Return what a source declares."""
+        reading = self._declared.get(key)
+        if reading is None:
+            text = self._sources.reading(f"declared {key}", DECLARED_REVISION)
+            if text is None:
+                reading = read_declared(self._sources.source(key), self._blocks)
+                text = json.dumps(reading, separators=(",", ":"))
+                self._new_declared.append((f"declared {key}", text))
+                if len(self._new_declared) > _OFTEN:
+                    self.flush()
+            else:
+                reading = json.loads(text)
+            self._declared[key] = reading
+            self._listed[key] = set(reading.get("listed", ()))
+        return reading
+
+    def forget_declared(self) -> None:
+        """Free the memory of what sources declare where it grew large."""
+        if len(self._declared) > _MOST_DECLARED:
+            self._declared.clear()
 
     def module(self, key: str) -> Dict[str, Any]:
         """Return the reading of a source."""
@@ -156,8 +183,7 @@ class Readings:
         names = self._listed.get(key)
         if names is None:
             text = self._sources.source(key).decode("utf-8", "replace")
-            names = {word for block in _ALL.findall(text) for word in _WORD.findall(block)}
-            names.update(_MARKED.findall(text))
+            names = listed_names(text)
             self._listed[key] = names
         return names
 
@@ -181,6 +207,8 @@ class Readings:
 
     def flush(self) -> None:
         """Keep what was read."""
+        self._sources.keep_readings(self._new_declared, DECLARED_REVISION)
+        self._new_declared = []
         self._sources.keep_readings(self._new, REVISION)
         self._new = []
 
@@ -191,6 +219,8 @@ class Readings:
         self._listed.clear()
         self._texts.clear()
         self._gates.clear()
+        self._declared.clear()
+        self._blocks.clear()
 
 
 class Release:
@@ -232,10 +262,14 @@ class Release:
         """Its modules, in dots."""
         return self._modules
 
+    def source_key(self, module: str) -> str:
+        """Return the key of a module's source, "" where there is none to read."""
+        path = self._modules.get(module)
+        return self.archive.members[path] if path is not None else ""
+
     def reading(self, module: str) -> Optional[Dict[str, Any]]:
         """Return the reading of a module, None where there is none to read."""
-        path = self._modules.get(module)
-        key = self.archive.members[path] if path is not None else ""
+        key = self.source_key(module)
         return self._readings.module(key) if key else None
 
     def has_module(self, module: str) -> Optional[bool]:

@@ -97,6 +97,15 @@ class Sources:
             ).fetchall()
         return [Archive(*row[:5], json.loads(zlib.decompress(row[5]))) for row in rows]
 
+    def days(self) -> Dict[str, List[Tuple[str, str]]]:
+        """Return the versions of each package with the days on which they came."""
+        with self._lock:
+            rows = self._database.execute("SELECT package, version, released FROM archive")
+            days: Dict[str, List[Tuple[str, str]]] = {}
+            for package, version, released in rows:
+                days.setdefault(package, []).append((version, released))
+        return days
+
     def packages(self) -> Dict[str, int]:
         """Return how many archives there are of each package."""
         with self._lock:

@@ -39,7 +39,7 @@ def test_a_name_that_went_names_its_last_release_and_who_asks(finding):
     said = finding(GONE, "huggingface-hub==0.26.0", "diffusers==0.28.0")
     assert "0.12.0 to 0.25.2 only" in said.message
     assert "imported by diffusers 0.28.0." in said.message
-    assert commands(said) == installed("huggingface-hub<=0.25.2")
+    assert commands(said) == installed("huggingface-hub==0.25.2")
 
 
 def test_without_versions_it_says_who_may_ask(finding):
@@ -51,7 +51,7 @@ def test_without_versions_it_says_who_may_ask(finding):
 def test_a_module_that_went(finding):
     said = finding(NO_PART, "trl==0.24.0")
     assert "trl 0.24.0 is installed" in said.message
-    assert commands(said) == installed("trl>=0.9.6,<=0.23.1")
+    assert commands(said) == installed("trl==0.23.1")
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,87 @@ def test_what_is_not_known_is_not_said(finding, text, assume):
     assert " only" not in finding(text, *assume).message
 
 
-def test_a_name_that_only_its_importers_tell_of(finding):
-    """transformers was not read name by name, but what peft imports of it was."""
+def test_what_a_row_says_of_the_same_packages_comes_first(said):
     line = "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (/x)\n"
-    said = finding(line, "transformers==4.40.0", "peft==0.15.2")
-    assert "imported by peft 0.15.2" in said.message
-    assert commands(said) == installed("transformers>=4.43.0")
+    trace, *rest = said(line, assume=["transformers==4.40.0", "peft==0.15.2"]).traces
+    assert set(trace.finding.packages) == {"peft", "transformers"}
+    assert not rest
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "/w/run.py", line 3, in <module>
+    trainer.train()
+  File "/v/lib/python3.11/site-packages/openai/_base_client.py", line 852, in __init__
+    self._client = http_client or SyncHttpxClientWrapper(
+TypeError: Client.__init__() got an unexpected keyword argument 'proxies'
+"""
+
+
+def test_a_parameter_that_went_names_who_passes_it(finding):
+    said = finding(TRACEBACK, "httpx==0.28.1")
+    assert (said.component, said.kind) == ("httpx", "too-new")
+    assert "openai asks for it (openai/_base_client.py, line 852)" in said.message
+    assert commands(said) == installed("httpx<=0.27.2")
+
+
+def test_what_the_release_is_without_its_version(finding):
+    line = "TypeError: LoraConfig.__init__() got an unexpected keyword argument 'corda_config'\n"
+    assert "so the peft here is older than 0.15.0" in finding(line).message
+
+
+def test_a_class_of_any_program_is_not_taken_for_a_package(finding):
+    """Of a Client that httpx may not even be installed beside nothing is said."""
+    assert "httpx" not in finding(TRACEBACK).message
+
+
+def test_an_attribute_of_a_class(finding):
+    line = "AttributeError: 'SFTTrainer' object has no attribute '_prepare_packed_dataloader'\n"
+    said = finding(line, "trl==0.16.0")
+    assert (said.component, said.kind) == ("trl", "too-new")
+    assert "trl 0.16.0 is installed" in said.message
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "AttributeError: 'NoneType' object has no attribute 'shape'\n",
+        "AttributeError: 'SFTTrainer' object has no attribute 'no_such_attribute'\n",
+        "TypeError: my_function() missing 1 required positional argument: 'x'\n",
+    ],
+)
+def test_mistakes_of_any_program_are_no_question_of_releases(finding, line):
+    said = finding(line)
+    assert said.subject == "raised"
+    assert not said.remedies
+
+
+def test_what_the_installed_release_has_is_not_missing(finding):
+    line = "AttributeError: 'SFTTrainer' object has no attribute '_prepare_packed_dataloader'\n"
+    assert finding(line, "trl==0.12.0").subject == "raised"
+
+
+def test_a_remedy_that_another_package_refuses_says_so(finding):
+    """transformers 4.50 asks for huggingface-hub>=0.26.0."""
+    said = finding(GONE, "huggingface-hub==0.26.0", "transformers==4.50.0")
+    assert not commands(said)
+    assert "with a release of transformers that goes with it" in said.remedies[0].text
+
+
+def test_what_asks_has_a_release_that_does_without(finding):
+    line = "ImportError: cannot import name 'HybridCache' from 'transformers' (/x)\n"
+    said = finding(line)
+    assert "older than 4.44.0 or newer than 4.57.6" in said.message
+    assert "or peft 0.18.0 or newer, which does without" in said.remedies[0].text
+
+
+OVERRIDE = """Traceback (most recent call last):
+  File "/v/lib/python3.11/site-packages/trl/trainer/dpo_trainer.py", line 700, in compute_loss
+    self.get_batch_logps(logits, average_log_prob=True)
+TypeError: MyDPOTrainer.concatenated_forward() got an unexpected keyword argument 'is_ref_model'
+"""
+
+
+def test_an_override_that_does_not_take_what_is_passed(finding):
+    said = finding(OVERRIDE)
+    assert (said.component, said.kind) == ("trl", "too-new")
+    assert "trl calls concatenated_forward without is_ref_model" in said.message

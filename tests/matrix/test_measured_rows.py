@@ -4,6 +4,8 @@ say.
 
 import copy
 import itertools
+import json
+from pathlib import Path
 
 import pytest
 from packaging.version import Version as Oracle
@@ -14,6 +16,7 @@ from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.measured_rows import Surfaces, compile_surfaces, surface_fault
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Distribution, Facts
+from envdoctor.model.toml import parse_toml
 from envdoctor.model.versions import parse_version
 
 MATRIX = load_matrix()
@@ -210,3 +213,26 @@ def test_known_pairs(fails, works):
 
     assert effects(fails) & {"blocks", "degrades"}
     assert not effects(works) & {"blocks", "degrades"}
+
+
+def test_a_use_that_a_package_is_for_binds_a_lock() -> None:
+    for purpose in ([], ["serving"], ["serving", "training"]):
+        surfaces = Surfaces(compile_surfaces([{**DOCUMENT, "purpose": purpose}]))
+        binding = {row.effect: row.binds for row in surfaces.rows_of("user")}
+        assert binding == {"blocks": True, "degrades": "training" in purpose}
+    assert surface_fault({**DOCUMENT, "purpose": "training"}, "user")
+
+
+def test_what_was_measured_says_what_packages_are_for() -> None:
+    folder = Path(__file__).resolve().parents[2]
+    toml = (folder / "scripts" / "surface_scan" / "packages.toml").read_text("utf-8")
+    stated = {
+        name: values["purpose"]
+        for name, values in parse_toml(toml)["package"].items()
+        if "purpose" in values
+    }
+    documents = [
+        json.loads(path.read_text("utf-8"))
+        for path in (folder / "matrices" / "surfaces").glob("*.json")
+    ]
+    assert stated == {entry["name"]: entry["purpose"] for entry in documents if "purpose" in entry}

@@ -138,6 +138,9 @@ def test_the_abi_of_strings_shows_in_the_symbols(tmp_path, prerequisite, new):
     assert len(names) == 1
     assert cxx11_abi_of(names) is new
     assert cxx11_abi_of(["_ZN3c104cuda9SetDeviceEa"]) is None
+    warning = "_ZN3c107WarningC1ESt7variantIJNS0_11UserWarningEEERKNS_14SourceLocation"
+    assert cxx11_abi_of([f"{warning}ESsb"]) is False
+    assert cxx11_abi_of([f"{warning}ESsize"]) is None
 
 
 def test_symbols_of_torch_are_told_from_others():

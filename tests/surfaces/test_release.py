@@ -279,6 +279,33 @@ IMPORTS = {
         ),
         True,
     ),
+    "raised-where-missing": (
+        (
+            "import importlib.util\nclass NotThere(BaseException):\n    pass\n"
+            "def is_third_available():\n    return importlib.util.find_spec('third') is not None\n"
+            "try:\n    if not is_third_available():\n        raise NotThere()\n"
+            "except NotThere:\n    from maker import there\nelse:\n    from maker import gone"
+        ),
+        True,
+    ),
+    "not-raised-where-there": (
+        (
+            "import importlib.util\nclass NotThere(BaseException):\n    pass\n"
+            "def is_maker_available():\n    return importlib.util.find_spec('maker') is not None\n"
+            "try:\n    if not is_maker_available():\n        raise NotThere()\n"
+            "except NotThere:\n    from maker import there\nelse:\n    from maker import gone"
+        ),
+        True,
+    ),
+    "raised-below-a-version": (
+        (
+            "import maker\nfrom packaging.version import Version\n"
+            "try:\n    if not (maker and Version(maker.__version__) >= Version('3')):\n"
+            "        raise OSError\n"
+            "except OSError:\n    pass\nelse:\n    from maker import gone"
+        ),
+        True,
+    ),
     "unknown-condition": (
         "import os\nif os.environ.get('NEVER'):\n    from maker import gone",
         True,

@@ -1,0 +1,200 @@
+"""In which releases of torch a C++ symbol is exported: ``matrices/symbols.json``, made by
+``scripts/measure_symbols`` from the wheels for Linux. Only ``diagnose`` reads it.
+
+It holds what some releases export and others do not, of libc10, libc10_cuda, libtorch_cpu and
+libtorch_python. A name that is not there is one that all of them have, or that was not measured.
+"""
+
+from __future__ import annotations
+
+from typing import Any, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
+from ..model.version import Version
+from ..model.versions import parse_version, try_version
+
+__all__ = [
+    "SCHEMA",
+    "SymbolHistory",
+    "history_of",
+    "is_template",
+    "qualified_name",
+    "symbols_fault",
+    "torch_of_wheels",
+]
+
+SCHEMA = 1
+_SPANS = pattern(r"\d{1,4}(?:-\d{1,4})?(?:,\d{1,4}(?:-\d{1,4})?)*")
+_LENGTH = pattern(r"\d{1,3}")
+_HEAD = pattern(r"_Z(?:T[ISTV]|GV)?N?[VK]*[RO]?(?=\d)")
+#: ``x86_64``: where the wheels for aarch64 differ.
+_PARTS = ("x86_64", "symbols", "cuda")
+Span = Tuple[str, str]
+
+
+class SymbolHistory(NamedTuple):
+    """Which of the releases that were read, ``first`` to ``last``, export a symbol: spans.
+
+    of_cuda: libc10_cuda exports it, which a build of torch without CUDA does not have.
+    """
+
+    symbol: str
+    present: Tuple[Span, ...]
+    first: str
+    last: str
+    versions: Tuple[str, ...]
+    of_cuda: bool
+
+    def has(self, version: Version) -> Optional[bool]:
+        """Tell whether a release exports it; None for one that was not read."""
+        public = version.public
+        if public not in self.versions:
+            return None
+        place = self.versions.index(public)
+        return any(
+            self.versions.index(first) <= place <= self.versions.index(last)
+            for first, last in self.present
+        )
+
+    @property
+    def begins(self) -> bool:
+        """Whether the oldest release that was read has it: older ones may have it too."""
+        return self.present[0][0] == self.first
+
+    def releases(self) -> str:
+        """Say which releases have it: "2.0.0 to 2.2.2", "2.3.0 and newer"."""
+        words = [
+            f"{first} and newer"
+            if last == self.last
+            else first
+            if first == last
+            else f"{first} to {last}"
+            for first, last in self.present
+        ]
+        return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+    def requirement(self, near: Optional[Version] = None) -> str:
+        """Return the requirement for the span that is nearest to a release, else the newest."""
+        first, last = self.present[-1]
+        if near is not None and near < parse_version(self.present[0][0]):
+            first, last = self.present[0]
+        clauses = [f">={first}"] if first != self.first else []
+        clauses += [f"<={last}"] if last != self.last else []
+        return f"torch{','.join(clauses)}"
+
+
+def history_of(
+    document: Mapping[str, Any], symbol: str, all_wheels: bool = False
+) -> Optional[SymbolHistory]:
+    """Return the history of a mangled symbol, None where none is known.
+
+    Args:
+        document: what was measured.
+        symbol: its mangled name.
+        all_wheels: those for aarch64 count in any case; they have the new C++ ABI from 2.6 on,
+            those for x86_64 from 2.7 on.
+    """
+    versions: Sequence[str] = document["versions"]
+    mark = f" {symbol} "
+    for part in _PARTS[all_wheels:]:
+        for spans, words in document[part].items():
+            if symbol in words and mark in f" {words} ":
+                present = [_span(versions, text) for text in spans.split(",")]
+                return SymbolHistory(
+                    symbol,
+                    tuple(present),
+                    versions[0],
+                    versions[-1],
+                    tuple(versions),
+                    part == "cuda",
+                )
+    return None
+
+
+def torch_of_wheels(document: Mapping[str, Any], package: str) -> Mapping[str, FrozenSet[str]]:
+    """Return by release of a package the releases of torch that export what its wheel for x86_64
+    needs: with others it cannot be loaded, with these it may.
+    """
+    versions: Sequence[str] = document["versions"]
+    return {
+        release: frozenset(
+            version
+            for text in spans.split(",")
+            for version in versions[_places(text)[0] : _places(text)[1] + 1]
+        )
+        for release, spans in document["fits"].get(package, {}).items()
+    }
+
+
+def _span(versions: Sequence[str], text: str) -> Span:
+    first, last = _places(text)
+    return versions[first], versions[last]
+
+
+def _places(text: str) -> Tuple[int, int]:
+    first, _, last = text.partition("-")
+    return int(first), int(last or first)
+
+
+def qualified_name(symbol: str) -> str:
+    """Return ``c10::cuda::SetDevice`` of ``_ZN3c104cuda9SetDeviceEi``, as far as names follow one
+    another; "" of a symbol that begins otherwise.
+    """
+    names, place = _names_of(symbol)
+    rest = symbol[place : place + 2]
+    if names and rest[:1] in ("C", "D") and rest[1:].isdigit():
+        names.append(f"{'~' if rest[0] == 'D' else ''}{names[-1]}")
+    return "::".join(names)
+
+
+def is_template(symbol: str) -> bool:
+    """Tell whether a mangled symbol is an instance of a template, or a member of one."""
+    names, place = _names_of(symbol)
+    return bool(names) and symbol[place : place + 1] == "I"
+
+
+def _names_of(symbol: str) -> Tuple[List[str], int]:
+    """Return the names that a mangled symbol begins with, and where they end."""
+    match = _HEAD.match(symbol)
+    place = match.end() if match is not None else len(symbol)
+    names: List[str] = []
+    number = _LENGTH.match(symbol, place)
+    while number is not None:
+        place = number.end() + int(number[0])
+        names.append(symbol[number.end() : place])
+        number = _LENGTH.match(symbol, place)
+    return names, place
+
+
+def symbols_fault(document: Any) -> str:
+    """Tell what is wrong with ``symbols.json``, "" for nothing."""
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        return f"expected an object with schema {SCHEMA}"
+    versions = document.get("versions")
+    if not isinstance(versions, list) or not all(
+        isinstance(text, str) and try_version(text) for text in versions
+    ):
+        return "expected texts of versions"
+    fits = document.get("fits")
+    if not isinstance(fits, dict) or not all(isinstance(value, dict) for value in fits.values()):
+        return "expected an object of objects as fits"
+    for spans in fits.values():
+        for text in spans.values():
+            if not _is_span(text, len(versions)):
+                return f"fits: expected spans of places below {len(versions)}, found {text!r}"
+    for part in _PARTS:
+        spans = document.get(part)
+        if not isinstance(spans, dict) or not all(isinstance(w, str) for w in spans.values()):
+            return f"expected an object of texts as {part}"
+        for text in spans:
+            if not _is_span(text, len(versions)):
+                return f"{part}: expected spans of places below {len(versions)}, found {text!r}"
+    return ""
+
+
+def _is_span(text: Any, count: int) -> bool:
+    """Tell whether a text is a span of places below ``count``."""
+    if not isinstance(text, str) or not _SPANS.fullmatch(text):
+        return False
+    return max(map(int, text.replace("-", ",").split(","))) < count

@@ -1,0 +1,121 @@
+"""Lines of the loader, answered from the symbols of torch's wheels."""
+
+import pytest
+
+from envdoctor.app import diagnose
+from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.matrix.symbols import qualified_name
+from envdoctor.model.facts import Facts
+
+FLASH = "/v/lib/python3.11/site-packages/flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
+SET_DEVICE = "_ZN3c104cuda9SetDeviceEi"  # its parameter is another type from 2.3 on
+NEW_STRING = (
+    "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+)
+
+
+@pytest.fixture
+def finding(tmp_path):
+    """The first finding of an ImportError with this text."""
+
+    def run(text, *assume):
+        path = tmp_path / "run.log"
+        path.write_text(f"ImportError: {text}\n", encoding="utf-8")
+        facts = with_assumptions(Facts(), dict(parse_assumptions(assume))) if assume else None
+        return diagnose([str(path)], facts, load_matrix()).traces[0].finding
+
+    return run
+
+
+def test_a_symbol_that_torch_lost_tells_for_which_torch_it_was_built(finding):
+    said = finding(f"{FLASH}: undefined symbol: {SET_DEVICE}")
+    assert "those of 2.1.0 to 2.2.2 export c10::cuda::SetDevice: flash-attn" in said.message
+    assert said.severity == "warning"
+
+
+def test_with_the_installed_torch_it_is_certain(finding):
+    said = finding(f"{FLASH}: undefined symbol: {SET_DEVICE}", "torch==2.5.1")
+    assert "torch 2.5.1 does not" in said.message
+    assert said.severity == "error"
+    texts = [remedy.text for remedy in said.remedies]
+    assert any("which has wheels for torch 2.5" in text for text in texts)
+    assert any("<=2.2.2" in text for text in texts)
+
+
+def test_a_torch_that_has_it_is_not_accused(finding):
+    said = finding(f"{FLASH}: undefined symbol: {SET_DEVICE}", "torch==2.2.1")
+    assert "also torch 2.2.1: the program loaded another torch" in said.message
+    assert said.severity == "warning"
+
+
+def test_of_a_torch_that_nobody_measured_nothing_is_said(finding):
+    said = finding(f"{FLASH}: undefined symbol: {SET_DEVICE}", "torch==2.5.0a0+872d972e41.nv24.08")
+    assert "does not:" not in said.message
+    assert said.severity == "warning"
+
+
+def test_a_name_of_the_new_abi_tells_of_the_abi_and_not_of_the_release(finding):
+    said = finding(f"{FLASH}: undefined symbol: {NEW_STRING}", "torch==2.5.1")
+    assert "or another torch with that ABI (cxx11abiTRUE)" in said.message
+    assert said.severity == "warning"  # which ABI this 2.5.1 has is not known
+    assert not any("it was built against" in remedy.text for remedy in said.remedies)
+    unknown = finding(f"{FLASH}: undefined symbol: {NEW_STRING}")
+    assert "or another torch with that ABI" in unknown.message
+
+
+def test_a_release_that_may_load_is_named_where_none_says_so_itself(finding):
+    said = finding(
+        f"/x/site-packages/torchcodec/libtorchcodec.so: undefined symbol: {SET_DEVICE}",
+        "torch==2.9.1",
+    )
+    texts = [remedy.text for remedy in said.remedies]
+    assert any("needs no symbol that torch 2.9.1 is known to lack" in text for text in texts)
+
+
+def test_a_module_without_its_path(finding):
+    said = finding(f"flash_attn_2_cuda: undefined symbol: {SET_DEVICE}", "torch==2.5.1")
+    assert said.component == "flash-attn"
+    assert said.severity == "error"
+
+
+def test_a_symbol_that_was_not_measured_changes_nothing(finding):
+    said = finding(f"{FLASH}: undefined symbol: _ZN2at4_ops5nosuch4callEv", "torch==2.5.1")
+    assert "torch's wheels" not in said.message
+    assert said.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found", "Ubuntu 22.04"),
+        ("/lib/libstdc++.so.6: version `GLIBCXX_3.4.30' not found", "GCC 12.1"),
+        ("/lib/libstdc++.so.6: version `CXXABI_1.3.15' not found", "GCC 14.1"),
+    ],
+)
+def test_a_version_of_a_system_library_names_who_has_it(finding, line, said):
+    assert said in finding(f"{line} (required by /x/_C.so)").message
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        (SET_DEVICE, "c10::cuda::SetDevice"),
+        (NEW_STRING, "c10::Error::Error"),
+        ("_ZNK2at10TensorBase8data_ptrIfEEPT_v", "at::TensorBase::data_ptr"),
+        ("_ZTVN5torch8autograd4NodeE", "torch::autograd::Node"),
+        ("THPVariableClass", ""),
+    ],
+)
+def test_the_qualified_name_of_a_symbol(symbol, name):
+    assert qualified_name(symbol) == name
+
+
+@pytest.mark.parametrize("file", ["", "linux-gnu.so: ", "x86_64-linux-gnu.so: "])
+def test_a_line_without_the_name_of_the_file_is_answered(finding, file):
+    said = finding(f"{file}undefined symbol: {SET_DEVICE}", "torch==2.5.1")
+    assert "does not: the extension was built against" in said.message
+    assert "linux-gnu" not in said.message
+    deleter = "_ZN3c104impl3cow11cow_deleterEPv"
+    named = finding(f"{file}undefined symbol: {deleter}", "torch==2.1.2", "flash-attn==2.5.8")
+    assert "does not: flash-attn was built against" in named.message
