@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Tuple
 
-from ..app import plan
+from ..app import plan, plan_sweep
 from ..errors import InputError
+from ..model.facts import Facts
 from ..sources import Sources, gather
 from .command import Command, put_first
 from .output import view
@@ -39,6 +40,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="look for settings with which it fits, without shorter texts, and plan with them",
     )
+    group.add_argument(
+        "--sweep",
+        metavar="KEY=VALUE,VALUE",
+        action="append",
+        default=[],
+        help="a table of plans, one for each value; several make every combination",
+    )
     group = parser.add_argument_group("what is reported")
     add_format(group, {**TEXT_FORMATS, "json": "for programs (schemas/plan.schema.json)"})
     add_options(group, "output", "matrix")
@@ -62,6 +70,8 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     (facts,) = gather(
         Sources(facts=options.facts, report=options.report, assume=options.assume, elsewhere=here)
     )
+    if options.sweep:
+        return _swept(options, facts)
     result, code = plan(
         options.run or options.command_line,
         facts,
@@ -74,6 +84,24 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         f"..report.{'plan_json' if options.format == 'json' else 'plan_text'}", __package__
     ).render(result, view(options))
     return text, code
+
+
+def _swept(options: argparse.Namespace, facts: Facts) -> Tuple[str, int]:
+    from ..matrix.loader import load_matrix
+    from ..report.sweep_text import render
+
+    if options.fit or options.format == "json":
+        other = "--fit" if options.fit else "--format json"
+        raise InputError(f"--sweep prints a table of plans; it does not go with {other}")
+    variants, code = plan_sweep(
+        options.run or options.command_line,
+        facts,
+        load_matrix(options.matrix),
+        sweeps=options.sweep,
+        framework=options.framework,
+        changes=options.what_if,
+    )
+    return render(variants, view(options)), code
 
 
 COMMAND = Command(_configure, _execute, takes_command=True, doing="planning")

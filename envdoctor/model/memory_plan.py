@@ -22,6 +22,7 @@ __all__ = [
     "MemoryTerm",
     "PlanResult",
     "Pool",
+    "Variant",
 ]
 
 #: What a run does one after the other. A pool needs what its worst phase needs.
@@ -244,3 +245,10 @@ class PlanResult(NamedTuple):
     findings: Tuple[Finding, ...]
     before: Optional[MemoryPlan] = None
     changes: Tuple[str, ...] = ()
+
+
+class Variant(NamedTuple):
+    """A plan with some settings changed: one row of a sweep."""
+
+    settings: Tuple[str, ...]
+    plan: MemoryPlan

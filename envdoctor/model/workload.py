@@ -27,6 +27,9 @@ ROLES = ("actor", "critic", "ref", "reward")
 
 _ROLE_FIELDS: Mapping[str, Field] = {
     "model": Field("str", "Model as the configuration names it: hub id or path."),
+    "config": Field(
+        "variables", "Its config.json, as far as the run itself states it: counts as text."
+    ),
     "present": Field("bool", "The run holds this model at all."),
     "nodes": Field("int", "Nodes that this role runs on."),
     "gpus_per_node": Field("int", "GPUs that this role takes on each of its nodes."),
@@ -37,10 +40,17 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     ),
     "param_dtype": Field("str", "Type that the parameters are kept in between steps: fp32, bf16."),
     "grad_dtype": Field("str", "Type that gradients are accumulated in: fp32, bf16."),
-    "optimizer": Field("str", "adamw (8 B of state per parameter), adamw_bf16 (4 B), none."),
+    "optimizer": Field(
+        "str", "adamw (8 B of state per parameter), adamw_bf16 (4 B), adamw_8bit (2 B), none."
+    ),
     "offload_params": Field("bool", "Parameters go to host memory between phases."),
     "offload_optimizer": Field(
         "bool", "Optimizer state goes to host memory (between phases; with zero*: for good)."
+    ),
+    "host_optimizer": Field(
+        "bool",
+        "The optimizer's state lives on the host, which takes its step (Megatron's "
+        "optimizer_cpu_offload).",
     ),
     "offload_gradients": Field("bool", "Gradients go to host memory between phases."),
     "pin_offload": Field(
@@ -68,13 +78,31 @@ _ROLE_FIELDS: Mapping[str, Field] = {
         "Ranks that one copy of the state is spread over, where it is not all of the role's GPUs.",
     ),
     "rank0_init": Field("bool", "Only one rank loads the weights, the others receive them."),
+    "quantization": Field(
+        "str", "What frozen weights below adapters are stored in: none, int8, int4."
+    ),
+    "expert_parallel": Field(
+        "int",
+        "GPUs that the experts of one layer are spread over (expert x their tensor parallel).",
+    ),
+    "sequence_split": Field(
+        "bool",
+        "What tensor parallelism leaves whole of the activations is split along the sequence "
+        "(Megatron's sequence parallelism).",
+    ),
+    "loss_chunks": Field("int", "Pieces that logits and their loss are made in; 1 is all at once."),
+    "fused_backward": Field(
+        "bool", "The optimizer steps inside of the backward pass, layer by layer."
+    ),
+    "trains_embedding": Field("bool", "Beside adapters the embedding or the head is trained."),
+    "activation_offload": Field("bool", "Stored activations go to host memory."),
 }
 
 WORKLOAD_FIELDS: Mapping[str, Field] = {
     "framework": Field(
         "str",
-        "verl, easyr1, tinyzero, simplerl, openrlhf, trl, llamafactory, transformers, vllm, "
-        "sglang; deepspeed where only that is known.",
+        "The adapter that read it: verl, easyr1, trl, ms-swift, vllm …; deepspeed where only that "
+        "is known.",
     ),
     "framework.version": Field("str", "Version, tag or commit of the framework."),
     "algorithm": Field(
@@ -133,6 +161,9 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     ),
     "data.max_prompt_length": Field("int", "Tokens."),
     "data.max_response_length": Field("int", "Tokens."),
+    "data.max_length": Field(
+        "int", "Tokens of a prompt and its response together, where these have one limit."
+    ),
     "data.train_batch_size": Field("int", "Prompts per step."),
     "data.val_batch_size": Field("int", "Prompts per validation step."),
     "data.rollout_batch_size": Field(

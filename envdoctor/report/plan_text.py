@@ -8,6 +8,7 @@ from typing import Iterator, List, Sequence, Tuple
 
 from ..model.memory_plan import CacheCheck, Lever, MemoryPlan, MemoryTerm, PlanResult, Pool
 from ..model.sizes import gib_text
+from .figures import Bar, Segment
 from .layout import Block, finding_blocks, heading, paragraph
 from .text import clean, fold
 from .view import View
@@ -30,7 +31,7 @@ def render(result: PlanResult, view: View) -> str:
     """Return the plan as text."""
     from .console import draw
 
-    return draw(lay_out(result, view), view)
+    return draw(lay_out(result, view), view, lambda: [_drawn(pool) for pool in result.plan.pools])
 
 
 def lay_out(result: PlanResult, view: View) -> List[Block]:
@@ -132,7 +133,8 @@ def _pool(pool: Pool, view: View) -> Iterator[Block]:
         2,
     )
     if limit is not None:
-        yield Block(bar(pool, min(view.width - 4, _BAR_WIDEST)), indent=2, verbatim=True)
+        if view.markup != "html":  # a page draws it
+            yield Block(bar(pool, min(view.width - 4, _BAR_WIDEST)), indent=2, verbatim=True)
         yield paragraph(f"limit: {limit.reason}", 2)
     else:
         yield paragraph(
@@ -145,7 +147,8 @@ def _pool(pool: Pool, view: View) -> Iterator[Block]:
     few = shown if view.verbose else shown[:_FEW_TERMS]
     width = max((len(_label(term)) for term in few), default=0)
     for term in few:
-        yield Block(f"  {_label(term).ljust(width)}  {_range(term.low, term.high)}", verbatim=True)
+        text = f"{_label(term).ljust(width)}  {_range(term.low, term.high)}"
+        yield Block(text, indent=2, verbatim=True)
         if view.verbose:
             yield paragraph(f"{term.formula} [{', '.join(term.phases)}]", 6)
             for entry in term.inputs:
@@ -156,8 +159,9 @@ def _pool(pool: Pool, view: View) -> Iterator[Block]:
     if len(few) < len(shown):
         rest = shown[len(few) :]
         yield Block(
-            f"  and {len(rest)} more: "
+            f"and {len(rest)} more: "
             f"{_range(sum(term.low for term in rest), sum(term.high for term in rest))}",
+            indent=2,
             verbatim=True,
         )
     if pool.missing:
@@ -171,6 +175,25 @@ def _pool(pool: Pool, view: View) -> Iterator[Block]:
 def _label(term: MemoryTerm) -> str:
     name = fold(clean(term.name))
     return f"{term.role}: {name}" if term.role and term.role != "rollout" else name
+
+
+def _drawn(pool: Pool) -> Bar:
+    """Return a pool as a bar: what its worst phase holds, in GiB."""
+    gib = float(1 << 30)
+    held = sorted(
+        (term for term in pool.terms if pool.peak in term.phases and term.high),
+        key=lambda term: -term.low,
+    )
+    return Bar(
+        f"{title(pool)}, worst in {pool.peak}",
+        [Segment(_label(term), term.low / gib, term.high / gib) for term in held],
+        pool.low / gib,
+        pool.high / gib,
+        None if pool.limit is None else pool.limit.usable / gib,
+        "GiB",
+        _verdict(pool),
+        _STYLE[pool.verdict],
+    )
 
 
 def bar(pool: Pool, width: int) -> str:

@@ -206,3 +206,15 @@ def test_check_without_a_plan_loads_nothing_of_it(broken):
         for name in loaded
         if name.startswith(("envdoctor.plan.frameworks", "envdoctor.plan.memory."))
     ]
+
+
+def test_a_sweep_is_a_table_of_plans():
+    swept = run(
+        "plan", RUNS / "simplerl_84.sh", *MACHINE, "--sweep", "rollout.swap_space=4,16", columns=140
+    )
+    assert swept.returncode == 0, swept.stderr
+    rows = [line for line in swept.stdout.splitlines() if line.startswith("rollout.swap_space=")]
+    assert [row.split()[0] for row in rows] == ["rollout.swap_space=4", "rollout.swap_space=16"]
+    refused = run("plan", RUNS / "simplerl_84.sh", "--sweep", "a=1,2", "--format", "json")
+    assert refused.returncode == 2
+    assert "--sweep prints a table of plans; it does not go with --format json" in refused.stderr

@@ -4,6 +4,7 @@ with interpolations resolved.
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -21,6 +22,13 @@ __all__ = [
     "text_of",
 ]
 
+#: Resolvers that NeMo-RL registers (nemo_rl/utils/config.py, register_omegaconf_resolvers).
+_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "max": max,
+}
 _INTERPOLATION = re.compile(r"\$\{([^${}]*)\}")
 _MAX_DEPTH = 20
 _NOTHING: Any = object()
@@ -129,7 +137,15 @@ class Configuration:
             )
             for field, (keys, convert) in fields.items()
         }
+        for field, (keys, _) in fields.items():
+            if field.endswith(".model") and isinstance(facts[field], Unknown):
+                facts[field] = self._named_model(keys) or facts[field]
         return facts, {field: self.key(*keys) for field, (keys, _) in fields.items()}
+
+    def _named_model(self, keys: Sequence[str]) -> Optional[Fact[Any]]:
+        """Return the name of a model whose folder is not known: the last part of its path."""
+        setting = next((self.given[key] for key in keys if key in self.given), None)
+        return Known(setting.last, setting.place) if setting is not None and setting.last else None
 
     def _default(
         self,
@@ -234,6 +250,8 @@ class Configuration:
             )
         if resolver in ("oc.env", "env"):
             return self._from_environment(name, fallback if comma else None)
+        if resolver in _ARITHMETIC:
+            return _computed(resolver, scalar(name), scalar(fallback), text)
         return Unknown(f"${{{text}}} is not resolved")
 
     def _selected(self, key: str, fallback: Any, depth: int) -> Fact[Any]:
@@ -261,6 +279,16 @@ class Configuration:
             if value is None
             else Known(value, fact.evidence)
         )
+
+
+def _computed(resolver: str, left: Any, right: Any, text: str) -> Fact[Any]:
+    """Return what one of the resolvers that NeMo-RL registers makes of two numbers."""
+    numbers = [
+        one for one in (left, right) if isinstance(one, (int, float)) and not isinstance(one, bool)
+    ]
+    if len(numbers) < 2 or (resolver == "div" and not right):
+        return Unknown(f"${{{text}}} is not resolved")
+    return Known(_ARITHMETIC[resolver](*numbers), Evidence(""))
 
 
 def _absolute(name: str, key: str) -> str:

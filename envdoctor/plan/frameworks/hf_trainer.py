@@ -23,6 +23,7 @@ __all__ = [
     "imports",
     "launcher_file",
     "optimizer_of",
+    "packed_by_name",
     "sharding",
 ]
 
@@ -212,11 +213,29 @@ def optimizer_of(configuration: Configuration) -> Fact[Any]:
     fact = configuration.get("optim", convert=text_of, unset="adamw_torch")
     if not isinstance(fact, Known):
         return fact
+    if fact.value in ("adamw_8bit", "adamw_bnb_8bit"):
+        return Known("adamw_8bit", fact.evidence)
+    is_adamw = fact.value in ("adamw_torch", "adamw_torch_fused", "adamw_apex_fused")
     return (
         Known("adamw", fact.evidence)
-        if fact.value.startswith("adamw_torch") or fact.value == "adamw_apex_fused"
+        if is_adamw
         else Unknown(f"{fact.value} has other state than AdamW")
     )
+
+
+#: What the weights of a checkpoint are stored in, by what its name says.
+_PACKED_NAMES = (
+    (
+        re.compile(r"(?:^|[-_/.])(?:awq|int4|4bit|gptq(?!.*int8)|nf4)(?:$|[-_/.])", re.IGNORECASE),
+        "int4",
+    ),
+    (re.compile(r"(?:^|[-_/.])(?:int8|8bit)(?:$|[-_/.])", re.IGNORECASE), "int8"),
+)
+
+
+def packed_by_name(model: Any) -> str:
+    """Return int4 or int8 for a model whose name says that it is stored so, else ""."""
+    return next((kind for name, kind in _PACKED_NAMES if name.search(str(model or ""))), "")
 
 
 def derive_batches(

@@ -18,6 +18,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 
 from ...errors import InputError
 from ...model.record import NamedTuple
+from ..shell.reader import MARK, Word
 from .adapter import Run, read_small
 from .key_tables import KeyTable, own_table, parents_of
 from .settings import Setting, read_config
@@ -58,6 +59,8 @@ def compose_run(run: Run) -> Optional[Composition]:
         return None
     folder, name = stated
     given = {what: _option(run, *names) for what, names in _OPTIONS.items()}
+    if given["path"] is None:
+        given["path"] = _known_rest(run, root)
     if any(text is None for text in given.values()):
         return None  # it is named, and not to be read
     main = os.path.normpath(os.path.join(os.path.dirname(path), folder))
@@ -147,6 +150,22 @@ def _hydra_main(text: str) -> Optional[Tuple[str, str]]:
                 path, name = named.get("config_path"), named.get("config_name")
                 if isinstance(path, ast.Constant) and isinstance(name, ast.Constant):
                     return str(path.value or ""), str(name.value or "")
+    return None
+
+
+def _known_rest(run: Run, root: str) -> Optional[str]:
+    """Return ``--config-path`` of which only the first folder is not known (``$PWD/examples/…``):
+    what follows, where the tree has such a folder.
+    """
+    words = run.arguments
+    for word, following in zip(words, (*words[1:], Word("", 0))):
+        name, equals, value = word.text.partition("=")
+        if name not in _OPTIONS["path"]:
+            continue
+        text = (value if equals else following.text).strip("'\"")
+        unknown, slash, rest = text.partition("/")
+        if unknown == MARK and slash and MARK not in rest:
+            return rest if os.path.isdir(os.path.join(root, rest)) else None
     return None
 
 

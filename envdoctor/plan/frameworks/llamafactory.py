@@ -5,11 +5,11 @@ the YAML file alone. Defaults are those of src/llamafactory/hparams and of Train
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Set
 
-from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
-from .adapter import CERTAIN, Run, RunReading
+from .adapter import Run
 from .configuration import Configuration, Fields, boolean, integer, text_of
 from .hf_trainer import (
     derive_batches,
@@ -18,12 +18,11 @@ from .hf_trainer import (
     file_settings,
     imports,
     optimizer_of,
+    packed_by_name,
     sharding,
 )
-from .key_tables import own_table
-from .problems import value_problems
 from .settings import Setting, flags, overrides
-from .unread import unread_settings
+from .trainer import Launch, Trainer, TrainerReading, visible_devices
 
 __all__ = ["ADAPTER"]
 
@@ -62,38 +61,20 @@ _DEFAULTS: Mapping[str, Any] = {
 }
 
 
-class _LlamaFactory:
+class _LlamaFactory(Trainer):
     name = "llamafactory"
     layout = Layout(files=("src/llamafactory/launcher.py",))
+    source = "LLaMA-Factory"
+    defaults = _DEFAULTS
+    fields = _FIELDS
 
-    def claims(self, run: Run) -> int:
+    def owns(self, run: Run) -> bool:
         """By its program, by a script that imports it, or by keys that no other trainer has."""
         if self._is_program(run) or imports(entry_source(run), "llamafactory"):
-            return CERTAIN
+            return True
         keys = {setting.key for setting in run.files}
         own = "finetuning_type" in keys and bool(keys & {"cutoff_len", "template", "stage"})
-        return CERTAIN if own and not run.entry else 0
-
-    def read(self, run: Run) -> RunReading:
-        """Read the run."""
-        settings, files, absent = self._settings(run)
-        table = own_table(self.name, ("",), _DEFAULTS, "LLaMA-Factory")
-        configuration = Configuration(table, ("",), settings, files, run.environ, absent=absent)
-        facts, names = configuration.read(_FIELDS, {})
-        fields: Dict[str, Fact[Any]] = {
-            "framework": Known(self.name, Evidence(run.name, run.entry)),
-            **facts,
-        }
-        keys = {**names}
-        self._derive(run, configuration, fields, keys)
-        unread = unread_settings(configuration, [*files, *settings])
-        return RunReading(
-            fields,
-            keys,
-            value_problems(fields, keys),
-            Unknown("nothing tells the version"),
-            unread,
-        )
+        return (own or _is_v1(keys)) and not run.entry
 
     @staticmethod
     def _is_program(run: Run) -> bool:
@@ -101,25 +82,20 @@ class _LlamaFactory:
             return bool(run.arguments) and run.arguments[0].text == "train"
         return _LAUNCHED.fullmatch(run.entry) is not None
 
-    def _settings(self, run: Run) -> Tuple[List[Setting], List[Setting], str]:
-        """Return what a command sets, what its file does, and the file that is not at hand."""
+    def launch(self, run: Run) -> Launch:
+        """Return what a command sets over its file."""
         options, words = flags(run.arguments, run.name)
         named = next((word for word in words if word.text.endswith(_CONFIGS)), None)
         files = [*run.files, *(file_settings(run, named.text) if named is not None else [])]
         absent = named.text if named is not None and not files else ""
-        return [*options, *overrides(tuple(words), run.name)], files, absent
+        if _is_v1({setting.key for setting in files}):
+            files = _as_before(files)
+        return Launch([*options, *overrides(tuple(words), run.name)], files, absent)
 
-    def _derive(
-        self,
-        run: Run,
-        configuration: Configuration,
-        fields: Dict[str, Fact[Any]],
-        keys: Dict[str, str],
-    ) -> None:
-        code = Evidence("code of LLaMA-Factory", "src/llamafactory/model/adapter.py, launcher.py")
-        fields["actor.present"] = Known(True, code)
-        fields["critic.present"] = fields["reward.present"] = Known(False, code)
-        fields["colocated"] = Known(True, code)
+    def derive(self, reading: TrainerReading) -> None:
+        """Say what is trained by which stage, and how it is spread."""
+        run, configuration = reading.run, reading.configuration
+        fields, keys = reading.fields, reading.keys
         stage = configuration.get("stage", convert=text_of)
         if isinstance(stage, Known):
             known = stage.value in _ALGORITHMS
@@ -131,7 +107,7 @@ class _LlamaFactory:
         if run.launcher:
             derive_processes(run, fields, keys)
         else:
-            _derive_devices(run, fields, keys)
+            visible_devices(reading)
         state = sharding(run, configuration)
         fields.update(state.fields)
         keys.update(state.keys)
@@ -139,36 +115,46 @@ class _LlamaFactory:
             deepspeed = configuration.get("deepspeed")
             if isinstance(deepspeed, Known) and deepspeed.value is None:
                 fields["actor.strategy"] = Known("ddp", deepspeed.evidence)
+        spread = reading.get("dist_config.name", convert=text_of)
+        if isinstance(spread, Known) and spread.value in ("fsdp", "fsdp2"):
+            fields["actor.strategy"] = spread
         fields["actor.optimizer"], keys["actor.optimizer"] = optimizer_of(configuration), "optim"
         _derive_tuning(configuration, fields, keys)
+        bits = reading.value("quantization_bit", convert=integer)
+        packed = f"int{bits}" if bits in (4, 8) else packed_by_name(reading.number("actor.model"))
+        if packed:
+            reading.put("actor.quantization", packed)
+        if reading.value("enable_liger_kernel", convert=boolean):
+            reading.put("actor.loss_chunks", 8)
         _derive_reference(configuration, fields, stage)
         derive_batches(configuration, fields, keys)
-        if isinstance(fields["checkpoint.limit"], Absent):
-            fields["checkpoint.limit"] = Known(0, fields["checkpoint.limit"].evidence)
 
 
-def _derive_devices(run: Run, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
-    """The launcher takes NNODES and NPROC_PER_NODE, and without these every GPU that it sees."""
-    fields["nodes"] = _variable(run, "NNODES") or Known(1, Evidence("NNODES is not set"))
-    each = _variable(run, "NPROC_PER_NODE")
-    visible = run.variables.get("CUDA_VISIBLE_DEVICES")
-    if each is None and visible is not None and visible.known and visible.text:
-        place = Evidence(f"{run.name}:{visible.line}", f"CUDA_VISIBLE_DEVICES={visible.text}")
-        each = Known(visible.text.count(",") + 1, place)
-    fields["gpus_per_node"] = each or Unknown("all GPUs that are visible")
-    keys["nodes"], keys["gpus_per_node"] = "NNODES", "NPROC_PER_NODE"
-    for role in ("actor", "ref"):
-        fields[f"{role}.nodes"] = fields["nodes"]
-        fields[f"{role}.gpus_per_node"] = fields["gpus_per_node"]
+#: Settings of LLaMA-Factory's second form (src/llamafactory/v1/config) by those of its first.
+_V1 = {
+    "model": "model_name_or_path",
+    "micro_batch_size": "per_device_train_batch_size",
+    "peft_config.r": "lora_rank",
+    "peft_config.name": "finetuning_type",
+    "quant_config.quantization_bit": "quantization_bit",
+    "dist_config.config_file": "deepspeed",
+}
 
 
-def _variable(run: Run, name: str) -> Any:
-    word = run.variables.get(name)
-    if word is None:
-        return None
-    number = integer(word.text) if word.known else None
-    place = Evidence(f"{run.name}:{word.line}", f"{name}={word.readable}")
-    return Known(number, place) if number else Unknown(word.why or f"{place}: no number")
+def _is_v1(keys: Set[str]) -> bool:
+    return {"model", "train_dataset"} <= keys and any(
+        key.startswith(("dist_config.", "peft_config.", "kernel_config.")) for key in keys
+    )
+
+
+def _as_before(files: Sequence[Setting]) -> List[Setting]:
+    """Return the settings of the second form under the names of the first; without adapters it is
+    a full update.
+    """
+    renamed = [setting._replace(key=_V1.get(setting.key, setting.key)) for setting in files]
+    if all(setting.key != "finetuning_type" for setting in renamed):
+        renamed.append(Setting("finetuning_type", "full", files[0].place))
+    return renamed
 
 
 def _derive_tuning(

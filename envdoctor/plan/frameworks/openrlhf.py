@@ -45,13 +45,20 @@ _FIELDS: Fields = {
         for name, dotted in (("nodes", "num_nodes"), ("gpus_per_node", "num_gpus_per_node"))
     },
     "colocated": (("train.colocate_all", "colocate_all_models"), boolean),
-    "actor.model": (("actor.model_name_or_path", "pretrain"), text_of),
+    "actor.model": (
+        ("actor.model_name_or_path", "model.model_name_or_path", "pretrain"),
+        text_of,
+    ),
     "critic.model": (("critic.model_name_or_path", "critic_pretrain"), text_of),
     "reward.model": (("reward.model_name_or_path", "reward_pretrain"), text_of),
     "ref.offload_params": (("ref.offload", "ref_reward_offload", "ref_offload"), boolean),
     "reward.offload_params": (("reward.offload", "ref_reward_offload"), boolean),
     "actor.gradient_checkpointing": (
-        ("actor.gradient_checkpointing_enable", "gradient_checkpointing"),
+        (
+            "actor.gradient_checkpointing_enable",
+            "model.gradient_checkpointing_enable",
+            "gradient_checkpointing",
+        ),
         boolean,
     ),
     "actor.lora_rank": (("ds.lora.rank", "lora_rank"), integer),
@@ -78,6 +85,8 @@ _FIELDS: Fields = {
     "checkpoint.save_freq": (("ckpt.save_steps", "save_steps"), integer),
     "checkpoint.limit": (("ckpt.max_num", "max_ckpt_num"), integer),
 }
+#: Tools that generate nothing, as this model of memory knows them.
+_ALGORITHMS = {"train_sft": "sft", "train_dpo": "dpo", "train_kto": "dpo", "train_rm": "rm"}
 _MISSING: Mapping[str, Any] = {
     "rollout.n": 1,
     "actor.sequence_parallel": 1,
@@ -118,6 +127,10 @@ class _OpenRlhf:
         fields = {"framework": Known(self.name, Evidence(run.name, run.entry)), **facts}
         keys = {field: self._option(key) for field, key in names.items()}
         self._derive(configuration, fields, keys, ppo=self._tool(run).startswith("train_ppo"))
+        kind = _ALGORITHMS.get(self._tool(run))
+        if kind is not None:
+            fields["algorithm"] = Known(kind, Evidence(run.name, run.entry))
+            fields["colocated"] = Known(True, Evidence(run.name, run.entry))
         problems = [
             self._spelled(problem)
             for problem in key_problems(configuration, settings, exact=isinstance(version, Known))
@@ -356,6 +369,8 @@ class _OpenRlhf:
         keys["rollout.max_model_len"] = self._option(configuration.key("data.max_len", "max_len"))
         if isinstance(length, Known):
             fields["rollout.max_model_len"] = length
+            if not (isinstance(prompt, Known) and isinstance(response, Known)):
+                fields["data.max_length"] = length
         elif isinstance(prompt, Known) and isinstance(response, Known):
             fields["rollout.max_model_len"] = Known(
                 prompt.value + response.value,

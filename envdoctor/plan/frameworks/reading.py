@@ -19,7 +19,7 @@ from .adapter import Adapter, Checkout, Run, RunReading
 from .checkout import find_checkout, installed, old_checkout
 from .problems import remark_problem
 from .settings import MAX_CONFIG_BYTES, Setting, read_config
-from .training_command import kept_variables, started, surroundings
+from .training_command import batch_variables, kept_variables, started, surroundings
 
 __all__ = ["ADAPTERS", "read_workload"]
 
@@ -33,6 +33,15 @@ ADAPTERS = (
     "openrlhf",
     "trl",
     "llamafactory",
+    "nemo-rl",
+    "ms-swift",
+    "axolotl",
+    "torchtune",
+    "slime",
+    "areal",
+    "verl-sft",
+    "deepspeed-chat",
+    "megatron",
     "transformers",
     "vllm",
     "sglang",
@@ -94,7 +103,7 @@ def _adapters() -> List[Adapter]:
 
 
 def _adapter(name: str) -> Adapter:
-    adapter: Adapter = importlib.import_module(f"{__package__}.{name}").ADAPTER
+    adapter: Adapter = importlib.import_module(f"{__package__}.{name.replace('-', '_')}").ADAPTER
     return adapter
 
 
@@ -141,12 +150,11 @@ class _Source:
 
     def _of_script(self, path: str, arguments: Sequence[str]) -> Run:
         text = _text(path, MAX_SCRIPT_BYTES, "a launch script")
-        script = read_script(
-            text,
-            os.path.basename(path),
-            environ=self.environ,
-            arguments=arguments,
-        )
+        environ = self.environ
+        if environ is not None:
+            # What sbatch is told in the script itself, its job finds in its environment.
+            environ = {**batch_variables(text), **environ}
+        script = read_script(text, os.path.basename(path), environ=environ, arguments=arguments)
         return self._of_commands(script, text, os.path.dirname(path) or ".")
 
     def _remark(self, script: Script) -> None:

@@ -30,6 +30,16 @@ _SWITCHES = ("trust_remote_code", "enforce_eager", "async_scheduling", "skip_tok
 _SWITCH = re.compile(r"(?:enable|disable|no)_")
 _UNITS = {"k": 1000, "K": 1024, "m": 10**6, "M": 1 << 20, "g": 10**9, "G": 1 << 30}
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)([kKmMgG])\Z")
+#: What an option is that is not given, in vllm and SGLang alike.
+_UNSET: Mapping[str, Any] = {
+    "rollout.tensor_parallel": 1,
+    "rollout.pipeline_parallel": 1,
+    "rollout.data_parallel": 1,
+    "rollout.enforce_eager": False,
+    "rollout.kv_dtype": "auto",
+    "rollout.dtype": "auto",
+    "rollout.offload_weights": 0,
+}
 #: What weights are stored in, by what a name or an option says; the first that fits counts.
 _PACKED: Tuple[Tuple[str, str], ...] = (
     (r"nvfp4|mxfp4|fp4|gpt-oss", "fp4"),
@@ -48,7 +58,6 @@ class Engine(NamedTuple):
     subcommands: Tuple[str, ...]  # of the program of the engine's name
     fields: Fields
     aliases: Mapping[str, str]  # "-tp" → "--tensor-parallel-size"
-    unset: Mapping[str, Any]  # what an option is that is not given
 
 
 class ServingAdapter:
@@ -73,7 +82,7 @@ class ServingAdapter:
         settings = self._settings(run) if self._serves(run) else self.call(run)
         files = [*run.files, *self._file(run, settings)]
         version = run.version or "any version"
-        unset = {self.engine.fields[name][0][0]: value for name, value in self.engine.unset.items()}
+        unset = {self.engine.fields[name][0][0]: value for name, value in _UNSET.items()}
         table = own_table(self.name, (version,), unset, self.name)
         configuration = Configuration(table, (version,), settings, files, run.environ)
         facts, names = configuration.read(self.engine.fields, {})

@@ -37,13 +37,24 @@ _SPECIAL = {"null": None, "none": None, "true": True, "false": False}
 
 
 class Setting(NamedTuple):
-    """One setting as it was made. ``unclear`` says why the value is not known (it is None then)."""
+    """One setting as it was made.
+
+    unclear: why the value is not known (it is None then). last: of a path that is not known as a
+    whole its last part, where that is (``…/Qwen3-8B``).
+    """
 
     key: str
     value: Any
     place: Evidence
     operator: str = ""  # "+" adds a key, "++" forces it, "~" removes it, "--" an option of argparse
     unclear: str = ""
+    last: str = ""
+
+
+def _last_part(text: str) -> str:
+    """Return what follows the last slash of a path, where all of that is known; else ""."""
+    before, slash, last = text.rstrip("/\"'").rpartition("/")
+    return last if slash and MARK in before and MARK not in last else ""
 
 
 def scalar(text: str) -> Any:
@@ -76,7 +87,7 @@ def override(word: Word, name: str) -> Optional[Setting]:
     written = word.raw or word.readable
     place = Evidence(f"{name}:{word.line}" if word.line else name, redacted_start(written, 200))
     if MARK in value:
-        return Setting(key, None, place, operator, word.why)
+        return Setting(key, None, place, operator, word.why, _last_part(value))
     return Setting(key, _value(value), place, operator)
 
 
@@ -126,7 +137,8 @@ def _flag(key: str, written: Sequence[Word], values: Sequence[Word], name: str) 
     place = Evidence(f"{name}:{line}" if line else name, redacted_start(text, 200))
     unclear = next((value.why for value in values if not value.known), "")
     if unclear:
-        return Setting(key, None, place, "--", unclear)
+        last = _last_part(values[0].text) if len(values) == 1 else ""
+        return Setting(key, None, place, "--", unclear, last)
     scalars = [scalar(value.text) for value in values]
     return Setting(key, scalars if len(scalars) > 1 else (scalars or [True])[0], place, "--")
 

@@ -27,14 +27,5 @@ ADAPTER = ServingAdapter(
             "rollout.offload_weights": (("cpu_offload_gb",), gib),
         },
         {},
-        {
-            "rollout.tensor_parallel": 1,
-            "rollout.pipeline_parallel": 1,
-            "rollout.data_parallel": 1,
-            "rollout.enforce_eager": False,
-            "rollout.kv_dtype": "auto",
-            "rollout.dtype": "auto",
-            "rollout.offload_weights": 0,
-        },
     )
 )

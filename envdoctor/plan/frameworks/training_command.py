@@ -23,7 +23,7 @@ from ...model.variables import shown_value
 from ..shell.reader import Script, SimpleCommand, Word, read_script
 from .adapter import Run
 
-__all__ = ["kept_variables", "started", "surroundings"]
+__all__ = ["batch_variables", "kept_variables", "started", "surroundings"]
 
 # Options of each wrapper that take no value; every other option takes the next word.
 _SWITCHES: Mapping[str, frozenset[str]] = {
@@ -86,6 +86,9 @@ _SWITCHES: Mapping[str, frozenset[str]] = {
             "-m",
         ]
     ),
+    "uv run": frozenset(
+        ["--no-sync", "--frozen", "--locked", "--active", "--isolated", "--no-project", "-q", "-v"]
+    ),
     "ray job submit": frozenset(["--no-wait", "--verbose", "-v"]),
     "docker exec": frozenset(
         ["-i", "-t", "-it", "-ti", "-d", "--detach", "--interactive", "--tty", "--privileged"]
@@ -133,6 +136,17 @@ _MAX_WRAPPERS = 20
 _PYTHON = re.compile(r"(?:.*/)?python(?:\d(?:\.\d+)?)?\Z")
 _SHELL = re.compile(r"(?:.*/)?(?:bash|sh|zsh|dash)\Z")
 _SBATCH = re.compile(r"^#SBATCH\s+(.+)$", re.MULTILINE)
+#: Directives of sbatch by the variables that its job then has
+#: (slurm.schedmd.com/sbatch.html, output environment variables).
+_SLURM_COUNTS = (
+    (re.compile(r"(?:--nodes[= ]|-N ?)(\d+)(?:\s|$)"), ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")),
+    (re.compile(r"--gres[= ]gpu(?::[a-zA-Z]\w*)?:(\d+)(?:\s|$)"), ("SLURM_GPUS_ON_NODE",)),
+    (
+        re.compile(r"--gpus-per-node[= ](?:[a-zA-Z]\w*:)?(\d+)(?:\s|$)"),
+        ("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"),
+    ),
+    (re.compile(r"--ntasks-per-node[= ](\d+)(?:\s|$)"), ("SLURM_NTASKS_PER_NODE",)),
+)
 _SLURM_MEMORY = re.compile(r"--mem[= ](\d+)([KMGT]?)B?(?:\s|$)")
 _ENGINE_PIN = re.compile(r"(?:vllm|sglang)(?:\[[\w,]+\])?==([\w.+!-]+)")
 _Wrapper = Callable[[List[Word]], List[Word]]
@@ -207,7 +221,7 @@ class _Unwrapping:
         if [word.text for word in words[:3]] == ["ray", "job", "submit"]:
             return self._ray_job
         if base in ("uv", "poetry", "pipenv") and following == "run":
-            return lambda words: words[2:]
+            return lambda words: self._past_options(words[2:], "uv run", {})
         if base in _SWITCHES:
             own = 1 if base in _OWN_ARGUMENT else 0
             return lambda words: self._past_options(words[1:], base, {})[own:]
@@ -341,6 +355,17 @@ def surroundings(script: Script, text: str) -> Dict[str, Fact[Any]]:
                 place = Evidence(f"{script.name}:{word.line}", word.text)
                 facts["rollout.version"] = Known(pin.group(1), place)
     return facts
+
+
+def batch_variables(text: str) -> Dict[str, str]:
+    """Return the variables that a job of sbatch has by the directives of its own script."""
+    variables: Dict[str, str] = {}
+    for directive in _SBATCH.finditer(text):
+        for option, names in _SLURM_COUNTS:
+            count = option.search(directive.group(1))
+            if count is not None:
+                variables.update(dict.fromkeys(names, count.group(1)))
+    return variables
 
 
 def _slurm_memory(name: str, text: str) -> Dict[str, Fact[Any]]:

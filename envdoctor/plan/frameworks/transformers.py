@@ -5,12 +5,11 @@ so that nothing is said not to fit for certain.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping
+from typing import Any, Mapping, Tuple
 
-from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
-from ...model.layout import Layout
-from .adapter import CERTAIN, Run, RunReading
-from .configuration import Configuration, Fields, boolean, integer, text_of
+from ...model.evidence import Unknown
+from .adapter import CERTAIN, Run
+from .configuration import Fields, boolean, integer, text_of
 from .hf_trainer import (
     derive_batches,
     derive_processes,
@@ -19,10 +18,8 @@ from .hf_trainer import (
     optimizer_of,
     sharding,
 )
-from .key_tables import own_table
-from .problems import value_problems
 from .settings import flags
-from .unread import unread_settings
+from .trainer import Launch, Trainer, TrainerReading
 
 __all__ = ["ADAPTER"]
 
@@ -54,53 +51,41 @@ _DEFAULTS: Mapping[str, Any] = {
 _OTHERS = ("trl", "llamafactory", "swift", "openrlhf", "axolotl", "verl")
 
 
-class _Transformers:
+class _Transformers(Trainer):
     name = "transformers"
-    layout = Layout()
+    source = "TrainingArguments"
+    option = "--"
+    defaults = _DEFAULTS
+    fields = _FIELDS
 
     def claims(self, run: Run) -> int:
-        """By a script that imports transformers and names TrainingArguments; frameworks on top of
-        it come first.
-        """
+        """Frameworks on top of it come first."""
+        return CERTAIN // 4 if self.owns(run) else 0
+
+    def owns(self, run: Run) -> bool:
+        """By a script that imports transformers and names TrainingArguments."""
         source = entry_source(run) if run.entry.endswith(".py") else ""
         trains = "TrainingArguments" in source and imports(source, "transformers")
-        if not trains or any(imports(source, name) for name in _OTHERS):
-            return 0
-        return CERTAIN // 4
+        return trains and not any(imports(source, name) for name in _OTHERS)
 
-    def read(self, run: Run) -> RunReading:
-        """Read the run."""
-        settings = flags(run.arguments, run.name)[0]
-        table = own_table(self.name, ("",), _DEFAULTS, "TrainingArguments")
-        configuration = Configuration(table, ("",), settings, run.files, run.environ)
-        facts, names = configuration.read(_FIELDS, {})
-        place = Evidence(run.name, run.entry)
-        fields: Dict[str, Fact[Any]] = {
-            "framework": Known(self.name, place),
-            "algorithm": Known("sft", place),
-            "actor.present": Known(True, place),
-            "critic.present": Known(False, place),
-            "reward.present": Known(False, place),
-            "colocated": Known(True, place),
-            "actor.lora_rank": Unknown(f"{run.entry} may train adapters"),
-            **facts,
-        }
-        keys = {field: f"--{name}" for field, name in names.items() if name}
-        derive_processes(run, fields, keys)
-        state = sharding(run, configuration)
+    def launch(self, run: Run) -> Launch:
+        """Return the options of the script."""
+        return Launch(flags(run.arguments, run.name)[0], run.files)
+
+    def derive(self, reading: TrainerReading) -> None:
+        """Say how it is spread; what the code trains is not known."""
+        reading.put("algorithm", "sft")
+        fields = reading.fields
+        fields["actor.lora_rank"] = Unknown(f"{reading.run.entry} may train adapters")
+        derive_processes(reading.run, fields, reading.keys)
+        state = sharding(reading.run, reading.configuration)
         fields.update(state.fields)
-        fields["actor.optimizer"] = optimizer_of(configuration)
-        derive_batches(configuration, fields, keys)
-        if isinstance(fields["checkpoint.limit"], Absent):
-            fields["checkpoint.limit"] = Known(0, fields["checkpoint.limit"].evidence)
-        options = (f"--{name}" for name in unread_settings(configuration, settings))
-        return RunReading(
-            fields,
-            keys,
-            value_problems(fields, keys),
-            Unknown("nothing tells the version"),
-            (f"the code of {run.entry}", *options),
-        )
+        fields["actor.optimizer"] = optimizer_of(reading.configuration)
+        derive_batches(reading.configuration, fields, reading.keys)
+
+    def doubts(self, reading: TrainerReading) -> Tuple[str, ...]:
+        """The script itself is not read."""
+        return (f"the code of {reading.run.entry}",)
 
 
 ADAPTER = _Transformers()

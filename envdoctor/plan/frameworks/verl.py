@@ -358,6 +358,7 @@ class VerlFamily:
             fields["ref.cpu_offload"] = self._reference_offload(configuration, strategy, code)
             fields["ref.optimizer"] = Known("none", code)
             return
+        _derive_experts(configuration, fields, role)
         fields[f"{role}.cpu_offload"] = Known(False, code)
         fields[f"{role}.grad_dtype"] = fields[f"{role}.param_dtype"]
         fields[f"{role}.optimizer"] = Known("adamw", code)
@@ -701,6 +702,17 @@ def _asked_reference(
     return Unknown(
         "before verl 0.3 always, from then on where use_kl_loss or use_kl_in_reward is set"
     )
+
+
+def _derive_experts(configuration: Configuration, fields: Dict[str, Fact[Any]], role: str) -> None:
+    """Megatron cuts experts by their own tensor and expert parallelism."""
+    prefix = f"{_ACTOR}.megatron" if role == "actor" else f"{role}.megatron"
+    experts = configuration.get(f"{prefix}.expert_model_parallel_size", convert=integer)
+    own = configuration.get(f"{prefix}.expert_tensor_parallel_size", convert=integer)
+    tensor = fields.get(f"{role}.tensor_parallel")
+    if isinstance(experts, Known) and experts.value and isinstance(tensor, Known):
+        each = own.value if isinstance(own, Known) and own.value else tensor.value
+        fields[f"{role}.expert_parallel"] = Known(experts.value * each, experts.evidence)
 
 
 def _derive_checkpoints(

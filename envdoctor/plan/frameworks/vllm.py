@@ -40,15 +40,6 @@ _ENGINE = Engine(
         "-dp": "--data-parallel-size",
         "-q": "--quantization",
     },
-    {
-        "rollout.tensor_parallel": 1,
-        "rollout.pipeline_parallel": 1,
-        "rollout.data_parallel": 1,
-        "rollout.enforce_eager": False,
-        "rollout.kv_dtype": "auto",
-        "rollout.dtype": "auto",
-        "rollout.offload_weights": 0,
-    },
 )
 
 

@@ -35,29 +35,24 @@ __all__ = [
     "generation_terms",
     "load_terms",
     "process_terms",
-    "uses_ray",
 ]
 
 _RECOMPUTE = (
     "arXiv:2205.05198 section 5; a live layer as in transformers "
     "modeling_qwen2.py@v4.49.0; the lower bound is half of it, an allowance"
 )
+_CHUNKED = (
+    "torchtune modules/loss/cross_entropy_loss.py; Liger fused_linear_cross_entropy.py: logits are "
+    "made and left piece by piece"
+)
 _BATCH = "verl/workers/rollout/vllm_rollout/vllm_rollout.py:217@fb532783a"
-_RAY_FRAMEWORKS = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "openrlhf"])
-_WITHOUT_RAY = frozenset(["trl", "deepspeed", "llamafactory", "transformers"])
 _FIELDS_FP32 = 7
 
 
-def uses_ray(inputs: Inputs) -> Optional[bool]:
-    """Tell whether the run is one of Ray's, whose monitor then acts before the kernel."""
-    if inputs.framework in _RAY_FRAMEWORKS:
-        return inputs.get("algorithm") not in ("sft", "dpo", "rm")
-    if inputs.framework in _WITHOUT_RAY or inputs.serves:
-        return False
-    return None
-
-
 def _length(inputs: Inputs) -> Optional[int]:
+    whole = inputs.get("data.max_length")
+    if whole:
+        return int(whole)
     parts = [inputs.get("data.max_prompt_length"), inputs.get("data.max_response_length")]
     known = [int(part) for part in parts if part is not None]
     return (
@@ -67,12 +62,19 @@ def _length(inputs: Inputs) -> Optional[int]:
     )
 
 
-def _micro_batch(inputs: Inputs, name: str) -> Optional[Tuple[int, int, str]]:
-    """Return the tokens of one pass on one GPU (low, high, in words), or None."""
+def _micro_batch(inputs: Inputs, name: str, context: int = 0) -> Optional[Tuple[int, int, str]]:
+    """Return the tokens of one pass on one GPU (low, high, in words), or None.
+
+    context: the longest sequence that the engine or the model takes, which texts that nobody cuts
+    do not exceed.
+    """
     budget = inputs.get(f"{name}.max_tokens_per_gpu")
     if budget:
         return 0, int(budget), f"{budget} tokens"
     micro, length = inputs.get(f"{name}.micro_batch"), _length(inputs)
+    uncut = length is None and bool(context)
+    if uncut:
+        length = context
     if not micro or not length:
         return None
     ways = int(inputs.get(f"{name}.sequence_parallel") or 1)
@@ -80,8 +82,9 @@ def _micro_batch(inputs: Inputs, name: str) -> Optional[Tuple[int, int, str]]:
     sequences = int(micro) * (2 if inputs.get("algorithm") in ("dpo", "rm") else 1)
     tokens = sequences * length // ways
     # Without padding a batch is as long as its texts are, which nobody knows.
-    low = tokens if inputs.get(f"{name}.padding_free") is False else 0
-    return low, tokens, f"{sequences} x {length} tokens" + (f" / {ways}" if ways > 1 else "")
+    low = tokens if inputs.get(f"{name}.padding_free") is False and not uncut else 0
+    text = f"{sequences} x {'up to ' if uncut else ''}{length} tokens"
+    return low, tokens, text + (f" / {ways}" if ways > 1 else "")
 
 
 def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[str]]:
@@ -91,7 +94,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
     size, name = role.size, role.name
     if not size.hidden or not size.intermediate:
         return [], [f"the dimensions of {size.name} (its config.json)"]
-    batch = _micro_batch(inputs, name)
+    batch = _micro_batch(inputs, name, inputs.get("rollout.max_model_len") or size.context)
     if batch is None:
         return [], [
             "data.max_prompt_length and data.max_response_length"
@@ -108,8 +111,16 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
         f"{name}.gradient_checkpointing",
     )
     fewest, most, per = _stored(size, inputs.get(f"{name}.gradient_checkpointing"))
+    tensor, stages = (
+        int(inputs.get(f"{name}.{way}_parallel") or 1) for way in ("tensor", "pipeline")
+    )
+    fewest //= tensor * stages
+    if inputs.get(f"{name}.sequence_split") is True:
+        most //= tensor
+    if inputs.get(f"{name}.activation_offload") is True:
+        fewest = 0
     # Each bound takes its own count of tokens; a critic's head has one output.
-    sure = 0 if role.present is None else low
+    sure = 0 if role.present is None or size.rough else low
     terms = [
         MemoryTerm(
             "activations",
@@ -124,13 +135,17 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
         )
     ]
     if name == "actor" and size.vocabulary:
-        width, source = _logits(inputs)
+        least, width, source = _logits(inputs)
+        # Megatron's head is cut by words, on the last stage; so is a plan of DTensor's
+        # (loss_parallel), but not everyone's.
+        ways = tensor if role.strategy == "megatron" else 1
         terms.append(
             MemoryTerm(
                 "logits",
-                sure * size.vocabulary * 2,
-                high * size.vocabulary * width,
-                f"{text} x {size.vocabulary} words x 2..{width} B",
+                int(sure * size.vocabulary * least / tensor),
+                int(high * size.vocabulary * width / ways),
+                f"{text} x {size.vocabulary} words x {least}..{width:g} B"
+                + (f" / {ways}" if ways > 1 else ""),
                 source,
                 ("update",),
                 name,
@@ -151,11 +166,16 @@ def _stored(size: ModelSize, recomputes: Optional[bool]) -> Tuple[int, int, str]
     return fewest, size.layers * live, "every layer live"
 
 
-def _logits(inputs: Inputs) -> Tuple[int, str]:
-    """Return the bytes for each logit at the most, and which code says so."""
+def _logits(inputs: Inputs) -> Tuple[int, float, str]:
+    """Return the bytes for each logit at least and at the most, and which code says so."""
+    chunks = inputs.get("actor.loss_chunks")
+    if chunks and int(chunks) > 1:
+        # The head may still be taken at once in bf16, with its gradient; all else by pieces.
+        return 0, 4 + 20 / int(chunks), _CHUNKED
     if inputs.get("actor.loss_in_place") is True:
         packed = inputs.get("actor.padding_free") is True
         return (
+            2,
             4 if packed else 10,
             (
                 "flash-attn's loss in place: EasyR1 verl/utils/torch_functional.py@v0.3.0:39, "
@@ -163,6 +183,7 @@ def _logits(inputs: Inputs) -> Tuple[int, str]:
             ),
         )
     return (
+        2,
         22,
         (
             "bf16 and five fp32 copies: verl/utils/torch_functional.py:106, dp_actor.py:139 "
@@ -219,7 +240,7 @@ def batch_terms(inputs: Inputs) -> List[MemoryTerm]:
     """Return what the sequences of one step take between workers: in Ray's object store, and copied
     where they are worked on.
     """
-    if inputs.serves or uses_ray(inputs) is False:
+    if inputs.serves or inputs.uses_ray is False:
         return []
     prompts = inputs.get("data.rollout_batch_size") or inputs.get("data.train_batch_size")
     before, after = inputs.get("data.max_prompt_length"), inputs.get("data.max_response_length")

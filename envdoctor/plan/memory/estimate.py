@@ -27,7 +27,6 @@ from .data import (
     generation_terms,
     load_terms,
     process_terms,
-    uses_ray,
 )
 from .inputs import Inputs, Role
 from .pool_limits import gpu_limit, host_limit, shm_limit
@@ -60,10 +59,18 @@ def sizes_of(
         name = workload.value(f"{role}.model") or workload.value("actor.model")
         if not name:
             continue
-        size = size_of(str(name), matrix, configs.get(name), configs.get(f"{name}#index"))
+        config = configs.get(name) or _stated(workload.value(f"{role}.config"))
+        size = size_of(str(name), matrix, config, configs.get(f"{name}#index"))
         if size is not None:
             sizes[role] = size
     return sizes
+
+
+def _stated(config: Optional[Mapping[str, str]]) -> Optional[Dict[str, Any]]:
+    """Return dimensions that a run states itself as a config.json has them."""
+    if config is None:
+        return None
+    return {key: int(text) if text.isdigit() else bool(text) for key, text in config.items()}
 
 
 def make_plan(
@@ -106,11 +113,7 @@ def _missing(inputs: Inputs) -> List[str]:
             for role in inputs.roles()
             if role.trainable and role.strategy not in STRATEGIES
         ),
-        *(
-            ["rollout.engine"]
-            if inputs.generates and not inputs.serves and inputs.get("rollout.engine") is None
-            else []
-        ),
+        *(["rollout.engine"] if inputs.generates and inputs.get("rollout.engine") is None else []),
         *(["gpus_per_node"] if inputs.gpus is None and not inputs.separate else []),
     ]
 
@@ -192,7 +195,7 @@ def _shared_host_terms(inputs: Inputs, actor: Optional[ModelSize]) -> List[Memor
         terms += engine_host_terms(inputs, actor)
         if inputs.separate and inputs.engine_gpus:
             terms += process_terms("rollout", inputs.engine_gpus)
-    ray = uses_ray(inputs)
+    ray = inputs.uses_ray
     if ray is not False:
         source = "raylet, GCS, dashboard and driver: no document gives their size"
         terms.append(
@@ -217,7 +220,7 @@ def _object_store(inputs: Inputs, batches: int) -> List[MemoryTerm]:
     """
     asked, limit = inputs.get("ray.object_store"), host_limit(inputs)
     store, text = int(asked or 0), "up to what was asked for"
-    if not store and inputs.multimodal and limit is not None and uses_ray(inputs):
+    if not store and inputs.multimodal and limit is not None and inputs.uses_ray:
         # What images make of a batch is not known beforehand; Ray's own default is what there can
         # be at the most.
         shm = shm_limit(inputs)

@@ -14,7 +14,7 @@ from ...model.memory_plan import VERDICTS, Lever, MemoryPlan
 from ...model.workload import Workload
 from .estimate import make_plan, sizes_of
 from .levers import find_levers
-from .setting_change import change_workload
+from .setting_change import changed_by
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
@@ -46,7 +46,7 @@ def find_fit(
             break
         refused.add(step.settings)
         try:
-            changed = _changed(workload, step)
+            changed = changed_by(workload, step.settings)
         except InputError:
             continue  # a switch that is there or is not has no form with a value
         after = make_plan(changed, sizes, facts, matrix)
@@ -55,12 +55,6 @@ def find_fit(
         workload, plan = changed, after
         taken.append(step)
     return tuple(taken), plan
-
-
-def _changed(workload: Workload, lever: Lever) -> Workload:
-    for setting in lever.settings:
-        workload = change_workload(workload, setting)[0]
-    return workload
 
 
 def overrides_of(levers: Sequence[Lever]) -> Tuple[str, ...]:

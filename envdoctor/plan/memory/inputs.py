@@ -14,9 +14,30 @@ from ...model.workload import ROLES, Workload
 
 __all__ = ["Inputs", "Role"]
 
-#: Frameworks in which LoRA is off unless it is asked for (their default configurations; research in
-#: matrices/profiles).
-_FULL_BY_DEFAULT = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "deepspeed"])
+
+class _Traits(NamedTuple):
+    """What holds for every run of a framework.
+
+    ray: its workers are Ray's, whose monitor acts before the kernel. full: a full update unless
+    adapters are asked for (their default configurations; research in matrices/profiles). plain: the
+    optimizer works on the parameters themselves, as transformers' Trainer without DeepSpeed does.
+    """
+
+    ray: bool = False
+    full: bool = False
+    plain: bool = False
+
+
+_RAY = _Traits(ray=True, full=True)
+_PLAIN = _Traits(plain=True)
+_FRAMEWORKS: Mapping[str, _Traits] = {
+    **dict.fromkeys(("verl", "easyr1", "tinyzero", "simplerl", "openrlhf"), _RAY),
+    **dict.fromkeys(("nemo-rl", "slime", "areal", "verl-sft"), _RAY),
+    **dict.fromkeys(("trl", "llamafactory", "transformers", "ms-swift", "axolotl"), _PLAIN),
+    **dict.fromkeys(("torchtune", "prime-rl"), _PLAIN),
+    **dict.fromkeys(("deepspeed", "deepspeed-chat", "megatron"), _Traits(full=True)),
+}
+
 _SEES = re.compile(r"(?<![a-z])(?:vl|vision|llava|omni|internvl|pixtral)(?![a-z])", re.IGNORECASE)
 _BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16": 2, "half": 2}
 
@@ -75,6 +96,20 @@ class Inputs:
     def framework(self) -> str:
         """The framework, or nothing."""
         return str(self.get("framework", ""))
+
+    @property
+    def traits(self) -> _Traits:
+        """What holds for every run of the framework; of one that is not known nothing does."""
+        return _FRAMEWORKS.get(self.framework, _Traits())
+
+    @property
+    def uses_ray(self) -> Optional[bool]:
+        """The run is one of Ray's, whose monitor then acts before the kernel; None: not known."""
+        if self.serves:
+            return False
+        if self.framework not in _FRAMEWORKS:
+            return None
+        return self.traits.ray and self.generates
 
     @property
     def serves(self) -> bool:
@@ -139,7 +174,7 @@ class Inputs:
     def lora(self, role: str) -> Optional[int]:
         """Return the rank of LoRA; 0 is a full update, None is not known."""
         rank = self.get(f"{role}.lora_rank")
-        return rank if rank is not None else 0 if self.framework in _FULL_BY_DEFAULT else None
+        return rank if rank is not None else 0 if self.traits.full else None
 
     def passes(self, role: Role) -> Optional[int]:
         """Return the passes of one optimizer step on each GPU, or None where that is not known."""

@@ -8,6 +8,8 @@ until the cache is emptied explicitly (pytorch#134051). Since torch 1.11 (pytorc
 
 from __future__ import annotations
 
+import math
+
 from ...matrix.model_sizes import ModelSize
 
 __all__ = ["SOURCE", "rounded", "rounded_shards", "rounded_weights"]
@@ -20,18 +22,19 @@ def rounded(size: int) -> int:
     return 1 << (size - 1).bit_length() if size > 0 else 0
 
 
-def rounded_shards(size: ModelSize, ranks: int, width: int) -> int:
+def rounded_shards(size: ModelSize, ranks: int, width: float) -> int:
     """Return bytes on all ranks together for one flat shard of each layer and of the root,
     ``width`` bytes for each parameter.
 
     FSDP keeps one flat parameter for each wrapped layer, and one for what is left (embedding,
     head). Without dimensions it is the worst that rounding can do, a factor of two.
     """
-    if not size.layers:
-        return 2 * size.high * width
+    if not size.layers or size.rough:
+        return int(2 * size.high * width)
     layer = max(size.high - size.root, 0) // size.layers
     return ranks * (
-        size.layers * rounded(-(-layer * width // ranks)) + rounded(-(-size.root * width // ranks))
+        size.layers * rounded(math.ceil(layer * width / ranks))
+        + rounded(math.ceil(size.root * width / ranks))
     )
 
 
@@ -41,7 +44,7 @@ def rounded_weights(size: ModelSize, tensor_parallel: int, width: int) -> int:
     Merged as vllm does: qkv, o, gate and up, down for each layer; embedding and head. Without
     dimensions, the factor of two.
     """
-    if not (size.layers and size.intermediate and size.hidden):
+    if not (size.layers and size.intermediate and size.hidden) or size.rough:
         return 2 * size.high * width // tensor_parallel
     layer = max(size.high - size.root, 0) // size.layers
     gate_up, down = 2 * size.hidden * size.intermediate, size.hidden * size.intermediate

@@ -11,7 +11,6 @@ from ...model.evidence import Evidence, Known
 from ...model.facts import Gpu
 from ...model.memory_plan import Limit
 from ...model.sizes import GIB
-from .data import uses_ray
 from .inputs import Inputs
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def host_limit(inputs: Inputs) -> Optional[Limit]:
     size, name, evidence = min(candidates, key=lambda entry: entry[0])
     places = (evidence,) if evidence is not None else ()
     off = _variable(inputs, "RAY_memory_monitor_refresh_ms") == "0"
-    if uses_ray(inputs) is not False and not off:
+    if inputs.uses_ray is not False and not off:
         threshold = _fraction(_variable(inputs, "RAY_memory_usage_threshold"))
         return Limit(
             size,

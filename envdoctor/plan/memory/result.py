@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Mapping, Optional, Sequence, Tuple
+from itertools import product
+from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence, Tuple
 
+from ...errors import InputError
 from ...model.facts import Facts
-from ...model.memory_plan import MemoryPlan, PlanResult
+from ...model.memory_plan import MemoryPlan, PlanResult, Variant
 from ...model.workload import Workload
 from ...rules.memory_plan import findings_of, problem_findings
 from .estimate import make_plan, sizes_of
 from .fit import find_fit, overrides_of
 from .levers import find_levers
-from .setting_change import change_workload
+from .setting_change import changed_by
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
 
-__all__ = ["fit_run", "plan_run"]
+__all__ = ["fit_run", "plan_run", "sweep_run"]
 
 _NOT_READ = ("unknown-key",)
+_MOST_VARIANTS = 64
 
 
 def plan_run(
@@ -33,9 +36,7 @@ def plan_run(
     Raises:
         InputError: a change that means nothing.
     """
-    changed = workload
-    for text in changes:
-        changed = change_workload(changed, text)[0]
+    changed = changed_by(workload, changes)
     sizes = sizes_of(changed, matrix, configs)
     plan = _gated(make_plan(changed, sizes, facts, matrix), workload)
     levers = find_levers(changed, sizes, plan, facts, matrix)
@@ -60,9 +61,7 @@ def fit_run(
     Raises:
         InputError: a change that means nothing.
     """
-    changed = workload
-    for text in changes:
-        changed = change_workload(changed, text)[0]
+    changed = changed_by(workload, changes)
     levers, _ = find_fit(changed, facts, matrix, configs)
     found = overrides_of(levers)
     result = plan_run(workload, facts, matrix, (*changes, *found), configs)
@@ -77,6 +76,51 @@ def fit_run(
     return result._replace(
         plan=result.plan._replace(notes=(*notes, *result.plan.notes)),
     )
+
+
+def sweep_run(
+    workload: Workload,
+    facts: Optional[Facts],
+    matrix: Matrix,
+    sweeps: Sequence[str],
+    changes: Sequence[str] = (),
+    configs: Mapping[str, Mapping[str, object]] = {},
+) -> Tuple[Variant, ...]:
+    """Plan a run with every combination of the values of ``sweeps`` (``key=a,b,c``), beside
+    ``changes``.
+
+    Raises:
+        InputError: a change that means nothing, or more combinations than a table shows.
+    """
+    choices = [_choices(text) for text in sweeps]
+    count = 1
+    for choice in choices:
+        count *= len(choice)
+    if count > _MOST_VARIANTS:
+        raise InputError(
+            f"--sweep: expected at most {_MOST_VARIANTS} combinations, found {count}; "
+            "leave values out"
+        )
+    started = changed_by(workload, changes)
+    variants: List[Variant] = []
+    for settings in product(*choices):
+        changed = changed_by(started, settings)
+        sizes = sizes_of(changed, matrix, configs)
+        variants.append(
+            Variant(settings, _gated(make_plan(changed, sizes, facts, matrix), workload))
+        )
+    return tuple(variants)
+
+
+def _choices(text: str) -> List[str]:
+    """Return ``key=a,b`` as the settings ``key=a`` and ``key=b``."""
+    key, equals, values = text.partition("=")
+    listed = [value.strip() for value in values.split(",") if value.strip()]
+    if not equals or not key.strip() or not listed:
+        raise InputError(
+            f"--sweep {text}: expected KEY=VALUE,VALUE, such as actor.micro_batch=1,2,4"
+        )
+    return [f"{key.strip()}={value}" for value in listed]
 
 
 def _gated(plan: MemoryPlan, workload: Workload) -> MemoryPlan:

@@ -91,7 +91,7 @@ def engine_weights(inputs: Inputs, size: ModelSize) -> Tuple[int, int]:
     """
     width = inputs.width("rollout.dtype", (2, 2))
     packed = _PACKED_BYTES.get(str(inputs.get("rollout.quantization")), width)
-    root = size.root if size.vocabulary else 0
+    root = size.root if size.vocabulary and not size.rough else 0
     low = packed[0] * (size.low - root) + width[0] * root if root else packed[0] * size.low
     high = packed[1] * (size.high - root) + width[1] * root if root else width[1] * size.high
     split, stages = inputs.tensor_parallel, inputs.pipeline_parallel

@@ -4,7 +4,7 @@ the plan.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import InputError, suggest
 from ...model.evidence import Evidence, Known
@@ -12,7 +12,7 @@ from ...model.sizes import GIB, parse_size
 from ...model.workload import WORKLOAD_FIELDS, Workload
 from .state import STRATEGIES
 
-__all__ = ["change_workload", "setting_text", "spelled", "with_values"]
+__all__ = ["change_workload", "changed_by", "setting_text", "spelled", "with_values"]
 
 #: Byte fields that the frameworks themselves count in GiB.
 _IN_GIB = frozenset(["rollout.swap_space", "rollout.mm_cache"])
@@ -78,6 +78,13 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
         else:
             values[field] = _parsed(field, value, text, is_own_key)
     return with_values(workload, values, Evidence("--what-if", f"{key}={value}")), fields[0]
+
+
+def changed_by(workload: Workload, settings: Sequence[str]) -> Workload:
+    """Return the workload with all of these settings; raises :class:`InputError`."""
+    for setting in settings:
+        workload = change_workload(workload, setting)[0]
+    return workload
 
 
 def _key_and_value(text: str) -> Tuple[str, str]:

@@ -25,7 +25,7 @@ Bytes for each parameter (P) and how they are spread (N ranks):
 from __future__ import annotations
 
 import math
-from typing import List, Optional, Tuple
+from typing import List, Mapping, Optional, Tuple
 
 from ...model.memory_plan import PHASES, MemoryTerm
 from ...model.sizes import whole_number
@@ -46,19 +46,23 @@ _MEGATRON = "Megatron-LM docs/source/api-guide/dist_optimizer.md: 6 + 12/d bytes
 STRATEGIES = ("ddp", "fsdp", "fsdp2", "zero1", "zero2", "zero3", "megatron", "none")
 _COPIED = parse_version("0.17.0")
 _COPIED_WHOLE = parse_version("0.14.1")
-#: transformers' Trainer without DeepSpeed: the optimizer works on the parameters themselves.
-_TRAINER = frozenset(["trl", "llamafactory", "transformers"])
 _AUTOCAST = "transformers Trainer; torch.autocast keeps a copy of the weights in half precision"
 _ALWAYS = PHASES
 _TRAINING = ("update", "save")
 
 Bounds = Tuple[float, float]
 
+#: Bytes of what a quantised weight is stored in, with its scales (bitsandbytes: a block of 64 has
+#: one fp32 scale, itself quantised or not); embedding, head and norms stay as they were.
+_PACKED: Mapping[str, Bounds] = {"int4": (0.5, 0.6), "int8": (1.0, 1.1)}
+#: Bytes of AdamW's two moments, where the type of the parameters does not give them.
+_MOMENTS: Mapping[str, Bounds] = {"adamw_bf16": (4, 4), "adamw_8bit": (2, 2.3), "none": (0, 0)}
+
 
 def state_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[MemoryTerm]]:
     """Return the terms of one model: on one of its GPUs, and on the host of one node."""
     builder = _Builder(inputs, role)
-    if role.strategy == "ddp" and role.trainable and inputs.framework in _TRAINER:
+    if role.strategy == "ddp" and role.trainable and inputs.traits.plain:
         builder.replicated()
     elif role.strategy.startswith("zero") or role.strategy == "ddp":
         builder.zero() if role.trainable else builder.frozen()
@@ -126,17 +130,48 @@ class _Builder:
             return per
         return (0.0, per[1] if self.lora is None else per[1] * min(1.0, self._adapter_share()))
 
+    def _moments(self, param: Bounds) -> Bounds:
+        """Return the bytes of the optimizer's state: as it is named, else AdamW's in the type of
+        the parameters; of another optimizer that is the upper bound.
+        """
+        optimizer = self.inputs.get(f"{self.role.name}.optimizer")
+        unknown = (0.0, 8.0)  # two moments in fp32 are the most that is kept
+        own = (2 * param[0], 2 * param[1])
+        return _MOMENTS.get(str(optimizer), unknown if optimizer is None else own)
+
+    def _packed(self, plain: Bounds) -> Bounds:
+        """Return the bytes of a weight: ``plain``, or what quantised weights below adapters take
+        on the average of the model.
+        """
+        packed = _PACKED.get(str(self.inputs.get(f"{self.role.name}.quantization")))
+        if packed is None or self.lora == 0:
+            return plain
+        size = self.role.size
+        root = size.root / size.high if size.vocabulary and not size.rough else 0.0
+        most = min(size.root / size.low, 0.5) if size.vocabulary else 0.3
+        return (
+            packed[0] * (1 - root) + min(plain[0], 2) * root,
+            packed[1] * (1 - most) + 4 * most,
+        )
+
+    def _freed(self, per: Bounds) -> Bounds:
+        """Return the bytes of gradients: of one layer at a time where the optimizer steps inside
+        of the backward pass.
+        """
+        return (0.0, per[1] / 2) if self._get("fused_backward") else per
+
     def _adapter_share(self) -> float:
         size, rank = self.role.size, self.lora or 0
+        whole = size.root / size.high if self._get("trains_embedding") else 0.0
         if not (size.hidden and size.layers and size.intermediate):
-            return 0.1
+            return 0.1 + whole
         # An adapter on every linear layer: rank times (inputs + outputs).
         return (
             rank
             * size.layers
             * (8 * size.hidden + 3 * (size.hidden + size.intermediate))
             / size.high
-        )
+        ) + whole
 
     def _resident(
         self,
@@ -233,10 +268,8 @@ class _Builder:
         to pinned host memory between phases.
         """
         role, name = self.role, self.role.name
-        param = self.inputs.width(f"{name}.param_dtype", (2, 4))
-        moments: Bounds = {"adamw_bf16": (4, 4), "none": (0, 0)}.get(
-            str(self.inputs.get(f"{name}.optimizer")), (2 * param[0], 2 * param[1])
-        )
+        param: Bounds = self._packed(self.inputs.width(f"{name}.param_dtype", (2, 4)))
+        moments = self._moments(param)
         if role.ranks is not None:
             if self._get("cpu_offload") is not True:
                 self._fsdp_shards(param, moments, role.ranks)
@@ -265,7 +298,7 @@ class _Builder:
         self._add(
             self.gpu,
             "gradients",
-            self._trained(param),
+            self._freed(self._trained(param)),
             1 / ranks,
             f"{_width(param)} B x {over}",
             _FSDP,
@@ -336,11 +369,11 @@ class _Builder:
         size, role = self.role.size, self.role
         if not size.layers:
             return
-        layer = max(size.high - size.root, 0) // size.layers
+        layer = max(size.high - size.root, 0) // size.layers * (2 if size.rough else 1)
         self.gpu.append(
             MemoryTerm(
                 "gathered layer",
-                0 if role.present is None else 2 * layer,
+                0 if role.present is None or size.rough else 2 * layer,
                 2 * 3 * layer + 2 * 2 * size.root,
                 "2 B x (one layer .. three layers, embedding and head, their gradients)",
                 "PyTorch FSDP: limit_all_gathers, at most two all-gathers ahead",
@@ -357,8 +390,9 @@ class _Builder:
         """
         if self.role.ranks is None:
             return
-        param = self.inputs.width(f"{self.role.name}.param_dtype", (2, 4))
-        copied = param[1] + (2 if param[1] == 4 else 0)
+        plain = self.inputs.width(f"{self.role.name}.param_dtype", (2, 4))
+        param = self._packed(plain)
+        copied = param[1] + (2 if plain[1] == 4 and param == plain else 0)
         self._resident(
             "weights",
             (param[0], copied),
@@ -368,28 +402,53 @@ class _Builder:
             False,
             "param_dtype",
         )
-        trained = param if self.lora == 0 else (param[0], 4)  # adapters are cast to fp32
+        trained = plain if self.lora == 0 else (plain[0], 4)  # adapters are cast to fp32
         self._add(
             self.gpu,
             "gradients",
-            self._trained(trained),
+            self._freed(self._trained(trained)),
             1,
             f"{_width(trained)} B x P",
             _AUTOCAST,
             ("update",),
         )
-        moments = self._trained((2 * trained[0], 2 * trained[1]))
-        if self.inputs.get(f"{self.role.name}.optimizer") is None:
-            moments = (0, moments[1])
+        moments = self._moments(trained)
         self._resident(
             "optimizer",
-            moments,
+            self._trained(moments),
             1,
-            f"{_width((2 * trained[0], 2 * trained[1]))} B x P",
+            f"{_width(moments)} B x P",
             _AUTOCAST,
             False,
             "optimizer",
             load=False,
+        )
+
+        self._foreach(trained)
+        if self.lora != 0 and self._get("trains_embedding"):
+            root = self.role.size.root / self.role.size.high
+            self._resident(
+                "trained embedding",
+                (0.0, 4 * root),
+                1,
+                "up to 4 B x what is trained beside adapters",
+                _AUTOCAST,
+                False,
+            )
+
+    def _foreach(self, trained: Bounds) -> None:
+        """AdamW over lists of tensors (foreach, PyTorch's own choice) makes temporaries as large as
+        the parameters; the fused form makes none.
+        """
+        self._add(
+            self.gpu,
+            "optimizer's temporaries",
+            self._trained((0.0, trained[1])),
+            1,
+            f"0..{trained[1]:g} B x P where the optimizer is not fused",
+            "torch.optim.AdamW, foreach: 'uses ~ sizeof(params) more peak memory'",
+            ("update",),
+            passing=True,
         )
 
     def zero(self) -> None:
@@ -478,7 +537,7 @@ class _Builder:
         )
 
     def _zero_weights(self, spread: str, share: float) -> None:
-        width = self.inputs.width(f"{self.role.name}.param_dtype", (2, 4))
+        width = self._packed(self.inputs.width(f"{self.role.name}.param_dtype", (2, 4)))
         self._add(
             self.gpu,
             "weights",
@@ -601,46 +660,71 @@ class _Builder:
         )
 
     def megatron(self) -> None:
-        """Megatron with its distributed optimizer: bf16 weights, fp32 gradients, and 12 bytes
-        spread over the data-parallel ranks.
+        """Megatron: bf16 weights, gradients in fp32 or bf16, and 12 bytes spread over the
+        data-parallel ranks by its distributed optimizer (``shard_ranks`` of one copy of the model:
+        by none). Experts are cut by their own number of GPUs.
         """
-        role, split = self.role, self._model_parallel()
+        role = self.role
         params_away, moments_away = self._get("offload_params"), self._get("offload_optimizer")
+        cut = self._cut()
+        over = self._cut_text()
         if role.ranks is not None:
-            replicas = max(1, role.ranks // split)
+            weights: Bounds = self._packed((2, 2))
             self._resident(
                 "weights",
-                (2, 2),
-                1 / split,
-                f"2 B x P / {split}",
+                (weights[0] * cut[0], weights[1] * cut[1]),
+                1,
+                f"{_width(weights)} B x P / {over}",
                 _MEGATRON,
                 params_away,
                 "tensor_parallel",
                 "pipeline_parallel",
+                "expert_parallel",
+            )
+            gradients = self._trained(
+                {2: (2.0, 2.0)}.get(self.inputs.width(f"{role.name}.grad_dtype", (2, 4))[1], (2, 4))
             )
             self._add(
                 self.gpu,
                 "gradients",
-                self._trained((2, 4)),
-                1 / split,
-                f"4 B x P / {split}",
+                (gradients[0] * cut[0], gradients[1] * cut[1]),
+                1,
+                f"{_width(gradients)} B x P / {over}",
                 _MEGATRON,
                 ("update",),
+                "grad_dtype",
             )
-            self._resident(
-                "optimizer",
-                self._trained((12, 12)),
-                1 / split / replicas,
-                f"12 B x P / {split} / {replicas}",
-                _MEGATRON,
-                moments_away,
-                "offload_optimizer",
-                load=False,
+            if self._get("host_optimizer") is not True:
+                moments = self._trained(self._master_and_moments())
+                spread = self._spread(cut)
+                self._resident(
+                    "optimizer",
+                    (moments[0] * spread[0], moments[1] * spread[1]),
+                    1,
+                    f"{_width(moments)} B x P over {role.ranks} GPUs",
+                    _MEGATRON,
+                    moments_away,
+                    "offload_optimizer",
+                    load=False,
+                )
+        if self._get("host_optimizer") is True:
+            self._add(
+                self.host,
+                "optimizer on the host",
+                self._trained((12, 2 * 16)),
+                role.share,
+                "12 B x P (fp32 weights, two moments), gradients on their way; pinned",
+                "Megatron-LM megatron/core/optimizer/cpu_offloading; " + PINNED,
+                ("rollout", *_TRAINING),
+                "host_optimizer",
             )
-        high = (0 if params_away is False else 2 * 2 * split) + (
+            moments_away = False
+        # Each replica of the weights goes to the host by itself; pinned, so up to twice.
+        copies = max(1, (role.ranks or 1) // self._model_parallel())
+        high = (0 if params_away is False else 2 * 2 * copies) + (
             0 if moments_away is False else 2 * 12
         )
-        low = (2 if params_away else 0) + (12 if moments_away else 0)
+        low = (2 if params_away else 0) + (self._trained((12, 12))[0] if moments_away else 0)
         if high:
             self._add(
                 self.host,
@@ -653,6 +737,49 @@ class _Builder:
                 "offload_params",
                 "offload_optimizer",
             )
+
+    def _master_and_moments(self) -> Bounds:
+        """fp32 weights and two moments; a precision-aware optimizer keeps less of them."""
+        named = self.inputs.get(f"{self.role.name}.optimizer")
+        return (12.0, 12.0) if named == "adamw" else (4.0, 12.0)
+
+    def _cut(self) -> Bounds:
+        """Return the share of the model on the fullest GPU: layers by pipeline stage, and of these
+        experts by their own tensor and expert parallelism; embedding and head on the outer stages.
+        """
+        size = self.role.size
+        tensor, stages, experts = (
+            int(self.inputs.get(f"{self.role.name}.{name}") or 1)
+            for name in ("tensor_parallel", "pipeline_parallel", "expert_parallel")
+        )
+        fewest = 1 / tensor / stages
+        root = min(1.0, size.root / size.high) if size.vocabulary else 0.0
+        ways = experts if experts > 1 else tensor
+        if size.experts:
+            inside = min(size.experts / size.high, 1.0)
+            even = (1 - inside) / tensor + inside / ways
+        elif experts > 1:
+            even = min(fewest * stages, 1 / experts)  # how much of it are experts is not known
+            return even / stages, max(1 / tensor, 1 / experts) / stages + root / tensor
+        else:
+            even = 1 / tensor
+        uneven = 1.0 if stages == 1 else 1.2  # layers do not always divide
+        return even / stages, min(even, uneven * even / stages + (stages > 1) * root / tensor)
+
+    def _spread(self, cut: Bounds) -> Bounds:
+        """Return the share of the optimizer's state on a GPU: the distributed optimizer spreads it
+        over all GPUs, that of experts over those that hold the same ones; without it each GPU
+        keeps what it trains.
+        """
+        role = self.role
+        if not role.ranks or self.inputs.get(f"{role.name}.shard_ranks"):
+            return cut
+        return 1 / role.ranks, max(cut[1] / cut[0], 1.0) / role.ranks
+
+    def _cut_text(self) -> str:
+        ways = self._model_parallel()
+        experts = self.inputs.get(f"{self.role.name}.expert_parallel")
+        return f"{ways}" + (f" (experts / {experts})" if experts and int(experts) > 1 else "")
 
 
 def _width(per: Bounds) -> str:

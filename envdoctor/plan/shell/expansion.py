@@ -10,17 +10,18 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from typing import Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
 from ...model.redaction import redact, redacted_start
 from ...model.sizes import whole_number
-from .syntax import LITERAL, UnreadableScript, past, past_quotes
+from .syntax import LITERAL, UnreadableScript, past_piece
 
 __all__ = [
     "MARK",
     "MAX_TEXT",
+    "NUMBER",
     "Expander",
     "ShellVariable",
     "Word",
@@ -32,33 +33,27 @@ MARK = "\ue000"  # one character of the private range; a script's own ones are r
 MAX_TEXT = 1 << 16
 _FIELD = 30  # work that any field takes, in characters
 _MAX_WORK = 1 << 24
-#: A name goes on in the next line where a backslash ends its own.
-_NAME = re.compile(r"(?:\\\n)*(?:[A-Za-z_](?:\w|\\\n)*|[@*#?$!0-9-])")
+#: A number that is the same to bash and to Python; bash takes 010 for 8.
+NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d{0,17})\Z", re.ASCII)
 _PARAMETER = re.compile(
     r"([A-Za-z_]\w*|[@*#?$!-]|\d+)(\[(?:[@*]|\d{1,6})\])?(?:(:?[-=+?])(.*))?\Z", re.DOTALL
 )
-_PLAIN = re.compile(r"[^\\'\"$`<>]+")
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
 _COMPUTED = re.compile(
     r"(?<!\w)([A-Za-z_]\w*)\s*(?:[-+*/%&|^]?=(?!=)|<<=|>>=|\+\+|--)"
     r"|(?:\+\+|--)\s*([A-Za-z_]\w*)"
 )
-_EXPR = re.compile(r"expr [\s\w$+*/%\\-]+\Z")
+_SUM = re.compile(r"(?!.*(?:\*\*|//|\+\+|--))(?:[-+*/%()\s]|\b(?:0|[1-9]\d{0,17})\b)*\Z", re.ASCII)
+_EXPR = re.compile(r"\$\(expr [\s\w$+*/%\\-]+\)\Z")
 _BLANKS = re.compile(r"[ \t\n]+")
 _TILDE = re.compile(r"(?:[A-Za-z_]\w*=)?~(?=/|\Z)")
-_ALL_FIELDS = re.compile(r"(?:\$@|\$\{@\}|\$\{\w+\[@\]\})\Z")
-_ARRAY = re.compile(r"(\"?)(?:\$@|\$\{@\}|\$\{\w+\[@\]\})\1\Z")
-_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d{0,17})\Z")
-_SUM = re.compile(r"(?:[-+*/%()\s]|\b(?:0|[1-9]\d{0,17})\b|\b[A-Za-z_]\w*\b)*\Z")
-_DYNAMIC = frozenset(
+_ALL_FIELDS = re.compile(r"(\"?)(?:\$@|\$\{@\}|\$\{\w+\[@\]\})\1\Z")
+_OF_THE_RUN = frozenset(
     words(
         "RANDOM SRANDOM SECONDS LINENO EPOCHSECONDS EPOCHREALTIME BASHPID FUNCNAME PIPESTATUS "
-        "BASH_SOURCE BASH_LINENO BASH_COMMAND OPTIND OPTARG IFS _ 0 ? $ ! -"
-    )
-)
-_OF_BASH = frozenset(
-    words(
-        "PWD OLDPWD SHLVL PPID UID EUID GROUPS HOSTNAME HOSTTYPE MACHTYPE OSTYPE BASH BASH_VERSION "
-        "BASH_VERSINFO BASHOPTS SHELLOPTS DIRSTACK"
+        "BASH_SOURCE BASH_LINENO BASH_COMMAND OPTIND OPTARG IFS _ 0 ? $ ! - PWD OLDPWD SHLVL PPID "
+        "UID EUID GROUPS HOSTNAME HOSTTYPE MACHTYPE OSTYPE BASH BASH_VERSION BASH_VERSINFO "
+        "BASHOPTS SHELLOPTS DIRSTACK"
     )
 )
 
@@ -97,6 +92,19 @@ def unclear_word(why: str, line: int, raw: str = "") -> Word:
     return Word(MARK, line, raw, redact(why))
 
 
+class _Piece(NamedTuple):
+    """A part of a word: plain text has line 0, what an expansion gave has its own.
+
+    kind: plain (globs and braces count in it), quoted, expanded (its blanks split the word), cut.
+    """
+
+    kind: str
+    word: Word
+
+
+_CUT = _Piece("cut", Word(" ", 0))
+
+
 class Expander:
     """Expands words against variables.
 
@@ -105,24 +113,10 @@ class Expander:
 
     def __init__(self, environ: Optional[Mapping[str, str]], why: str) -> None:
         self.variables: Dict[str, ShellVariable] = {"@": ShellVariable((), array=True)}
-        self.frames: List[Dict[str, Optional[ShellVariable]]] = []  # what each open branch found
         self.environ = environ
         self.why = why  # why a MARK that stands in the script itself is unclear
         self.loose = ""  # why a name that is not set may be set all the same
         self.work = 0
-
-    def assign(self, name: str, variable: Optional[ShellVariable]) -> None:
-        """Set a variable, or unset it with None."""
-        if self.frames:
-            self.frames[-1].setdefault(name, self.variables.get(name))
-        self.restore(name, variable)
-
-    def restore(self, name: str, variable: Optional[ShellVariable]) -> None:
-        """Set a variable as if nothing had happened."""
-        if variable is None:
-            self.variables.pop(name, None)
-        else:
-            self.variables[name] = variable
 
     def spend(self, work: int, line: int) -> None:
         """Count work; no launch script needs so much that this raises :class:`UnreadableScript`."""
@@ -137,19 +131,33 @@ class Expander:
         if LITERAL.fullmatch(raw) and len(raw) <= MAX_TEXT:
             self.spend(len(raw) + _FIELD, line)
             return [Word(raw, line, raw)]
-        fields = _Fields(line, raw, ifs="IFS" in self.variables)
-        self._expand(raw, fields, quoted=False)
-        return fields.finish()
+        fields: List[List[Word]] = [[]]
+        outline = ""  # what is not quoted, in which braces and globs count
+        for piece in self._pieces(raw, line, alone=_ALL_FIELDS.match(raw) is not None):
+            if piece.kind == "cut":
+                fields.append([])
+            elif piece.kind == "expanded":
+                for number, text in enumerate(_BLANKS.split(piece.word.text)):
+                    fields += [[]] if number else []
+                    fields[-1] += [piece.word._replace(text=text)] if text else []
+                outline += re.sub(r"[^*?=]", "", piece.word.text)
+            else:
+                fields[-1].append(piece.word)
+                outline += piece.word.text if piece.kind == "plain" else ""
+        start, end = outline.find("{"), outline.rfind("}")
+        braces = 0 <= start < end and re.search(r",|\.\.", outline[start:end])
+        if braces or re.match(r"[^=*?]*[*?]", outline):
+            what = "braces" if braces else "names of files"
+            return [unclear_word(f"{what} in {_short(raw)} are not expanded", line, raw)]
+        return [_joined(field, line, raw) for field in fields if field]
 
-    def text(self, raw: str, line: int, *, document: bool = False) -> Word:
-        """Expand without splitting: the value of an assignment, a pattern, a here-document."""
-        fields = _Fields(line, raw, whole=True, ifs="IFS" in self.variables)
-        self._expand(raw, fields, quoted=document, document=document)
-        return next(iter(fields.finish()), Word("", line, raw))
+    def text(self, raw: str, line: int, quoted: str = "") -> Word:
+        """Expand without splitting: the value of an assignment; ``<<``: a here-document."""
+        return _joined([piece.word for piece in self._pieces(raw, line, quoted)], line, raw)
 
     def lookup(self, name: str) -> Optional[ShellVariable]:
         """Return a variable; None where it is surely unset, as far as the script tells."""
-        if name in _DYNAMIC:
+        if name in _OF_THE_RUN:
             return ShellVariable((unclear_word(f"${name} is known only when the script runs", 0),))
         if name in "@*#" or name.isdecimal():
             return self._argument(name)
@@ -157,8 +165,7 @@ class Expander:
             return self.variables[name]
         if self.environ is not None and name in self.environ:
             return ShellVariable((Word(self.environ[name], 0),), exported=True)
-        why = f"${name} is known only when the script runs" if name in _OF_BASH else self.loose
-        return ShellVariable((unclear_word(why, 0),)) if why else None
+        return ShellVariable((unclear_word(self.loose, 0),)) if self.loose else None
 
     def _argument(self, name: str) -> Optional[ShellVariable]:
         arguments = self.variables["@"].words
@@ -171,160 +178,145 @@ class Expander:
         return ShellVariable((unclear or Word(str(len(arguments)), 0),))
 
     def calculate(self, text: str, line: int) -> Word:
-        """Return the value of ``$(( … ))``; what it assigns is unclear from then on."""
-        why = f"$(({redacted_start(' '.join(text.split()), 60)})) is not computed"
+        """Return the value of ``$(( … ))``; what it assigns is unclear from then on.
+
+        Only ``+ - * / %`` of plain numbers are worked out.
+        """
+        unclear = unclear_word(
+            f"$(({redacted_start(' '.join(text.split()), 60)})) is not computed", line
+        )
         for name in assigned_names(text):
-            self.assign(name, ShellVariable((unclear_word(why, line),)))
-        expanded = self.text(text.replace('"', ""), line)
-        if not expanded.known:
-            return expanded._replace(text=MARK)
-        reasons: List[str] = []
+            self.variables[name] = ShellVariable((unclear,))
+        whole = self.text(text.replace('"', ""), line)
+        for name in _NAME.findall(whole.text[:200]):
+            value = self._number(name)
+            whole = whole._replace(
+                text=re.sub(rf"\b{name}\b", value.text, whole.text), why=whole.why or value.why
+            )
+        if not whole.known and whole.why:
+            return unclear._replace(why=whole.why)
+        if len(whole.text) > 200 or not _SUM.match(whole.text):
+            return unclear
+        try:
+            number = _value(ast.parse("".join(whole.text.split()) or "0", mode="eval").body)
+        except (ArithmeticError, LookupError, SyntaxError, ValueError):
+            return unclear
+        return Word(str(number), line)
 
-        def number(name: str) -> Optional[int]:
-            variable = self.lookup(name)
-            if variable is None:
-                return None if self.environ is None else 0
-            word = variable.words[0] if variable.words else Word("", line)
-            reasons.append(word.why)
-            return int(word.text or 0) if _NUMBER.match(word.text or "0") else None
-
-        value = _calculated(expanded.text, number)
-        why = next(filter(None, reasons), why)
-        return unclear_word(why, line) if value is None else Word(str(value), line)
+    def _number(self, name: str) -> Word:
+        """What a name in ``$(( … ))`` stands for."""
+        variable = self.lookup(name)
+        if variable is None:
+            return Word("0", 0) if self.environ is not None else Word(MARK, 0, "", _unset(name))
+        word = variable.words[0] if variable.words else Word("0", 0)
+        return word._replace(text=f"({word.text or 0})" if NUMBER.match(word.text or "0") else MARK)
 
     # The pieces of a word.
 
-    def _expand(self, raw: str, fields: _Fields, *, quoted: bool, document: bool = False) -> None:
-        self.spend(len(raw) + _FIELD, fields.line)
-        at = 0 if quoted else self._tilde(raw, fields)
-        readers = _READERS["<<" if document else '"' if quoted else ""]
-        while at < len(raw):
-            at = readers.get(raw[at], Expander._plain)(self, raw, at, fields, quoted)
-
-    def _plain(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
-        plain = _PLAIN.match(raw, at)
-        end = plain.end() if plain else at + 1
-        fields.add(raw[at:end], quoted=quoted, why=self.why)
-        return end
-
-    def _process(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
-        if not raw.startswith("(", at + 1):
-            return self._plain(raw, at, fields, quoted)
-        close = past(raw, at + 2, fields.line, within=")")
-        fields.unclear(f"the file behind {_short(raw[at:close])}", quoted)
-        return close
-
-    def _tilde(self, raw: str, fields: _Fields) -> int:
-        tilde = _TILDE.match(raw)
+    def _pieces(
+        self, raw: str, line: int, quoted: str = "", *, alone: bool = False
+    ) -> Iterator[_Piece]:
+        """``quoted``: by ``"`` or ``<<``; ``alone``: the word is an array and nothing beside it."""
+        self.spend(len(raw) + _FIELD, line)
+        tilde = None if quoted else _TILDE.match(raw)
         home = self.lookup("HOME") if tilde else None
-        if tilde is None or home is None:
-            return 0
-        fields.add(tilde.group()[:-1], quoted=False)
-        fields.expanded(home.words[0], quoted=True)
-        return tilde.end()
+        at = 0
+        if tilde and home:
+            yield _Piece("plain", Word(tilde.group()[:-1], 0))
+            yield _Piece("quoted", home.words[0])
+            at = tilde.end()
+        while at < len(raw):
+            at += not quoted and raw.startswith('$"', at)  # a translated text, which is plain
+            end = past_piece(raw, at, line, '"' if quoted else "")
+            yield from self._piece(raw[at:end], line, quoted, alone)
+            at = end
 
-    def _quotes(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
-        close = past_quotes(raw, at, fields.line)
-        if raw[at] == "`":
-            fields.unclear(f"what {_short(raw[at:close])} prints", quoted)
-        elif raw[at] == "$" and "\\" in raw[at:close]:
-            fields.unclear(f"the text of {_short(raw[at:close])} is not worked out", quoted=True)
-        elif raw[at] == "$":
-            fields.add(raw[at + 2 : close - 1], quoted=True, why=self.why)
+    def _piece(self, text: str, line: int, quoted: str, alone: bool) -> Iterator[_Piece]:
+        kind = "quoted" if quoted else "plain"
+        if text[0] == "\\":
+            yield _Piece("quoted", Word(_escaped(text[1:], quoted), 0))
+        elif text[0] == '"' and quoted != "<<":
+            if len(text) > 1 and not _ALL_FIELDS.match(text):
+                yield _Piece("quoted", Word("", 0))
+            yield from self._pieces(text[1:-1], line, '"', alone=alone)
+        elif text[0] == "'" and not quoted:
+            yield _Piece("quoted", Word(text[1:-1], 0, "", self.why))
+        elif text.startswith("$'") and "\\" not in text:
+            yield _Piece("quoted", Word(text[2:-1], 0, "", self.why))
+        elif _EXPR.match(text):
+            yield self._expanded(self.calculate(text[7:-1].replace("\\*", "*"), line), quoted)
+        elif text.startswith(("`", "$(", "$'")) and not text.startswith("$(("):
+            yield self._unclear(f"what {_short(text)} prints", quoted)
+        elif text.startswith(("<(", ">(")):
+            yield self._unclear(f"the file behind {_short(text)}", quoted)
+        elif text.startswith("$((") and text.endswith("))"):
+            yield self._expanded(self.calculate(text[3:-2], line), quoted)
+        elif text.startswith("${"):
+            yield from self._parameter(text[2:-1], line, quoted, alone)
+        elif text[0] == "$" and len(text) > 1:
+            yield from self._parameter(text[1:].replace("\\\n", ""), line, quoted, alone)
         else:
-            fields.add(raw[at + 1 : close - 1], quoted=True, why=self.why)
-        return close
+            yield _Piece(kind, Word(text, 0, "", self.why))
 
-    def _double_quotes(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
-        if quoted:  # inside "${x:-"…"}"
-            return at + 1
-        close = past(raw, at + 1, fields.line, within='"')
-        inner = raw[at + 1 : close - 1]
-        if not _ALL_FIELDS.match(inner):
-            fields.add("", quoted=True)
-        self._expand(inner, fields, quoted=True)
-        return close
+    def _expanded(self, word: Word, quoted: str) -> _Piece:
+        """The result of an expansion, which is split where it is not quoted."""
+        if not quoted and "IFS" in self.variables:
+            return self._unclear("IFS is set: it may be several words", quoted)
+        return _Piece("quoted" if quoted else "expanded", word)
 
-    def _backslash(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
-        return self._escape(raw, at, fields, '$`\\"' if quoted else "")
+    def _unclear(self, why: str, quoted: str) -> _Piece:
+        """What nobody can tell."""
+        return _Piece("quoted" if quoted else "expanded", Word(MARK, 0, "", redact(why)))
 
-    def _backslash_in_document(self, raw: str, at: int, fields: _Fields, _quoted: bool) -> int:
-        return self._escape(raw, at, fields, "$`\\")
-
-    def _escape(self, raw: str, at: int, fields: _Fields, special: str) -> int:
-        """``special``: the characters before which a backslash goes; before any where empty."""
-        following = raw[at + 1 : at + 2]
-        if following != "\n":
-            goes = not special or (following and following in special)
-            fields.add(following or "\\" if goes else "\\" + following, quoted=True)
-        return at + 2
-
-    def _dollar(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
-        following = raw[at + 1 : at + 2]
-        if following == "(":
-            return self._substitution(raw, at, fields, quoted)
-        if following == "{":
-            close = past(raw, at + 2, fields.line, within='"}' if quoted else "}")
-            self._parameter(raw[at + 2 : close - 1], fields, quoted)
-            return close
-        if following == "'" and not quoted:
-            return self._quotes(raw, at, fields, quoted)
-        if following == '"' and not quoted:
-            return at + 1
-        name = _NAME.match(raw, at + 1)
-        if name is None:
-            fields.add("$", quoted=quoted)
-            return at + 1
-        self._parameter(name.group().replace("\\\n", ""), fields, quoted)
-        return name.end()
-
-    def _substitution(self, raw: str, at: int, fields: _Fields, quoted: bool) -> int:
-        """Expand ``$(( … ))`` and ``$(expr …)``; what other commands print is unclear."""
-        close = past(raw, at + 2, fields.line, within=")")
-        inner = raw[at + 2 : close - 1]
-        if inner.startswith("(") and inner.endswith(")"):
-            fields.expanded(self.calculate(inner[1:-1], fields.line), quoted)
-        elif _EXPR.match(inner):
-            fields.expanded(self.calculate(inner[5:].replace("\\*", "*"), fields.line), quoted)
-        else:
-            fields.unclear(f"what {_short(raw[at:close])} prints", quoted)
-        return close
-
-    def _parameter(self, body: str, fields: _Fields, quoted: bool) -> None:
+    def _parameter(self, body: str, line: int, quoted: str, alone: bool) -> Iterator[_Piece]:
         match = _PARAMETER.match(body)
         if match is None:
-            fields.unclear(f"${{{redacted_start(body, 60)}}} is not read", quoted)
+            yield self._unclear(f"${{{redacted_start(body, 60)}}} is not read", quoted)
             return
         name, index, sign, alternative = match.groups(default="")
         many = name in "@*" or index in ("[@]", "[*]")
         values = self._values(name, index, many)
-        if sign and self._alternative(name, sign, alternative, values, fields, quoted):
+        text = "".join(word.text for word in values)
+        present = bool(values) and (sign[:1] != ":" or text != "" or len(values) > 1)
+        if sign and MARK in text and not text.strip(MARK):
+            yield self._unclear(values[0].why, quoted)  # it may be empty
+        elif sign and present is (sign[-1] == "+"):
+            yield from self._alternative(name, sign[-1], alternative, line, quoted)
+        elif sign[-1:] == "+":
             return
-        if not values and not many and self.environ is None:
-            fields.unclear(_unset(name), quoted)
-        elif many:
-            self._several(values, fields, quoted, is_text="*" in (name, index[1:-1]))
+        elif not values and not many and self.environ is None:
+            yield self._unclear(_unset(name), quoted)
         else:
-            self._separate(values, fields, quoted)
+            yield from self._several(values, line, quoted, alone, star="*" in (name, index[1:-1]))
+
+    def _alternative(
+        self, name: str, sign: str, alternative: str, line: int, quoted: str
+    ) -> Iterator[_Piece]:
+        """Expand what stands behind the sign in ``${X:-…}`` and its like."""
+        if sign == "?":
+            yield self._unclear(_unset(name), quoted)
+        elif sign == "=":
+            value = self.text(alternative, line)
+            self.variables[name] = ShellVariable((value,))
+            yield self._expanded(value, quoted)
+        else:
+            yield from self._pieces(alternative, line, '"' if quoted else "")
 
     def _several(
-        self, values: Tuple[Word, ...], fields: _Fields, quoted: bool, *, is_text: bool
-    ) -> None:
-        """Expand an array, or the script's arguments; ``is_text``: ``*`` makes one text of them."""
+        self, values: Sequence[Word], line: int, quoted: str, alone: bool, *, star: bool
+    ) -> Iterator[_Piece]:
+        """Expand an array, or the script's arguments; ``star``: quoted, they are one text."""
+        self.spend(sum(_FIELD + len(word.text) for word in values), line)
         unclear = next((word for word in values if word.text == MARK), None)
-        if unclear is not None and not fields.alone:
-            fields.unclear(unclear.why, quoted)  # maybe no word at all: what stands beside it moves
-        elif quoted and is_text:
-            fields.joined(values)
+        if unclear is not None and not alone and len(values) > 1:
+            yield self._unclear(unclear.why, quoted)  # maybe no word: what stands beside it moves
+        elif star and quoted and "IFS" in self.variables:
+            yield self._unclear("IFS is set: it may be joined otherwise", quoted)
         else:
-            self._separate(values, fields, quoted)
-
-    def _separate(self, values: Tuple[Word, ...], fields: _Fields, quoted: bool) -> None:
-        self.spend(sum(30 + len(word.text) for word in values), fields.line)
-        for number, word in enumerate(values):
-            if number:
-                fields.cut()
-            fields.expanded(word, quoted)
+            for number, word in enumerate(values):
+                if number:
+                    yield _Piece("quoted", _CUT.word) if star and quoted else _CUT
+                yield self._expanded(word, quoted)
 
     def _values(self, name: str, index: str, many: bool) -> Tuple[Word, ...]:
         variable = self.lookup(name)
@@ -332,152 +324,25 @@ class Expander:
             return () if variable is None else variable.words
         return _element(variable.words, int(index[1:-1])) if index else variable.words[:1]
 
-    def _alternative(
-        self,
-        name: str,
-        sign: str,
-        alternative: str,
-        values: Tuple[Word, ...],
-        fields: _Fields,
-        quoted: bool,
-    ) -> bool:
-        """Expand ``${X:-…}`` and its like; False where it is the value itself that counts."""
-        text = "".join(word.text for word in values)
-        unset = not values or (sign[0] == ":" and len(values) == 1 and not text)
-        if MARK in text and not text.strip(MARK):
-            fields.unclear(values[0].why, quoted)  # it may be empty
-        elif unset is (sign[-1] == "+"):
-            return sign[-1] == "+"
-        elif sign[-1] == "?":
-            fields.unclear(_unset(name), quoted)
-        elif sign[-1] == "=":
-            value = self.text(alternative, fields.line)
-            self.assign(name, ShellVariable((value,)))
-            fields.expanded(value, quoted)
-        else:
-            self._expand(alternative, fields, quoted=quoted)
-        return True
+
+def _joined(words: Sequence[Word], line: int, raw: str) -> Word:
+    """One word of its pieces; where all of it came from elsewhere, that place's."""
+    pieces = [word for word in words if word.text]
+    if len(pieces) == 1 and pieces[0].line:
+        return pieces[0]
+    text = "".join(word.text for word in pieces)
+    why = next((word.why for word in pieces if not word.known), "")
+    if len(text) > MAX_TEXT:
+        return unclear_word(f"it grows over {MAX_TEXT} characters", line, raw)
+    return Word(text if text.strip(MARK) else text[:1], line, raw, why)
 
 
-_Reader = Callable[[Expander, str, int, "_Fields", bool], int]
-_IN_QUOTES: Dict[str, _Reader] = {
-    "\\": Expander._backslash,
-    "`": Expander._quotes,
-    "$": Expander._dollar,
-    '"': Expander._double_quotes,
-}
-#: How a text is quoted, and what reads on from a character that means something there.
-_READERS: Dict[str, Dict[str, _Reader]] = {
-    "": {
-        **_IN_QUOTES,
-        "'": Expander._quotes,
-        "<": Expander._process,
-        ">": Expander._process,
-    },
-    '"': _IN_QUOTES,
-    "<<": {
-        "\\": Expander._backslash_in_document,
-        "`": Expander._quotes,
-        "$": Expander._dollar,
-    },
-}
-
-
-class _Fields:
-    """Collects the fields of one word.
-
-    A field's line is another one only where all of it came from there.
-    """
-
-    def __init__(self, line: int, raw: str, *, ifs: bool, whole: bool = False) -> None:
-        self.line = line
-        self.raw = raw
-        self.ifs = ifs  # the script sets IFS: nobody tells where blanks split
-        self.whole = whole  # it stays one word: braces, globs and blanks are plain
-        self._done: List[Word] = []
-        self._pieces: List[Word] = []
-        self._open = False  # there is a field, if an empty one
-        self._outline: List[str] = []  # what is not quoted, in which braces and globs count
-
-    def add(self, text: str, *, quoted: bool, why: str = "", origin: Optional[Word] = None) -> None:
-        """Append to the field at hand; a quoted empty text still makes a field."""
-        self._open = self._open or quoted or text != ""
-        if text:
-            self._pieces.append(origin or Word(text, 0, "", why))
-        if not quoted:
-            globs = "*" in text or "?" in text
-            self._outline.append(
-                text if origin is None else re.sub(r"[^*?=]", "", text) if globs else ""
-            )
-
-    @property
-    def alone(self) -> bool:
-        """Whether the word is an array and nothing beside it."""
-        return not self.whole and _ARRAY.match(self.raw) is not None
-
-    def unclear(self, why: str, quoted: bool) -> None:
-        """Append a piece that nobody can tell."""
-        self.add(MARK, quoted=quoted, why=redact(why))
-
-    def cut(self) -> None:
-        """End the field at hand."""
-        if self.whole:
-            self._pieces.append(Word(" ", 0))
-        elif self._open:
-            self._done.append(self._joined(self._pieces))
-            self._pieces, self._open = [], False
-
-    def _joined(self, pieces: List[Word]) -> Word:
-        if len(pieces) == 1 and pieces[0].line:
-            return pieces[0]
-        text = "".join(piece.text for piece in pieces)
-        why = next((piece.why for piece in pieces if not piece.known), "")
-        if len(text) > MAX_TEXT:
-            text, why = MARK, f"it grows over {MAX_TEXT} characters"
-        return Word(text, self.line, self.raw, why)
-
-    def expanded(self, word: Word, quoted: bool) -> None:
-        """Add the result of an expansion, which is split where it is not quoted."""
-        if quoted or self.whole:
-            self.add(word.text, quoted=quoted, origin=word)
-            return
-        if self.ifs:
-            self.unclear("IFS is set: it may be several words", quoted)
-            return
-        if word.text[:1].isspace():
-            self.cut()
-        for number, text in enumerate(
-            _BLANKS.split(word.text.strip(" \t\n")) if word.text.strip(" \t\n") else ()
-        ):
-            if number:
-                self.cut()
-            self.add(text, quoted=False, origin=word._replace(text=text))
-        if word.text[-1:].isspace():
-            self.cut()
-
-    def joined(self, words: Tuple[Word, ...]) -> None:
-        """Add ``"$*"`` or ``"${x[*]}"``."""
-        if self.ifs and words:
-            self.unclear("IFS is set: it may be joined otherwise", quoted=True)
-            return
-        for number, word in enumerate(words):
-            self.add(" " if number else "", quoted=True)
-            self.add(word.text, quoted=True, origin=word)
-
-    def finish(self) -> List[Word]:
-        """Return the fields."""
-        if self.whole:
-            return [self._joined(self._pieces)]
-        self.cut()
-        outline = "".join(self._outline)
-        start, end = outline.find("{"), outline.rfind("}")
-        braces = 0 <= start < end and re.search(r",|\.\.", outline[start:end])
-        if braces or re.match(r"[^=*?]*[*?]", outline):
-            what = "braces" if braces else "names of files"
-            return [
-                unclear_word(f"{what} in {_short(self.raw)} are not expanded", self.line, self.raw)
-            ]
-        return self._done
+def _escaped(char: str, quoted: str) -> str:
+    """What a backslash and a character mean."""
+    if char == "\n":
+        return ""
+    stays = quoted and char not in {'"': '$`\\"', "<<": "$`\\"}[quoted]
+    return "\\" + char if stays or not char else char
 
 
 def _unset(name: str) -> str:
@@ -497,31 +362,16 @@ def assigned_names(text: str) -> List[str]:
     return [name for pair in _COMPUTED.findall(text) for name in pair if name]
 
 
-def _calculated(text: str, number: Callable[[str], Optional[int]]) -> Optional[int]:
-    """The value of a sum; None for what is more than ``+ - * / %`` of plain numbers and names."""
-    text = " ".join(text.split())
-    if len(text) > 200 or not _SUM.match(text) or re.search(r"\*\*|//|\+\+|--", text):
-        return None
-    try:
-        return _value(ast.parse(text or "0", mode="eval").body, number)
-    except (ArithmeticError, LookupError, SyntaxError, TypeError, ValueError):
-        return None
-
-
-def _value(node: ast.AST, number: Callable[[str], Optional[int]]) -> int:
-    """Raises where a part has no value that can be told."""
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
-    result: Optional[int] = None
-    if isinstance(node, ast.Name):
-        result = number(node.id)
+def _value(node: ast.AST) -> int:
+    """The value of a sum; raises LookupError where it is too large for bash."""
+    if isinstance(node, ast.BinOp):
+        result = _OPERATIONS[type(node.op)](_value(node.left), _value(node.right))
     elif isinstance(node, ast.UnaryOp):
-        result = {ast.USub: -1, ast.UAdd: 1}[type(node.op)] * _value(node.operand, number)
-    elif isinstance(node, ast.BinOp):
-        operation = _OPERATIONS[type(node.op)]
-        result = operation(_value(node.left, number), _value(node.right, number))
-    if result is None or abs(result) >= 1 << 63:
-        raise OverflowError
+        result = _value(node.operand) * (-1 if isinstance(node.op, ast.USub) else 1)
+    else:
+        result = int(ast.literal_eval(node))
+    if abs(result) >= 1 << 63:
+        raise LookupError
     return result
 
 

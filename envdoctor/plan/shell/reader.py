@@ -4,54 +4,63 @@ with which words and variables.
     script = read_script(text, "train.sh")
     script.commands[0].words      # every word with its line; what is unclear in one says why
 
-Straight lines are followed exactly, as are functions where they are called, and conditions that
-the script itself decides. What else stands under ``if``, ``case``, ``&&`` and ``||`` is followed
-both ways, and what the ways leave different is unclear. A loop is followed once, and what it
-assigns is unclear; a ``while`` over the script's arguments is followed as often as it runs.
+Straight lines are followed exactly, and what the script itself decides by ``if``, ``case`` and
+``while``. What else stands under these, ``for``, functions, ``&&`` and ``||`` may run or not: its
+commands are read, and what it assigns is unclear afterwards, in a loop also before.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from contextlib import suppress
 from itertools import takewhile
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...errors import InputError
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
 from ...model.sizes import whole_number
-from .expansion import MARK, MAX_TEXT, Expander, ShellVariable, Word, assigned_names, unclear_word
+from .expansion import (
+    MARK,
+    MAX_TEXT,
+    NUMBER,
+    Expander,
+    ShellVariable,
+    Word,
+    assigned_names,
+    unclear_word,
+)
 from .syntax import Node, Raw, UnreadableScript, parse
 
 __all__ = ["MARK", "MAX_SCRIPT_BYTES", "Remark", "Script", "SimpleCommand", "Word", "read_script"]
 
 MAX_SCRIPT_BYTES = 1 << 20
-_MAX_DEPTH = 80
+_MAX_DEPTH = 60
 _MAX_ROUNDS = 100
-_MAX_TEST = 40  # words of a condition
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?(\+?)=")
+_ELEMENT = re.compile(r"\[[^\]]+\]=")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
 _SETTING = re.compile(r"[+~]{0,2}[a-z_]+(?:\.[A-Za-z_]\w*)+=|--?[A-Za-z][\w.-]+")
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=")
-_ARGUMENT = re.compile(r"\$\{?[#1@*]")
+#: Words of ``set`` that leave the arguments as they are.
+_OPTIONS = re.compile(r"(?:[-+]\w*(?:o [a-z]+)?(?: |\Z))*\Z")
 #: What sets up a shell or an environment, and no variables of a training script.
 _SETS_UP = re.compile(
     r"(?:^|/)(?:activate|conda\.sh|\.bashrc|\.(?:bash_)?profile|setvars\.sh)\Z|\$\((?:conda|mamba) "
 )
 _DECLARES = frozenset(words("export declare typeset local readonly"))
 _FILLS = frozenset(words("read mapfile readarray getopts printf let unset"))
-_LOCAL = frozenset(words("local declare typeset"))
-_STATUS = {
-    **dict.fromkeys(words(": true echo mkdir ulimit wait trap shopt alias umask hash"), True),
-    "false": False,
-}
-_COMPARISONS: Dict[str, Callable[[str, str], bool]] = {
-    "=": lambda a, b: a == b, "==": lambda a, b: a == b, "!=": lambda a, b: a != b,
-    "-eq": lambda a, b: int(a) == int(b), "-ne": lambda a, b: int(a) != int(b),
-    "-lt": lambda a, b: int(a) < int(b), "-le": lambda a, b: int(a) <= int(b),
-    "-gt": lambda a, b: int(a) > int(b), "-ge": lambda a, b: int(a) >= int(b),
+_SETS_ANY = frozenset(words("eval source ."))
+_LEAVES = frozenset(words("exit return break continue"))
+#: These start nothing that could be a training run.
+_PASSED_OVER = frozenset(
+    words(": true false echo mkdir ulimit wait trap shopt alias umask hash cd pushd popd")
+)
+_COMPARISONS: Dict[str, Callable[[int, int], bool]] = {
+    "-eq": operator.eq, "-ne": operator.ne, "-lt": operator.lt,
+    "-le": operator.le, "-gt": operator.gt, "-ge": operator.ge,
 }  # fmt: skip
 
 
@@ -107,20 +116,16 @@ def read_script(
     reader.variables["@"] = ShellVariable(tuple(Word(one, 0) for one in arguments), array=True)
     text = text if why else text.replace(MARK, "\ufffd")
     try:
-        reader.run_all(parse(text + "\n", line))  # a backslash that ends the file continues nothing
+        reader.run(parse(text + "\n", line))  # a backslash that ends the file continues nothing
     except UnreadableScript as problem:
         raise InputError(f"{name}:{problem.line or 1}: bash cannot read this: {problem}") from None
-    except _Left:
+    except _Leaves:
         pass
     return Script(name, tuple(reader.commands), tuple(reader.remarks))
 
 
-class _Left(Exception):
+class _Leaves(Exception):
     """``exit``, ``exec``, ``return``, ``break`` or ``continue``: what follows is not reached."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind)
-        self.kind = kind
 
 
 class _Reader(Expander):
@@ -128,71 +133,199 @@ class _Reader(Expander):
 
     def __init__(self, environ: Optional[Mapping[str, str]], why: str) -> None:
         super().__init__(environ, why)
-        self.functions: Dict[str, Node] = {}
+        self.functions: Dict[str, List[Node]] = {}  # with all their definitions
         self.commands: List[SimpleCommand] = []
         self.remarks: List[Remark] = []
         self.depth = 0
-        self.leaves = False  # a way that may be taken left the function or loop
-        self.local: Optional[Dict[str, Optional[ShellVariable]]] = None  # before a call
-        self.exported: Optional[Dict[str, Word]] = None
 
-    def assign(self, name: str, variable: Optional[ShellVariable]) -> None:
-        """Set a variable, or unset it with None."""
-        self.exported = None
-        super().assign(name, variable)
-
-    def run_all(self, nodes: Sequence[Node]) -> Optional[bool]:
+    def run(self, commands: Sequence[Node]) -> Optional[bool]:
         """Follow commands in order."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise UnreadableScript(
-                nodes[0].line, f"commands and functions are over {_MAX_DEPTH} deep"
+                commands[0].line, f"commands and functions are over {_MAX_DEPTH} deep"
             )
         status: Optional[bool] = True
         try:
-            for node in nodes:
-                if node.joint and status is None:
-                    self.either([(node,)])
-                elif not node.joint or status is (node.joint == "&&"):
-                    status = self.run(node)
-                    status = _negated(status) if node.negated else status
+            for command in commands:
+                if command.joint and status is None:
+                    self._maybe(command, ((command._replace(joint=""),),))
+                elif not command.joint or status is (command.joint == "&&"):
+                    status = self._run(command)
+                    status = status if status is None else status is not command.negated
         finally:
             self.depth -= 1
         return status
 
-    def run(self, node: Node) -> Optional[bool]:
-        """Follow one command."""
-        self.spend(200, node.line)
-        return {
-            "simple": self._simple, "if": self._if, "case": self._case, "for": self._for,
-            "while": self._while, "until": self._while, "function": self._define,
-            "[[": self._test, "((": self._arithmetic, "{": self._group, "(": self._apart,
-            "|": self._apart,
-        }[node.kind](node)  # fmt: skip
+    def _run(self, command: Node) -> Optional[bool]:
+        self.spend(200, command.line)
+        kind = command.kind
+        if kind == "":
+            return self._simple(command)
+        if kind == "[[":
+            return _decided([self.text(raw.text, raw.line).text for raw in command.words])
+        if kind == "((":
+            self.calculate(command.words[0].text, command.line)
+        elif kind == "{":
+            return self.run(command.parts[0])
+        elif kind in ("(", "|", "&"):
+            for part in command.parts:
+                self._apart(part)
+        elif kind in ("if", "case"):
+            return self._if(command)
+        elif kind == "pattern":
+            return self._matches(command.words)
+        elif kind == "function":
+            self.functions.setdefault(command.words[0].text, []).append(command)
+        elif kind in ("while", "until"):
+            self._while(command)
+        else:
+            self._maybe(command, command.parts, again=True)
+        return None
 
-    # Commands.
+    # What joins commands.
 
-    def _simple(self, node: Node) -> Optional[bool]:
-        assignments = tuple(takewhile(lambda raw: _ASSIGNMENT.match(raw.text), node.words))
-        rest = node.words[len(assignments) :]
+    def _apart(self, commands: Sequence[Node]) -> Mapping[str, ShellVariable]:
+        """Follow commands and take back what they set; return that."""
+        before = self.variables
+        self.spend(len(before), commands[0].line if commands else 0)
+        self.variables = dict(before)
+        with suppress(_Leaves):
+            self.run(commands)
+        after, self.variables = self.variables, before
+        return after
+
+    def _maybe(
+        self, command: Node, parts: Sequence[Sequence[Node]], *, again: bool = False
+    ) -> None:
+        """Follow parts that may run or not: what they assign is unclear afterwards.
+
+        ``again``: they may run one after another, so it is unclear before them, too.
+        """
+        names = dict.fromkeys(self._assigned([command]))
+        why = f"is assigned where line {command.line} may or may not run"
+        if again:
+            self._forget(names, why, command.line)
+        for part in parts:
+            after = self._apart(part)
+            before = self.variables
+            names.update((name, None) for name in after if after[name] is not before.get(name))
+        self._forget(names, why, command.line)
+
+    def _if(self, command: Node) -> Optional[bool]:
+        parts = command.parts  # a condition, what follows, …, and what follows else
+        for at in range(0, len(parts) - 1, 2):
+            status = self.run(parts[at])
+            if status is None:
+                conditions = sum(parts[at + 2 : len(parts) - 1 : 2], ())
+                self._maybe(command, parts[at + 1 :], again=any(self._assigned(conditions)))
+                return None
+            if status:
+                return self.run(parts[at + 1])
+        return self.run(parts[-1]) if len(parts) % 2 else True
+
+    def _matches(self, words: Sequence[Raw]) -> Optional[bool]:
+        """Whether the subject of a case, the first word, is one of its patterns."""
+        subject, *patterns = (self.text(raw.text, raw.line) for raw in words)
+        answers: Set[Optional[bool]] = set()
+        for raw, pattern in zip(words[1:], patterns):
+            clear = subject.known and pattern.known
+            plain = clear and not re.search(r"[*?\[\\(]", raw.text + pattern.text)
+            answers.add(raw.text == "*" or (subject.text == pattern.text if plain else None))
+        return True if True in answers else None if None in answers else False
+
+    def _while(self, command: Node) -> None:
+        condition, body = command.parts
+        leaves = any(word in _LEAVES - {"exit"} for word in map(_first_word, self._inside([body])))
+        for _ in range(_MAX_ROUNDS):
+            status = self.run(condition)
+            if status is (command.kind == "until"):
+                return
+            if status is None or leaves:
+                break
+            self.run(body)
+        self._maybe(command, command.parts[1:], again=True)
+
+    def _call(self, name: str, arguments: Sequence[Word]) -> None:
+        before = self.variables["@"]
+        self.variables["@"] = ShellVariable(tuple(arguments), array=True)
+        for definition in tuple(self.functions[name]):
+            self._maybe(definition, definition.parts)
+        self.variables["@"] = before
+
+    def _forget(self, names: Iterable[str], why: str, line: int) -> None:
+        """Make variables unclear."""
+        for name in names:
+            old = self.variables.get(name, ShellVariable(()))
+            unclear = unclear_word(f"${name} {why}", line)
+            self.variables[name] = old._replace(words=(unclear,))
+
+    def _assigned(self, commands: Sequence[Node]) -> Iterator[str]:
+        """The names that commands may assign, with all that lies in them and that they call."""
+        for command in self._inside([commands]):
+            first = _first_word(command)
+            if command.kind in ("for", "select"):
+                yield from (raw.text for raw in command.words[:1])
+            if first in ("shift", "set"):
+                yield "@"
+            if first in _SETS_ANY:
+                yield from [name for name in self.variables if name != "@"]
+            assignments, rest = _divided(command)
+            for raw in rest or assignments:
+                yield from _assigned_by(raw, first)
+            computes = command.kind in ("((", "for")
+            for raw in command.words:
+                for one in (raw, *(raw.elements or ())):
+                    computed = one.text if computes else one.text.partition("$((")[2]
+                    yield from (*_DEFAULT.findall(one.text), *assigned_names(computed))
+
+    def _inside(self, parts: Sequence[Sequence[Node]]) -> Iterator[Node]:
+        """Commands with all that lies in them, and in the functions that they call."""
+        pending = [command for part in parts for command in part]
+        called: Set[str] = set()
+        while pending:
+            command = pending.pop()
+            self.spend(1 + len(command.words), command.line)
+            yield command
+            pending += [inner for part in command.parts for inner in part]
+            name = _first_word(command)
+            if name in self.functions and name not in called:
+                called.add(name)
+                pending += self.functions[name]
+
+    # Simple commands.
+
+    def _simple(self, command: Node) -> Optional[bool]:
+        assignments, rest = _divided(command)
         if not rest:
-            return self._assign_all(assignments)
+            for raw in assignments:
+                self._assign(raw)
+            return None if any(re.search(r"\$\(|`", raw.text) for raw in assignments) else True
         if rest[0].text in _DECLARES:
             self._declare(rest[0].text, rest[1:])
             return True
         fields = [word for raw in rest for word in self._words(raw)]
         name = fields[0].text if fields else ":"
         if name in self.functions:
-            return self._call(self.functions[name], fields[1:])
-        if name in _STATUS:
-            return _STATUS[name]
-        if name in _FILLS:
-            self._fill(fields, self._documents(node))
-            return None
-        builtin = _BUILTINS.get(name)
-        if builtin is not None:
-            return builtin(self, fields)
-        self._start(fields, assignments, self._documents(node))
+            self._call(name, fields[1:])
+        elif name in _LEAVES:
+            raise _Leaves
+        elif name in _FILLS:
+            self._fill(fields, command)
+        elif name in ("set", "shift"):
+            self._set(fields)
+        elif name in ("source", "."):
+            self._source(fields)
+        elif name == "eval":
+            return self._eval(fields)
+        elif name in ("[", "test"):
+            texts = [word.text for word in fields[1:]]
+            return _decided(texts[:-1] if name == "[" else texts)
+        elif name == "exec" and len(fields) > 1:
+            self._start(fields[1:], assignments, command)
+            raise _Leaves
+        elif name != "exec" and name not in _PASSED_OVER:
+            self._start(fields, assignments, command)
         return None
 
     def _words(self, raw: Raw) -> List[Word]:
@@ -200,442 +333,157 @@ class _Reader(Expander):
             return [Word(raw.text + "(", raw.line, raw.text)]
         return self.words(raw.text, raw.line)
 
-    def _start(
-        self,
-        fields: Sequence[Word],
-        assignments: Sequence[Raw],
-        documents: Sequence[Tuple[str, str]],
-    ) -> None:
-        exported = self._exported(fields[0].line)
-        if assignments:
-            exported = {**exported, **dict(self._assigned_before(assignments))}
+    def _start(self, fields: Sequence[Word], assignments: Sequence[Raw], command: Node) -> None:
+        self.spend(len(fields) + len(self.variables), command.line)
+        exported = {
+            name: variable.words[0]
+            for name, variable in self.variables.items()
+            if variable.exported and variable.words
+        }
+        for raw in assignments:  # for its environment alone
+            name, _, value = raw.text.partition("=")
+            if raw.elements is None and _IDENTIFIER.match(name):
+                exported[name] = self.text(value, raw.line)._replace(line=raw.line, raw=raw.text)
         if _SETTING.match(fields[0].text):
             self.remarks.append(Remark("lost-line", fields[0].line, fields[0].text))
-        self.spend(len(fields), fields[0].line)
-        known = (one for one in documents if one[0] and MARK not in "".join(one))
+        known = (one for one in self._documents(command) if one[0] and MARK not in "".join(one))
         self.commands.append(SimpleCommand(tuple(fields), exported, tuple(known)))
 
-    def _exported(self, line: int) -> Dict[str, Word]:
-        """What the environment of a command is known to have."""
-        if self.exported is None:
-            self.spend(len(self.variables), line)
-            self.exported = {
-                name: variable.words[0]
-                for name, variable in self.variables.items()
-                if variable.exported and variable.words
-            }
-        return self.exported
-
-    def _assigned_before(self, assignments: Sequence[Raw]) -> Iterator[Tuple[str, Word]]:
-        """What stands before a command, for its environment alone."""
-        for raw in assignments:
-            name, _, value = raw.text.partition("=")
-            if raw.elements is None and name.isidentifier():
-                word = self.text(value, raw.line)
-                yield name, word._replace(line=raw.line, raw=raw.text)
-
-    def _documents(self, node: Node) -> List[Tuple[str, str]]:
+    def _documents(self, command: Node) -> List[Tuple[str, str]]:
         documents = []
-        for file, rows, quoted in node.documents:
+        for file, rows, quoted in command.documents:
             text = "".join(rows)
             with suppress(UnreadableScript):  # which bash would report, and go on
-                text = text if quoted else self.text(text, node.line, document=True).text
-                documents.append((self.text(file, node.line).text, text))
+                text = text if quoted else self.text(text, command.line, "<<").text
+                documents.append((self.text(file, command.line).text, text))
         return documents
-
-    def _define(self, node: Node) -> Optional[bool]:
-        known = self.functions.get(node.name)
-        if known is not None and self.frames and known != node:
-            node = node._replace(parts=(*known.parts, *node.parts))
-        self.functions[node.name] = node
-        return True
-
-    def _call(self, function: Node, arguments: Sequence[Word]) -> Optional[bool]:
-        before = self.variables["@"], self.local, self.leaves
-        self.assign("@", ShellVariable(tuple(arguments), array=True))
-        self.local, self.leaves = {}, False
-        status = None
-        try:
-            if len(function.parts) == 1:
-                status = self.run_all(function.parts[0][1])
-            else:  # which of its definitions counts depends on a condition
-                self.either([body for _, body in function.parts], complete=True)
-        except _Left as left:
-            if left.kind == "exit":
-                raise
-        finally:
-            if self.leaves:
-                why = f"{function.name} may return before it sets it"
-                self._forget([function], why, keeping=False)
-            for name, variable in self.local.items():
-                self.assign(name, variable)
-            self.assign("@", before[0])
-            _, self.local, self.leaves = before
-        return status
-
-    # Assignments.
-
-    def _assign_all(self, raws: Sequence[Raw]) -> Optional[bool]:
-        """Follow a command that only assigns; its status is that of the commands in its values."""
-        for raw in raws:
-            self._assign(raw)
-        return None if any(re.search(r"\$\(|`", raw.text) for raw in raws) else True
 
     def _assign(self, raw: Raw, *, exported: bool = False) -> None:
         match = _ASSIGNMENT.match(raw.text)
         if match is None:
             return
-        name = match.group(1)
-        old = self.lookup(name)
-        value, array = self._assigned_value(raw, match, old or ShellVariable(()))
-        self.spend(sum(len(word.text) + 1 for word in value), raw.line)
-        exported = exported or (old is not None and old.exported)
-        self.assign(name, ShellVariable(value, array, exported))
-
-    def _assigned_value(
-        self, raw: Raw, match: re.Match[str], old: ShellVariable
-    ) -> Tuple[Tuple[Word, ...], bool]:
-        """Return the words that an assignment gives, and whether they are an array's."""
         name, index, plus = match.groups()
-        if raw.elements is not None:
-            return (*(old.words if plus else ()), *self._elements(raw)), True
-        if index is not None:
-            return (unclear_word(f"{name}{index} is assigned alone", raw.line),), True
-        word = self.text(raw.text[match.end() :], raw.line)
-        word = _sum(old.words[0], word) if plus and old.words else word
-        word = word._replace(line=raw.line, raw=raw.text)
-        return (word, *(old.words[1:] if old.array else ())), old.array
-
-    def _elements(self, raw: Raw) -> Tuple[Word, ...]:
-        elements = raw.elements or ()
-        if any(re.match(r"\[[^\]]+\]=", element.text) for element in elements):
-            return (unclear_word(f"{raw.text} has indices of its own", raw.line),)
-        return tuple(word for element in elements for word in self._words(element))
+        old = self.lookup(name) or ShellVariable(())
+        words: Tuple[Word, ...]
+        if index is not None or any(_ELEMENT.match(one.text) for one in raw.elements or ()):
+            words = (unclear_word(f"{raw.text} assigns by an index", raw.line),)
+        elif raw.elements is not None:
+            added = tuple(word for one in raw.elements for word in self._words(one))
+            words = (*old.words, *added) if plus else added
+        else:
+            word = self.text(raw.text[match.end() :], raw.line)
+            word = _sum(old.words[0], word) if plus and old.words else word
+            words = (word._replace(line=raw.line, raw=raw.text), *old.words[1:])
+        self.spend(sum(len(word.text) + 1 for word in words), raw.line)
+        array = old.array or raw.elements is not None or index is not None
+        self.variables[name] = ShellVariable(words, array, exported or old.exported)
 
     def _declare(self, command: str, raws: Sequence[Raw]) -> None:
         options = ""
         for raw in raws:
             match = _ASSIGNMENT.match(raw.text)
-            fields = [Word(raw.text, raw.line)] if match else self._words(raw)
-            for word in fields:
-                name = match.group(1) if match else word.text.partition("=")[0]
-                if name[:1] in "-+" and name:
-                    options += name
-                elif not _IDENTIFIER.match(name):
-                    if word.known:
-                        self.remarks.append(
-                            Remark("not-an-identifier", word.line, f"{command} {word.text}")
-                        )
+            if match:
+                self._assign(raw, exported=command == "export" or "x" in options)
+                if set(options) & set("iulnA"):
+                    why = f"follows {command} {options}, which changes what is assigned"
+                    self._forget([match.group(1)], why, raw.line)
+                continue
+            for word in self._words(raw):
+                if word.text[:1] in ("-", "+"):
+                    options += word.text
                 else:
-                    self._declare_name(command, name, options, raw if match else word)
+                    self._declare_name(command, word)
 
-    def _declare_name(self, command: str, name: str, options: str, given: Union[Raw, Word]) -> None:
-        if self.local is not None and command in _LOCAL and "g" not in options:
-            self.local.setdefault(name, self.variables.get(name))
-            self.assign(name, ShellVariable(()))
-        exported = command == "export" or "x" in options
-        if isinstance(given, Raw):
-            self._assign(given, exported=exported)
-        elif "=" in given.text:  # the name came out of an expansion
-            value = given._replace(text=given.text.partition("=")[2])
-            self.assign(name, ShellVariable((value,), False, exported))
-        elif exported and name in self.variables:
-            self.assign(name, self.variables[name]._replace(exported=True))
-        if set(options) & set("iulnA"):
-            why = f"{command} {options} {name} changes what is assigned"
-            self.assign(name, ShellVariable((unclear_word(why, given.line),)))
+    def _declare_name(self, command: str, word: Word) -> None:
+        name, equals, value = word.text.partition("=")
+        variable = self.variables.get(name, ShellVariable(()))
+        if MARK in name:
+            self._loosen(f"{command} {word.readable} may set it", word.line)
+        elif not _IDENTIFIER.match(name):
+            self.remarks.append(Remark("not-an-identifier", word.line, f"{command} {word.text}"))
+        elif equals:  # the name came out of an expansion
+            exported = command == "export" or variable.exported
+            self.variables[name] = ShellVariable((word._replace(text=value),), False, exported)
+        elif command == "export" and variable.words:
+            self.variables[name] = variable._replace(exported=True)
+        elif command not in ("export", "readonly"):
+            self._forget([name], f"follows {command}", word.line)
 
-    def _forget(self, nodes: Sequence[Node], why: str, *, keeping: bool) -> None:
-        """Make unclear what commands may assign; ``keeping`` what an array already has."""
-        names: Dict[str, bool] = {}
-        for name, adds in self._assigned(nodes):
-            names[name] = names.get(name, True) and adds
-        for name, adds in names.items():
-            old = self.variables.get(name, ShellVariable((), array=name == "@"))
-            kept = old.words if keeping and adds and old.array else ()
-            if not kept or kept[-1].text != MARK:
-                why_here = f"${name} is assigned where {why}"
-                kept = (*kept, unclear_word(why_here, nodes[0].line))
-            self.assign(name, old._replace(words=kept))
-
-    def _assigned(self, nodes: Sequence[Node]) -> Iterator[Tuple[str, bool]]:
-        """The names that commands may assign, and whether an array is only added to."""
-        for node in self._reached(nodes):
-            first = _first_word(node)
-            if first in ("shift", "set"):
-                yield "@", False
-            if first in ("eval", "source", "."):
-                yield from ((name, False) for name in list(self.variables) if name != "@")
-            if node.kind == "for":
-                yield node.name, False
-            for raw in node.words:
-                yield from _assigned_by(raw, names=first in _FILLS or first in _DECLARES)
-
-    def _reached(self, nodes: Sequence[Node]) -> Iterator[Node]:
-        """Commands with all that lie in them, and in the functions that they call."""
-        pending = list(nodes)
-        called: Set[str] = set()
-        while pending:
-            node = pending.pop()
-            self.spend(1 + len(node.words), node.line)
-            for condition, body in node.parts:
-                pending += [*condition, *body]
-            name = _first_word(node)
-            if name in self.functions and name not in called:
-                called.add(name)
-                pending.append(self.functions[name])
-            yield node
-
-    def _fill(self, fields: Sequence[Word], documents: Sequence[Tuple[str, str]]) -> None:
-        command, texts = fields[0].text, [word.text for word in fields]
+    def _fill(self, fields: Sequence[Word], command: Node) -> None:
+        name, texts = fields[0].text, [word.text for word in fields[1:]]
+        documents = self._documents(command)
         if documents and "-d" in texts and _IDENTIFIER.match(texts[-1]):
             text = documents[0][1].strip()  # read -r -d '' NAME <<EOF
-            why = f"the document at line {fields[0].line} is unclear in part"
-            self.assign(texts[-1], ShellVariable((Word(text, fields[0].line + 1, "", why),)))
-            return
-        for name in re.findall(r"[A-Za-z_]\w*", " ".join(texts[1:])):
-            if command == "unset" and name in texts:
-                self.assign(name, None)
-            elif command != "printf" or texts[1] == "-v":
-                why = f"{command} gives {name} its value when the script runs"
-                self.assign(name, ShellVariable((unclear_word(why, fields[0].line),)))
+            why = f"the document at line {command.line} is unclear in part"
+            word = Word(text, command.line + 1, "", why)
+            self.variables[texts[-1]] = ShellVariable((word,))
+        elif name == "unset":
+            unset = {text: ShellVariable(()) for text in texts if _IDENTIFIER.match(text)}
+            self.variables.update(unset)
+        elif name != "printf" or texts[:1] == ["-v"]:
+            names = re.findall(r"[A-Za-z_]\w*", " ".join(texts))
+            self._forget(names, f"gets its value from {name} when the script runs", command.line)
 
-    # Builtins.
-
-    def _leave(self, fields: Sequence[Word]) -> Optional[bool]:
-        raise _Left(fields[0].text)
-
-    def _set(self, fields: Sequence[Word]) -> Optional[bool]:
-        texts = [word.text for word in fields]
-        options = texts[1 : texts.index("--")] if "--" in texts else texts[1:]
-        if "--" in texts:
-            self.assign("@", ShellVariable(tuple(fields[texts.index("--") + 1 :]), array=True))
-        elif options and options[0][:1] not in ("-", "+"):
-            self.assign("@", ShellVariable(tuple(fields[1:]), array=True))
-        return True
-
-    def _exec(self, fields: Sequence[Word]) -> Optional[bool]:
-        if len(fields) > 1:  # else it is redirections only
-            self._start(fields[1:], (), ())
-            raise _Left("exit")
-        return True
-
-    def _cd(self, fields: Sequence[Word]) -> Optional[bool]:
-        self.assign("PWD", ShellVariable((unclear_word("$PWD follows cd", fields[0].line),)))
-        return True
-
-    def _shift(self, fields: Sequence[Word]) -> Optional[bool]:
-        count = fields[1].text if len(fields) > 1 else "1"
+    def _set(self, fields: Sequence[Word]) -> None:
+        """Follow ``set`` and ``shift``, where they change the arguments."""
+        texts = [word.text for word in fields[1:]]
         arguments = self.variables["@"].words
-        number = whole_number(count) if all(word.known for word in arguments) else None
-        unclear = (unclear_word("arguments are shifted", 0),)
-        rest = unclear if number is None else arguments[number:]
-        if number is None or number <= len(arguments):
-            self.assign("@", ShellVariable(rest, array=True))
-        return True
+        number = whole_number(texts[0] if texts else "1")
+        if fields[0].text == "set" and _OPTIONS.match(" ".join(texts)):
+            return
+        if fields[0].text == "set" and texts[0] == "--":
+            self.variables["@"] = ShellVariable(tuple(fields[2:]), array=True)
+        elif (
+            fields[0].text == "shift" and number is not None and all(one.known for one in arguments)
+        ):
+            rest = arguments[number:] if number <= len(arguments) else arguments
+            self.variables["@"] = ShellVariable(rest, array=True)
+        else:
+            why = f"follows {fields[0].text} at line {fields[0].line}"
+            self._forget(["@"], why, fields[0].line)
 
     def _loosen(self, why: str, line: int) -> None:
         """Any variable may have another value from here on."""
         self.loose = why
-        for name in list(self.variables):
-            if name != "@":
-                self.assign(name, ShellVariable((unclear_word(why, line),)))
+        unclear = ShellVariable((unclear_word(why, line),))
+        self.variables.update((name, unclear) for name in self.variables if name != "@")
 
-    def _source(self, fields: Sequence[Word]) -> Optional[bool]:
+    def _source(self, fields: Sequence[Word]) -> None:
         name = fields[1].readable if len(fields) > 1 else "a file"
         if not _SETS_UP.search(name):
             self._loosen(f"{name} may set it", fields[0].line)
-        return True
 
     def _eval(self, fields: Sequence[Word]) -> Optional[bool]:
         text = " ".join(word.text for word in fields[1:])
-        saved = self.why
-        self.why = next((word.why for word in fields if not word.known), saved)
+        before = self.why
+        self.why = next((word.why for word in fields if not word.known), before)
         if MARK in text and not _SETS_UP.search(self.why):
             self._loosen(f"{fields[0].readable} may set it", fields[0].line)
         try:
-            return self.run_all(parse(text, fields[0].line))
+            return self.run(parse(text, fields[0].line))
         except UnreadableScript:
             return None  # with what is unclear in it, it may be no command
         finally:
-            self.why = saved
-
-    def _bracket(self, fields: Sequence[Word]) -> Optional[bool]:
-        texts = [word.text for word in fields[1:]]
-        return _decided(texts[:-1] if fields[0].text == "[" else texts)
-
-    def _test(self, node: Node) -> Optional[bool]:
-        texts: List[str] = []
-        for raw in node.words:
-            text = self.text(raw.text, raw.line).text
-            pattern = texts[-1:] in (["=="], ["="], ["!="]) and re.search(r"[*?\[(]", text)
-            texts.append(MARK if pattern else text)
-        return _decided(texts)
-
-    def _arithmetic(self, node: Node) -> Optional[bool]:
-        text = node.words[0].text
-        match = re.fullmatch(r"\s*([^<>=!?:&|]+)([<>]=?|[=!]=)([^<>=!?:&|]+)", text)
-        if match is None or assigned_names(text):
-            value = self.calculate(text, node.line)
-            return value.text != "0" if value.known else None
-        operator = {"<": "-lt", "<=": "-le", ">": "-gt", ">=": "-ge", "==": "-eq", "!=": "-ne"}
-        left, right = (self.calculate(match.group(side), node.line).text for side in (1, 3))
-        return _decided([left, operator[match.group(2)], right])
-
-    # What joins commands.
-
-    def _group(self, node: Node) -> Optional[bool]:
-        return self.run_all(node.parts[0][1])
-
-    def _apart(self, node: Node) -> Optional[bool]:
-        """Subshells, members of a pipe, what runs in the background: what they assign is lost."""
-        for _, body in node.parts:
-            self._way(body)
-        return None
-
-    def _way(self, nodes: Sequence[Node]) -> Tuple[Dict[str, Optional[ShellVariable]], str]:
-        """Follow a way and take back what it did; return that, and how it left, if it did."""
-        self.frames.append({})
-        kind = ""
-        try:
-            self.run_all(nodes)
-        except _Left as left:
-            kind = left.kind
-        finally:
-            frame = self.frames.pop()
-            after = {name: self.variables.get(name) for name in frame}
-            for name, variable in frame.items():
-                self.restore(name, variable)
-            self.exported = None
-        return after, kind
-
-    def either(self, ways: Sequence[Sequence[Node]], *, complete: bool = False) -> None:
-        """Follow several ways, of which one is taken (or none), and join what they leave."""
-        results: List[Dict[str, Optional[ShellVariable]]] = [] if complete else [{}]
-        kind = ""
-        for nodes in ways:
-            after, kind = self._way(nodes)
-            if not kind:
-                results.append(after)
-            self.leaves = self.leaves or kind not in ("", "exit")
-        if not results:
-            raise _Left(kind)
-        for name in {name: None for result in results for name in result}:
-            now = self.variables.get(name)
-            self.assign(name, _joined(name, [result.get(name, now) for result in results]))
-
-    def _if(self, node: Node) -> Optional[bool]:
-        ways: List[Sequence[Node]] = []
-        for condition, body in node.parts:
-            status = self.run_all(condition) if condition else True
-            if status is not False:
-                ways.append(body)
-            if status is True:
-                break
-        else:
-            ways.append(())
-        return self._one_of(ways)
-
-    def _case(self, node: Node) -> Optional[bool]:
-        subject = self.text(node.words[0].text, node.line) if node.words else Word("", 0)
-        ways: List[Sequence[Node]] = []
-        for (patterns,), body in node.parts:
-            answers = [self._matches(subject, raw.text) for raw in patterns.words]
-            answer = True in answers and not node.name
-            if answer or None in answers or node.name:
-                ways.append(body)
-            if answer:
-                break
-        else:
-            ways.append(())
-        return self._one_of(ways)
-
-    def _one_of(self, ways: Sequence[Sequence[Node]]) -> Optional[bool]:
-        if len(ways) == 1:
-            return self.run_all(ways[0])
-        self.either(ways, complete=True)
-        return None
-
-    def _matches(self, subject: Word, pattern: str) -> Optional[bool]:
-        if pattern == "*":
-            return True
-        text = self.text(pattern, subject.line)
-        if not (subject.known and text.known) or re.search(r"[*?\[\\(]", pattern + text.text):
-            return None
-        return subject.text == text.text
-
-    def _while(self, node: Node) -> Optional[bool]:
-        condition, body = node.parts[0]
-        exactly = _over_arguments(condition)
-        before, self.leaves = self.leaves, False
-        for _ in range(_MAX_ROUNDS if exactly else 1):
-            status = self.run_all(condition)
-            if status is (node.kind == "until"):
-                self.leaves = before
-                return True
-            if status is None or not exactly or self.leaves:
-                break
-            try:
-                self.run_all(body)
-            except _Left as left:
-                if left.kind == "break":
-                    return None
-                if left.kind != "continue":
-                    raise
-        whole, self.leaves = not self.leaves, before
-        self._loop(node, [(*condition, *body)], keeping=whole)
-        return None
-
-    def _for(self, node: Node) -> Optional[bool]:
-        values = [word for raw in node.words for word in self._words(raw)]
-        if not values:
-            return True
-        choices = ", ".join(word.readable for word in values[:6])
-        if node.name != "(":
-            why = f"${node.name} goes through {choices}"
-            only = len(values) == 1 and values[0].known
-            self.assign(
-                node.name, ShellVariable((values[0] if only else unclear_word(why, node.line),))
-            )
-        self._loop(node, [node.parts[0][1]], keeping=True)
-        return None
-
-    def _loop(self, node: Node, ways: Sequence[Sequence[Node]], *, keeping: bool) -> None:
-        """Follow what may run any number of times."""
-        why = f"the loop at line {node.line} may or may not run"
-        before = self.variables.get(node.name)
-        self._forget([node], why, keeping=keeping)
-        if node.kind == "for" and before is not None:
-            self.assign(node.name, before)  # what it goes through
-        self.either(ways)
-        self._forget([node], why, keeping=True)
+            self.why = before
 
 
-_BUILTINS: Dict[str, Callable[[_Reader, Sequence[Word]], Optional[bool]]] = {
-    **dict.fromkeys(words("exit return break continue"), _Reader._leave),
-    **dict.fromkeys(words("cd pushd popd"), _Reader._cd),
-    **dict.fromkeys(words("source ."), _Reader._source),
-    **dict.fromkeys(words("[ test"), _Reader._bracket),
-    "set": _Reader._set,
-    "shift": _Reader._shift,
-    "eval": _Reader._eval,
-    "exec": _Reader._exec,
-}
+def _divided(command: Node) -> Tuple[Tuple[Raw, ...], Tuple[Raw, ...]]:
+    """The assignments with which a simple command begins, and its other words."""
+    assignments = tuple(takewhile(lambda raw: _ASSIGNMENT.match(raw.text), command.words))
+    return assignments, command.words[len(assignments) :]
 
 
-def _first_word(node: Node) -> str:
-    return node.words[0].text if node.kind == "simple" and node.words else ""
+def _first_word(command: Node) -> str:
+    return "".join(raw.text for raw in _divided(command)[1][:1])
 
 
-def _assigned_by(raw: Raw, *, names: bool) -> Iterator[Tuple[str, bool]]:
-    """The names that a word may assign; ``names``: its command takes them as arguments."""
+def _assigned_by(raw: Raw, command: str) -> Iterator[str]:
+    """The names that a word of a command with this first word assigns."""
     match = _ASSIGNMENT.match(raw.text)
-    if match:
-        yield match.group(1), bool(match.group(3)) and raw.elements is not None
-    elif names:
-        yield from ((name, False) for name in re.findall(r"[A-Za-z_]\w*", raw.text))
-    for name in (*_DEFAULT.findall(raw.text), *assigned_names(raw.text)):
-        yield name, match is not None and name == match.group(1)
+    if match and (not command or command in _DECLARES):
+        yield match.group(1)
+    elif command in _DECLARES or command in _FILLS:
+        yield from re.findall(r"[A-Za-z_]\w*", raw.text)
 
 
 def _sum(first: Word, second: Word) -> Word:
@@ -645,86 +493,19 @@ def _sum(first: Word, second: Word) -> Word:
     return second._replace(text=text, why=second.why if first.known else first.why)
 
 
-def _over_arguments(condition: Sequence[Node]) -> bool:
-    """Whether a loop's condition looks at the script's arguments."""
-    return any(_ARGUMENT.search(raw.text) for node in condition for raw in node.words)
-
-
-def _joined(name: str, results: Sequence[Optional[ShellVariable]]) -> Optional[ShellVariable]:
-    """What is left of a variable that several ways leave."""
-    present = [variable for variable in results if variable is not None]
-    if not present:
-        return None
-    arrays = [variable.array for variable in present]
-    end = _depends_on_condition(name, present)
-    if len(present) < len(results):
-        return ShellVariable((end,), any(arrays))
-    exported = all(variable.exported for variable in present)
-    return ShellVariable(_kept(present, end, all(arrays)), any(arrays), exported)
-
-
-def _kept(variables: Sequence[ShellVariable], end: Word, arrays: bool) -> Tuple[Word, ...]:
-    """The words that several variables share, with ``end`` for what differs."""
-    kept = _common([variable.words for variable in variables])
-    if all(len(variable.words) == len(kept) for variable in variables):
-        return kept
-    return (*kept, end) if arrays else (end,)
-
-
-def _depends_on_condition(name: str, variables: Sequence[ShellVariable]) -> Word:
-    lines = sorted({word.line for variable in variables for word in variable.words[-1:]})
-    why = f"${name} depends on a condition (line {', '.join(map(str, lines))})"
-    return unclear_word(why, lines[-1] if lines else 0)
-
-
-def _common(values: Sequence[Tuple[Word, ...]]) -> Tuple[Word, ...]:
-    """The words with which all of several arrays begin."""
-    count = 0
-    for together in zip(*values):
-        if any(word.text != together[0].text for word in together):
-            break
-        count += 1
-    return values[0][:count]
-
-
 def _decided(texts: Sequence[str]) -> Optional[bool]:
-    """The answer of ``test``; None where it is about files, or a word is unclear."""
+    """The answer of ``test``; None where it is about files, of several parts, or unclear."""
+    if MARK in "".join(texts):
+        return None
     if len(texts) == 3 and texts[1] in _COMPARISONS:
-        return _compared(*texts)
-    if len(texts) >= _MAX_TEST:
-        return None
-    for operators, absorbing in ((("||", "-o"), True), (("&&", "-a"), False)):
-        at = next((at for at, text in enumerate(texts[:-1]) if at and text in operators), 0)
-        if at:
-            answers = (_decided(texts[:at]), _decided(texts[at + 1 :]))
-            return _absorbed(answers, absorbing)
-    if texts[:1] == ["!"]:
-        return _negated(_decided(texts[1:]))
-    return _tested_alone(texts)
-
-
-def _negated(answer: Optional[bool]) -> Optional[bool]:
-    return None if answer is None else not answer
-
-
-def _absorbed(answers: Sequence[Optional[bool]], absorbing: bool) -> Optional[bool]:
-    """The answer of ``||`` (which True absorbs) or ``&&`` (which False does)."""
-    if absorbing in answers:
-        return absorbing
-    return None if None in answers else not absorbing
-
-
-def _tested_alone(texts: Sequence[str]) -> Optional[bool]:
-    """The answer of ``test`` for one text: ``-n`` and ``-z``, or whether it is not empty."""
-    if MARK in "".join(texts) or len(texts) > 2:
-        return None
-    if len(texts) == 2:
-        return {"-n": texts[1] != "", "-z": texts[1] == ""}.get(texts[0])
-    return texts not in ([], [""])
-
-
-def _compared(left: str, operator: str, right: str) -> Optional[bool]:
-    try:
-        return None if MARK in left + right else _COMPARISONS[operator](left, right)
-    except ValueError:
-        return None
+        numbers = [int(text) for text in texts[::2] if NUMBER.match(text)]
+        return _COMPARISONS[texts[1]](*numbers) if len(numbers) == 2 else None
+    if len(texts) == 3 and texts[1] in ("=", "==", "!="):
+        alike = texts[0] == texts[2]
+        return None if re.search(r"[*?\[(\\]", texts[2]) else alike is (texts[1] != "!=")
+    if texts[:1] == ["!"] and texts[1:2] != ["!"]:
+        answer = _decided(texts[1:])
+        return answer if answer is None else not answer
+    if len(texts) < 2:
+        return any(texts)
+    return {"-n": texts[1] != "", "-z": texts[1] == ""}.get(texts[0]) if len(texts) == 2 else None

@@ -1,33 +1,48 @@
-"""The syntax of launch scripts: bash text to a tree of commands whose words stay raw.
+"""The syntax of launch scripts: bash text to commands inside each other, whose words stay raw.
 
-Nothing is expanded here, and nothing is ever run. What bash would refuse raises
-:class:`UnreadableScript` with its line; so does nesting deeper than any script that a person wrote.
+Nothing is expanded here. What bash would refuse raises :class:`UnreadableScript` with its line; so
+does nesting deeper than in any script that a person wrote.
 """
 
 from __future__ import annotations
 
 import re
-from typing import List, Optional, Tuple, Union
+from typing import List, Optional, Tuple
 
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
 
-__all__ = ["LITERAL", "Node", "Raw", "UnreadableScript", "parse", "past", "past_quotes"]
+__all__ = ["LITERAL", "Node", "Raw", "UnreadableScript", "parse", "past_piece"]
 
 _MAX_DEPTH = 60
-_MOST_COMMANDS = 80_000
+_MOST_COMMANDS = 40_000
 _OPERATOR = re.compile(r"&>>|<<<|<<-|;;&|\|\||&&|;;|;&|\|&|&>|<<|<&|>&|>>|>\||<>|[|&;()<>\n]")
+_REDIRECTS = frozenset(words("&>> &> <<< <<- << <& >& >> >| <> < >"))
+_SEPARATORS = ("\n", ";", "&")
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
+_COMMENT = re.compile(r"#[^\n]*")
+_DESCRIPTOR = re.compile(r"(?:\d{1,3}|\{\w+\})(?=[<>])")
 _ARRAY = re.compile(r"[A-Za-z_]\w*\+?=\(")
-_QUOTED = re.compile(r"'[^']*'|\$'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`", re.DOTALL)
-_QUOTED_BRACE = '"}'  # of ``${`` between double quotes, where a single quote is a plain character
-_PLAIN = re.compile(r"[^\\'\"`$(){}#<>|&; \t\n]+")
 #: Most words of a launch script: nothing in them is quoted, expanded or an operator.
 LITERAL = re.compile(r"[\w./:=,@%+-]+(?=[ \t\n]|\Z)", re.ASCII)
-_DESCRIPTOR = re.compile(r"(?:\d{1,3}|\{\w+\})(?=[<>])")
-_REDIRECTS = frozenset(words("&>> &> <<< <<- << <& >& >> >| <> < >"))
-_DOUBLE_QUOTES = ('"', _QUOTED_BRACE)
-_SEPARATORS = ("\n", ";", "&")
+#: A name goes on in the next line where a backslash ends its own.
+_VARIABLE = r"\$(?:\\\n)*(?:[A-Za-z_](?:\w|\\\n)*|[@*#?$!0-9-])"
+_QUOTES = r"'[^']*'|\$'(?:[^'\\]|\\.)*'"
+_UNQUOTED = re.compile(
+    rf"[^\\'\"`$(){{}}#<>|&; \t\n]+|\\.|`(?:[^`\\]|\\.)*`|{_VARIABLE}|{_QUOTES}"
+    r"|(?<=[ \t\n;])#[^\n]*|\{+",
+    re.DOTALL,
+)
+_IN_QUOTES = re.compile(rf"[^\\\"`$}}]+|\\.|`(?:[^`\\]|\\.)*`|{_VARIABLE}", re.DOTALL)
+_OPENS = re.compile(r"\$\{|\$\(|[<>]\(|\"|\(")
+#: What ends each compound command's parts; the last word ends all of it.
+_PARTS = {
+    "if": ("then", "elif", "else", "fi"),
+    **dict.fromkeys(("for", "select", "while", "until"), ("do", "done")),
+    "{": ("}",),
+    "(": (")",),
+}
+_ORDER = re.compile(r"then( elif then)*( else)? fi|do done|[})]")
 _CLOSING = frozenset(words("then do done fi esac elif else }"))
 
 
@@ -48,98 +63,74 @@ class Raw(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A command: ``simple``, or what it opens with.
+    """A command. ``kind`` is "" for a simple one, else what it opens with, or: ``|``, ``&``,
+    ``function``, ``;&`` for a case whose branches run on, ``pattern`` for what decides in a case.
 
-    ``words`` are those of a simple command, the values of ``for``, the subject of ``case``, the
-    text of ``((``. ``parts`` are pairs of what decides (conditions of ``if`` and ``while``,
-    patterns of ``case``) and the commands that follow.
+    ``parts`` are the commands between its keywords: of ``if``, ``case`` and ``while`` what decides
+    and what follows, in turn.
     """
 
-    kind: str  # simple, pattern, if, while, until, for, case, function, {, (, |, ((, [[
+    kind: str
     line: int
-    words: Tuple[Raw, ...] = ()
-    parts: Tuple[Tuple[Tuple[Node, ...], Tuple[Node, ...]], ...] = ()
-    name: str = ""  # of a function, of the variable of ``for``; ;& where branches of a case run on
+    words: Tuple[
+        Raw, ...
+    ] = ()  # a function's name; NAME in … of for; subject, patterns; text of ((
+    parts: Tuple[Tuple[Node, ...], ...] = ()
     joint: str = ""  # && or ||, where one stands before it
     negated: bool = False
     documents: Tuple[Tuple[str, List[str], bool], ...] = ()  # raw file ("": none), lines, quoted
 
 
-def past(text: str, start: int, line: int, *, within: str = "") -> int:
-    """Return the index after a word, or after the bracket or quote that is open ``within``."""
-    at = start
-    inside_of = [within]
+def past_piece(text: str, at: int, line: int, inside: str = "", depth: int = 0) -> int:
+    """Return the index after a piece of a word: after what is quoted, one expansion, or plain text.
+
+    ``inside``: the double quote or closing bracket that is open around it.
+    """
+    quoted = inside in ('"', '"}')
+    piece = (_IN_QUOTES if quoted else _UNQUOTED).match(text, at)
+    if piece and not (inside != ")" and piece.group()[0] == "#"):
+        return piece.end()
+    opens = _OPENS.match(text, at)
+    token = opens.group() if opens else text[at]
+    if token == "`" or (not quoted and (token == "'" or text.startswith("$'", at))):
+        raise UnreadableScript(line, f"{token} is not closed")
+    if token == "${":
+        return _past(text, at + 2, line, '"}' if quoted else "}", depth + 1)
+    if token == '"' and inside != '"':
+        return _past(text, at + 1, line, '"', depth + 1)
+    if token == "$(" or (token in ("<(", ">(") and not inside) or (token == "(" and inside == ")"):
+        return _past(text, at + len(token), line, ")", depth + 1)
+    return at + 1
+
+
+def _past(text: str, at: int, line: int, inside: str, depth: int = 0) -> int:
+    """Return the index after a word, or after the bracket or quote that is open."""
+    if depth > _MAX_DEPTH:
+        raise UnreadableScript(line, f"more than {_MAX_DEPTH} brackets inside each other")
     while at < len(text):
-        inside = inside_of[-1]
-        char = text[at]
-        closer, width = _opened(text, at, inside)
-        if char == inside[-1:]:
-            inside_of.pop()
-            at += 1
-            if not inside_of:
-                return at
-        elif closer:
-            inside_of.append(closer)
-            at += width
-        elif not inside and char in "|&;()<> \t\n":
+        if text[at] == inside[-1:]:
+            return at + 1
+        if not inside and text[at] in "|&;()<> \t\n" and text[at : at + 2] not in ("<(", ">("):
             return at
-        else:
-            at = _past_piece(text, at, line, inside)
-        if len(inside_of) > _MAX_DEPTH:
-            raise UnreadableScript(line, f"more than {_MAX_DEPTH} brackets inside each other")
-    if inside_of[-1]:
-        raise UnreadableScript(line, f"no {inside_of[-1][-1]} closes what is open here")
+        at = past_piece(text, at, line, inside, depth)
+    if inside:
+        raise UnreadableScript(line, f"no {inside[-1]} closes what is open here")
     return len(text)
-
-
-def _past_piece(text: str, at: int, line: int, inside: str) -> int:
-    """Return the index after what cannot close a word or open a bracket."""
-    char = text[at]
-    if char == "\\":
-        return at + 2
-    if char == "`" or (inside not in _DOUBLE_QUOTES and text.startswith(("'", "$'"), at)):
-        return past_quotes(text, at, line)
-    if char == "#" and inside == ")" and text[at - 1] in " \t\n;":
-        return _line_end(text, at)
-    plain = _PLAIN.match(text, at)
-    return plain.end() if plain else at + 1
-
-
-def _opened(text: str, at: int, inside: str) -> Tuple[str, int]:
-    """What closes the bracket or double quote that opens here, and its width; "" for none."""
-    if text[at] == '"' or (text[at] == "(" and inside == ")"):
-        return ('"' if text[at] == '"' else ")"), 1
-    if text.startswith("${", at):
-        return (_QUOTED_BRACE if inside in _DOUBLE_QUOTES else "}"), 2
-    if text.startswith("$(", at) or (not inside and text.startswith(("<(", ">("), at)):
-        return ")", 2
-    return "", 0
-
-
-def past_quotes(text: str, at: int, line: int) -> int:
-    """Return the index after ``'…'``, ``$'…'`` or a command in backquotes."""
-    match = _QUOTED.match(text, at)
-    if match is None:
-        raise UnreadableScript(line, f"{text[at]} is not closed")
-    return match.end()
-
-
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end
 
 
 def parse(text: str, line: int = 1) -> Tuple[Node, ...]:
     """Return the commands of a script that starts at a line; raises :class:`UnreadableScript`."""
     parser = _Parser(text.replace("\r\n", "\n"), line)
-    nodes = parser.commands()
-    if parser.token != "":
-        raise UnreadableScript(parser.line, f"unexpected {parser.spelling!r}")
-    return nodes
+    commands = parser.commands()
+    if parser.token.text:
+        raise _expected("a command", parser.token)
+    return commands
 
 
 class _Parser:
-    """Recursive descent; a token is an operator ("" at the end) or a :class:`Raw`."""
+    """Recursive descent. A token is a :class:`Raw`, an operator too, "" at the end: no word looks
+    like an operator before its quotes are off.
+    """
 
     def __init__(self, text: str, line: int) -> None:
         self.text = text
@@ -148,47 +139,44 @@ class _Parser:
         self.depth = 0
         self.count = 0  # of commands
         self.documents: List[Tuple[str, bool, List[str]]] = []  # those that wait for the line's end
-        self.token: Union[str, Raw] = self._scan()
+        self.token = self._scan()
 
-    @property
-    def spelling(self) -> str:
-        """The token as it stands in the script."""
-        return self.token.text if isinstance(self.token, Raw) else self.token
-
-    def take(self) -> Union[str, Raw]:
-        """Return the token and go on to the next."""
-        token, self.token = self.token, self._scan()
+    def take(self, wanted: str = "") -> Raw:
+        """Return the token, which has to be the one that is ``wanted``, and go on to the next."""
+        token = self.token
+        if wanted and token.text != wanted:
+            raise _expected(repr(wanted), token)
+        self.token = self._scan()
         return token
 
-    def _scan(self) -> Union[str, Raw]:
-        blank = _BLANK.match(self.text, self.at)
-        if blank:
-            self._move(blank.end())
-        literal = LITERAL.match(self.text, self.at)
+    def _is_word(self) -> bool:
+        return self.token.text != "" and not _OPERATOR.fullmatch(self.token.text)
+
+    def _newlines(self) -> None:
+        while self.token.text == "\n":
+            self.take()
+
+    def _scan(self) -> Raw:
+        for skipped in (_BLANK, _COMMENT, _DESCRIPTOR):
+            match = skipped.match(self.text, self.at)
+            if match:
+                self._move(match.end())
+        line, start = self.line, self.at
+        literal = LITERAL.match(self.text, start)
+        array = None if literal else _ARRAY.match(self.text, start)
+        operator = None if literal else _OPERATOR.match(self.text, start)
         if literal:
             self.at = literal.end()
-            return Raw(literal.group(), self.line)
-        if self.text.startswith("#", self.at):
-            self.at = _line_end(self.text, self.at)
-        descriptor = _DESCRIPTOR.match(self.text, self.at)
-        if descriptor:
-            self.at = descriptor.end()
-        array = _ARRAY.match(self.text, self.at)
-        operator = _OPERATOR.match(self.text, self.at)
-        if self.at >= len(self.text):
-            return ""
-        line = self.line
-        if array:
+        elif array:
             self.at = array.end()
             return Raw(array.group()[:-1], line, self._elements())
-        if operator and not self.text.startswith(("<(", ">("), self.at):
-            self.at = operator.end()
+        elif operator and not self.text.startswith(("<(", ">("), start):
+            self._move(operator.end())
             if operator.group() == "\n":
-                self.line += 1
                 self._read_documents()
-            return operator.group()
-        start = self.at
-        self._move(past(self.text, start, line))
+            return Raw(operator.group(), line)
+        else:
+            self._move(_past(self.text, start, line, ""))
         return Raw(self.text[start : self.at], line)
 
     def _move(self, at: int) -> None:
@@ -199,245 +187,175 @@ class _Parser:
         elements: List[Raw] = []
         while True:
             token = self._scan()
-            if isinstance(token, Raw) and token.elements is None:
-                elements.append(token)
-            elif token == ")":
+            if token.text == ")":
                 return tuple(elements)
-            elif token != "\n":
-                raise UnreadableScript(self.line, "an array is not closed")
+            if token.elements is not None or token.text in ("", *"|&;(<>"):
+                raise UnreadableScript(token.line, "an array is not closed")
+            if token.text != "\n":
+                elements.append(token)
 
     def _read_documents(self) -> None:
         pending, self.documents = self.documents, []
         for delimiter, tabs, rows in pending:
             while self.at < len(self.text):
-                end = _line_end(self.text, self.at)
-                row = self.text[self.at : end]
-                self._move(min(end + 1, len(self.text)))
+                end = self.text.find("\n", self.at) + 1 or len(self.text)
+                row = self.text[self.at : end].rstrip("\n")
+                self._move(end)
                 row = row.lstrip("\t") if tabs else row
                 if row == delimiter:
                     break
                 rows.append(row + "\n")
 
-    def expect(self, *wanted: str) -> str:
-        """Take one of the words that have to stand here."""
-        spelling = self.spelling
-        if spelling not in wanted:
-            what = " or ".join(wanted)
-            raise UnreadableScript(self.line, f"expected {what!r}, found {spelling or 'the end'!r}")
-        self.take()
-        return spelling
-
     # Grammar.
 
     def commands(self, *until: str) -> Tuple[Node, ...]:
         """Read commands up to a word or operator in ``until``, which is left in place."""
-        nodes: List[Node] = []
-        while self.token != "" and self.spelling not in until:
-            if self.token in _SEPARATORS:
+        commands: List[Node] = []
+        while self.token.text not in ("", *until):
+            if self.token.text in _SEPARATORS:
                 self.take()
                 continue
-            line = self.line
-            chain = self._chain()
-            if self.token == "&":  # what it assigns is lost
-                chain = [Node("(", line, parts=(((), tuple(chain)),))]
-            nodes += chain
-            if self.token not in _SEPARATORS and self.spelling not in ("", *until):
-                raise UnreadableScript(self.line, f"unexpected {self.spelling!r}")
-        return tuple(nodes)
+            chain = [self._pipeline()]
+            while self.token.text in ("&&", "||"):
+                joint = self.take().text
+                self._newlines()
+                chain.append(self._pipeline()._replace(joint=joint))
+            if self.token.text == "&":
+                chain = [Node("&", chain[0].line, parts=(tuple(chain),))]
+            commands += chain
+            if self.token.text not in ("", *_SEPARATORS, *until):
+                raise _expected("the end of a command", self.token)
+        return tuple(commands)
 
-    def _chain(self) -> List[Node]:
-        nodes = [self._pipeline("")]
-        while self.token in ("&&", "||"):
-            joint = str(self.take())
-            self._newlines()
-            nodes.append(self._pipeline(joint))
-        return nodes
-
-    def _pipeline(self, joint: str) -> Node:
+    def _pipeline(self) -> Node:
         negated = False
-        while self.spelling in ("!", "time"):
-            negated ^= self.spelling == "!"
-            self.take()
+        while self.token.text in ("!", "time"):
+            negated ^= self.take().text == "!"
         members = [self._command()]
-        while self.token in ("|", "|&"):
+        while self.token.text in ("|", "|&"):
             self.take()
             self._newlines()
             members.append(self._command())
-        node = members[0]
+        command = members[0]
         if len(members) > 1:
-            node = Node("|", node.line, parts=tuple(((), (member,)) for member in members))
-        return node._replace(joint=joint, negated=negated)
-
-    def _newlines(self) -> None:
-        while self.token == "\n":
-            self.take()
+            command = Node("|", command.line, parts=tuple((member,) for member in members))
+        return command._replace(negated=True) if negated else command
 
     def _command(self) -> Node:
-        line = self.token.line if isinstance(self.token, Raw) else self.line
+        line = self.token.line
         self.depth += 1
         self.count += 1
         if self.count > _MOST_COMMANDS:
             raise UnreadableScript(line, f"more than {_MOST_COMMANDS} commands")
         if self.depth > _MAX_DEPTH:
             raise UnreadableScript(line, f"more than {_MAX_DEPTH} commands inside each other")
-        reader = {
-            "if": self._if, "for": self._for, "select": self._for, "while": self._while,
-            "until": self._while, "case": self._case, "function": self._function,
-            "[[": self._test, "{": self._group, "(": self._group,
-        }.get(self.spelling, self._simple)  # fmt: skip
-        node = reader(line)
-        self._redirects([], [])
+        if self.token.text == "(" and self.text.startswith("(", self.at):
+            command = self._arithmetic(line)
+        elif self.token.text in _PARTS:
+            command = self._compound(self.take())
+        elif self.token.text == "case":
+            command = self._case(self.take())
+        elif self.token.text == "[[":
+            command = self._test(self.take())
+        elif self.token.text == "function":
+            self.take()
+            command = self._function(self.take())
+        else:
+            command = self._simple()
+        while self.token.text in _REDIRECTS:
+            self._redirect([], [])
         self.depth -= 1
-        return node
+        return command
 
-    def _simple(self, line: int) -> Node:
+    def _simple(self) -> Node:
+        first = self.token
+        if first.text in _CLOSING or not (self._is_word() or first.text in _REDIRECTS):
+            raise _expected("a command", first)
         words: List[Raw] = []
         files = [""]  # that the command writes
         documents: List[Tuple[List[str], bool]] = []
-        if self.spelling in _CLOSING:
-            raise self._no_command(line)
-        redirected = self.token in _REDIRECTS
-        while isinstance(self.token, Raw) or self.token in _REDIRECTS:
-            self._redirects(files, documents)
-            if isinstance(self.token, Raw):
-                words.append(self.token)
-                self.take()
-            if self.token == "(" and len(words) == 1:
-                return self._function(line, words[0].text)
-        if not words and not redirected:
-            raise self._no_command(line)
-        return Node(
-            "simple",
-            line,
-            tuple(words),
-            documents=tuple((files[-1], *document) for document in documents),
-        )
+        while self._is_word() or self.token.text in _REDIRECTS:
+            if self._is_word():
+                words.append(self.take())
+            else:
+                self._redirect(files, documents)
+            if self.token.text == "(" and len(words) == 1:
+                return self._function(words[0])
+        written = tuple((files[-1], *document) for document in documents)
+        return Node("", first.line, tuple(words), documents=written)
 
-    def _no_command(self, line: int) -> UnreadableScript:
-        return UnreadableScript(line, f"expected a command, found {self.spelling or 'the end'!r}")
-
-    def _redirects(self, files: List[str], documents: List[Tuple[List[str], bool]]) -> None:
-        while self.token in _REDIRECTS:
-            operator = self.take()
-            if not isinstance(self.token, Raw):
-                raise UnreadableScript(self.line, f"expected a file after {operator!r}")
-            target = self.token.text
-            if operator in ("<<", "<<-"):
-                delimiter = re.sub(r"['\"\\]", "", target)
-                rows: List[str] = []
-                self.documents.append((delimiter, operator == "<<-", rows))
-                documents.append((rows, delimiter != target))
-            elif operator in (">", ">|", "&>"):
-                files.append(target)
-            self.take()
-
-    def _if(self, line: int) -> Node:
-        parts = []
-        word = self.expect("if")
-        while word != "fi":
-            condition = self.commands("then") if word != "else" else ()
-            if word != "else":
-                self.expect("then")
-            parts.append((condition, self.commands("elif", "else", "fi")))
-            word = self.expect(*(("elif", "else", "fi") if word != "else" else ("fi",)))
-        return Node("if", line, parts=tuple(parts))
-
-    def _for(self, line: int) -> Node:
+    def _redirect(self, files: List[str], documents: List[Tuple[List[str], bool]]) -> None:
+        operator = self.take().text
+        if not self._is_word():
+            raise _expected(f"a file after {operator!r}", self.token)
+        target = self.token.text
+        if operator in ("<<", "<<-"):
+            delimiter = re.sub(r"['\"\\]", "", target)
+            rows: List[str] = []
+            self.documents.append((delimiter, operator == "<<-", rows))
+            documents.append((rows, delimiter != target))
+        elif operator in (">", ">|", "&>"):
+            files.append(target)
         self.take()
-        name = self.spelling
-        values: Tuple[Raw, ...] = ()
-        if name == "(":
-            values = (Raw(self._bracketed(), line),)
-        else:
-            values = (Raw('"$@"', line),)
-            self.take()
-            self._newlines()
-            if self.spelling == "in":
-                self.take()
-                values = self._words()
-        while self.token in ("\n", ";"):
-            self.take()
-        close = {"do": "done", "{": "}"}[self.expect("do", "{")]
-        body = self.commands(close)
-        self.expect(close)
-        return Node("for", line, values, (((), body),), name)
 
-    def _words(self) -> Tuple[Raw, ...]:
-        words: List[Raw] = []
-        while isinstance(self.token, Raw):
-            words.append(self.token)
+    def _compound(self, opening: Raw) -> Node:
+        ends = _PARTS[opening.text]
+        parts = [self.commands(*ends)]
+        keywords = [self.token.text]
+        while self.token.text not in ("", ends[-1]):
             self.take()
-        return tuple(words)
-
-    def _while(self, line: int) -> Node:
-        kind = self.expect("while", "until")
-        condition = self.commands("do")
-        self.expect("do")
-        body = self.commands("done")
-        self.expect("done")
-        return Node(kind, line, parts=((condition, body),))
-
-    def _case(self, line: int) -> Node:
+            parts.append(self.commands(*ends))
+            keywords.append(self.token.text)
+        if not _ORDER.fullmatch(" ".join(keywords)):
+            raise _expected(" or ".join(map(repr, ends)), self.token)
         self.take()
-        subject = Raw(self.spelling, line)
-        self.take()
+        words: Tuple[Raw, ...] = ()
+        if opening.text in ("for", "select"):  # what stands before do reads as a command
+            words = sum((command.words for command in parts.pop(0)), ())
+        return Node(opening.text, opening.line, words, tuple(parts))
+
+    def _case(self, opening: Raw) -> Node:
+        subject = self.take()
         self._newlines()
-        self.expect("in")
-        parts = []
-        through = False
+        self.take("in")
         self._newlines()
-        while self.spelling != "esac":
-            if self.token == "(":
-                self.take()
-            patterns = self._words()
-            while self.token == "|":
-                self.take()
-                patterns += self._words()
-            self.expect(")")
-            parts.append(
-                ((Node("pattern", self.line, patterns),), self.commands(";;", ";&", ";;&", "esac"))
-            )
-            if self.spelling != "esac":
-                through = through or self.spelling != ";;"
+        parts: List[Tuple[Node, ...]] = []
+        kind = "case"
+        while self.token.text not in ("", "esac"):
+            words = [subject]
+            while self.token.text not in ("", ")"):
+                words.append(self.take())
+            self.take(")")
+            pattern = Node("pattern", subject.line, tuple(w for w in words if w.text not in "|("))
+            parts += ((pattern,), self.commands(";;", ";&", ";;&", "esac"))
+            kind = self.token.text if self.token.text in (";&", ";;&") else kind
+            if self.token.text != "esac":
                 self.take()
             self._newlines()
-        self.take()
-        return Node("case", line, (subject,), tuple(parts), name=";&" if through else "")
+        self.take("esac")
+        return Node("case" if kind == "case" else ";&", opening.line, parts=tuple(parts))
 
-    def _function(self, line: int, name: str = "") -> Node:
-        if not name:
+    def _function(self, name: Raw) -> Node:
+        if self.token.text == "(":
             self.take()
-            name = self.spelling
-            self.take()
-        if self.token == "(":
-            self.take()
-            self.expect(")")
+            self.take(")")
         self._newlines()
-        return Node("function", line, parts=(((), (self._command(),)),), name=name)
+        return Node("function", name.line, (name,), ((self._command(),),))
 
-    def _test(self, line: int) -> Node:
-        self.take()
+    def _test(self, opening: Raw) -> Node:
         words: List[Raw] = []
-        while self.spelling != "]]":
-            if self.token == "":
-                raise UnreadableScript(line, "expected ']]', found the end")
-            words.append(Raw(self.spelling, line))
-            self.take()
-        self.take()
-        return Node("[[", line, tuple(words))
+        while self.token.text not in ("", "]]"):
+            words.append(self.take())
+        self.take("]]")
+        return Node("[[", opening.line, tuple(words))
 
-    def _group(self, line: int) -> Node:
-        if self.token == "(" and self.text.startswith("(", self.at):
-            return Node("((", line, (Raw(self._bracketed(), line),))
-        close = {"(": ")", "{": "}"}[self.expect("(", "{")]
-        body = self.commands(close)
-        self.expect(close)
-        return Node("(" if close == ")" else "{", line, parts=(((), body),))
-
-    def _bracketed(self) -> str:
-        """Take ``(( … ))`` and return what is in it."""
-        start = self.at
-        self._move(past(self.text, start, self.line, within=")"))
-        inner = self.text[start + 1 : self.at - 2]
+    def _arithmetic(self, line: int) -> Node:
+        start = self.at + 1
+        self._move(_past(self.text, start - 1, line, ")"))
+        text = self.text[start : self.at - 2]
         self.token = self._scan()
-        return inner
+        return Node("((", line, (Raw(text, line),))
+
+
+def _expected(what: str, token: Raw) -> UnreadableScript:
+    return UnreadableScript(token.line, f"expected {what}, found {token.text or 'the end'!r}")

@@ -75,7 +75,7 @@ def test_a_file_alone_is_told_by_its_keys(tmp_path):
         ("finetuning_type=full", "fp32", 0, ()),
         ("finetuning_type=full pure_bf16=true", "bf16", 0, ()),
         ("lora_rank=8", "bf16", 8, ()),
-        ("quantization_bit=4", "bf16", 16, ("quantization_bit",)),
+        ("quantization_bit=4", "bf16", 16, ()),
         ("finetuning_type=freeze", None, None, ()),
         ("use_badam=true", "bf16", 16, ("use_badam",)),
     ],

@@ -460,7 +460,9 @@ def test_very_many_settings_cost_little(tmp_path: Path, words: str, count: int) 
 
 def test_adapters_are_the_frameworks() -> None:
     training = {"verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl"}
-    assert set(ADAPTERS) == training | {"llamafactory", "transformers", "vllm", "sglang"}
+    tables = {"llamafactory", "transformers", "nemo-rl", "ms-swift", "axolotl", "torchtune"}
+    tables |= {"slime", "areal", "verl-sft", "deepspeed-chat", "megatron"}
+    assert set(ADAPTERS) == training | tables | {"vllm", "sglang"}
 
 
 @pytest.mark.parametrize(
@@ -494,3 +496,26 @@ def test_sleep_level_of_verl_goes_by_vllm(
         )
         == level
     )
+
+
+@pytest.mark.parametrize(
+    ("directive", "gpus"),
+    [
+        ("--gres=gpu:4", 4),
+        ("--gres=gpu:h100:8", 8),
+        ("--gpus-per-node=a100:4", 4),
+        ("--gpus-per-node 6", 6),
+        ("--nodes=2", 2),  # what the script itself falls back to
+    ],
+)
+def test_a_job_of_slurm_has_the_gpus_that_its_script_asks_for(tmp_path, directive, gpus) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text(
+        f"#!/bin/bash\n#SBATCH {directive}\n"
+        "python3 -m verl.trainer.main_ppo trainer.n_gpus_per_node=${SLURM_GPUS_ON_NODE:-2} "
+        "trainer.nnodes=${SLURM_NNODES:-1}\n"
+    )
+    assert read_workload([str(script)], environ={}).value("gpus_per_node") == gpus
+    # What the environment says itself comes first.
+    stated = read_workload([str(script)], environ={"SLURM_GPUS_ON_NODE": "3"})
+    assert stated.value("gpus_per_node") == 3

@@ -31,7 +31,7 @@ def framework_of(tmp_path, command, **files):
         (f"torchrun --nproc-per-node 8 src/train.py {OPTIONS}", None),
         (f"deepspeed train_sft.py {OPTIONS}", None),
         (f"llamafactory-cli train {OPTIONS}", "llamafactory"),
-        (f"swift sft {OPTIONS}", None),
+        (f"swift sft {OPTIONS}", "ms-swift"),
     ],
 )
 def test_the_options_of_every_trainer_are_no_sign(tmp_path, command, expected):

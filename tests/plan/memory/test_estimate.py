@@ -61,6 +61,7 @@ BASE = {
     "actor__model": "Qwen2.5-7B",
     "actor__strategy": "fsdp",
     "actor__param_dtype": "fp32",
+    "actor__optimizer": "adamw",
     "actor__offload_params": False,
     "actor__offload_optimizer": False,
     "actor__gradient_checkpointing": True,
@@ -123,7 +124,10 @@ def test_a_model_that_nobody_knows_is_no_upper_bound(matrix):
 def test_a_size_from_the_name_is_said_to_be_rough(matrix):
     plan = plan_of(matrix, actor__model="/models/our-7B")
     assert "rough" in plan.notes[0]
-    assert plan.pool("gpu").verdict == "cannot tell"  # activations need dimensions
+    # Dimensions are the largest that models of that size have: upper bounds alone.
+    terms = {term.name: term for term in plan.pool("gpu").terms if term.role == "actor"}
+    assert terms["activations"].low == 0 < terms["activations"].high
+    assert plan.pool("gpu").verdict != "does not fit"
 
 
 def test_without_facts_no_limit_is_known(matrix):

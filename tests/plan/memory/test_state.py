@@ -4,9 +4,10 @@ tags that state.py names).
 
 import pytest
 
+from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.model_sizes import ModelSize, size_of
 from envdoctor.model.facts import Distribution
-from envdoctor.plan.memory.estimate import make_plan
+from envdoctor.plan.memory.estimate import make_plan, sizes_of
 
 from .conftest import facts, workload
 
@@ -129,3 +130,103 @@ def test_the_trainer_without_deepspeed_has_all_on_each_gpu(framework, dtype, ran
     ]
     assert sum(term.low for term in held) / P == pytest.approx(low)
     assert sum(term.high for term in held) / P == pytest.approx(high, abs=0.15)
+
+
+def terms_of(**values):
+    """Return the actor's terms in training and generation by pool and name."""
+    base = {
+        "framework": "megatron",
+        "algorithm": "sft",
+        "nodes": 1,
+        "gpus_per_node": 8,
+        "colocated": True,
+        "actor__model": "Qwen3-30B-A3B",
+        "actor__strategy": "megatron",
+        "actor__optimizer": "adamw",
+        "actor__offload_params": False,
+        "actor__offload_optimizer": False,
+        "actor__lora_rank": 0,
+        **values,
+    }
+    run = workload(**base)
+    matrix = load_matrix()
+    plan = make_plan(run, sizes_of(run, matrix), facts(memory__total=2 << 40), matrix)
+    return {
+        (pool.name, term.name): term
+        for pool in plan.pools
+        for term in pool.terms
+        if term.role == "actor" and {"update", "rollout"} & set(term.phases)
+    }
+
+
+def test_experts_are_cut_by_their_own_parallelism():
+    # 128 experts of 3 x 2048 x 768 in each of 48 layers; the rest is cut by tensor parallelism.
+    experts = 48 * 128 * 3 * 2048 * 768
+    whole = 30_532_122_624
+    cut = terms_of(actor__tensor_parallel=4, actor__expert_parallel=8)["gpu", "weights"]
+    assert cut.low == pytest.approx(2 * (experts / 8 + (whole - experts) / 4), rel=1e-6)
+    together = terms_of(actor__tensor_parallel=4)["gpu", "weights"]
+    assert together.low == pytest.approx(2 * whole / 4, rel=1e-6)
+
+
+def test_the_optimizer_on_the_host_is_not_on_the_gpu():
+    away = terms_of(actor__host_optimizer=True)
+    assert ("gpu", "optimizer") not in away
+    assert away["host", "optimizer on the host"].low == pytest.approx(12 * 30_532_122_624, rel=1e-6)
+    assert ("host", "optimizer on the host") not in terms_of()
+
+
+def test_quantised_weights_below_adapters_keep_their_embedding():
+    fields = {
+        "framework": "trl",
+        "actor__model": "Llama-3-8B",
+        "actor__strategy": "ddp",
+        "actor__param_dtype": "bf16",
+        "actor__lora_rank": 16,
+    }
+    plain = terms_of(**fields)["gpu", "weights"]
+    packed = terms_of(**fields, actor__quantization="int4")["gpu", "weights"]
+    embedding = 2 * 128256 * 4096
+    expected = 0.5 * (8_030_261_248 - embedding) + 2 * embedding
+    assert packed.low == pytest.approx(expected, rel=1e-3)
+    assert packed.high < plain.low
+    # Without adapters nothing that is packed can be trained.
+    full = terms_of(**{**fields, "actor__lora_rank": 0}, actor__quantization="int4")
+    assert full["gpu", "weights"].low == plain.low
+
+
+def test_a_step_inside_of_the_backward_pass_keeps_one_layers_gradients():
+    fields = {"framework": "torchtune", "actor__model": "Llama-3-8B", "actor__strategy": "ddp"}
+    assert terms_of(**fields)["gpu", "gradients"].low > 0
+    assert terms_of(**fields, actor__fused_backward=True)["gpu", "gradients"].low == 0
+
+
+def test_a_loss_in_pieces_holds_fewer_logits():
+    fields = {
+        "framework": "torchtune",
+        "actor__model": "Llama-3-8B",
+        "actor__strategy": "ddp",
+        "actor__micro_batch": 2,
+        "data__max_length": 4096,
+    }
+    whole = terms_of(**fields)["gpu", "logits"]
+    assert terms_of(**fields, actor__loss_chunks=8)["gpu", "logits"].high < whole.high / 3
+
+
+def test_texts_that_nobody_cuts_are_as_long_as_the_model_takes():
+    term = terms_of(
+        framework="trl", actor__model="Llama-3.1-8B", actor__strategy="ddp", actor__micro_batch=1
+    )["gpu", "activations"]
+    assert term.low == 0
+    assert "up to 131072 tokens" in term.formula
+
+
+def test_the_optimizer_is_spread_over_all_gpus_however_experts_are_cut():
+    # Eight GPUs, each with other experts: 12 bytes of every parameter lie on one of them.
+    for tensor, experts in ((1, 1), (2, 8), (4, 8)):
+        fields = {"actor__tensor_parallel": tensor, "actor__expert_parallel": experts}
+        optimizer = terms_of(**fields)["gpu", "optimizer"]
+        assert optimizer.low == pytest.approx(12 * 30_532_122_624 / 8, rel=1e-6)
+        assert optimizer.high >= optimizer.low
+    alone = terms_of(actor__tensor_parallel=2, actor__shard_ranks=2)["gpu", "optimizer"]
+    assert alone.low == pytest.approx(12 * 30_532_122_624 / 2, rel=1e-6)

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from envdoctor.errors import InputError
+from envdoctor.intake.word_lists import words
 from envdoctor.plan.shell import expansion, syntax
 from envdoctor.plan.shell.reader import MARK, Word, read_script
 
@@ -91,11 +92,6 @@ KNOWN = [
     "__run__ one \\\n  two \\\n\\\n three # four\n__run__ five",
     "__run__ one \\\n # comment \\\n two=2\n__run__ after",
     'if [ "$MODE" = x ]; then A=1; elif [[ -z $MODE ]]; then A=2; else A=3; fi; __run__ $A',
-    "N=low; case $N in a|low) A=1;; h*) A=2;; *) A=3;; esac; __run__ $A",
-    "N=3; if (( N > 2 )); then A=more; else A=less; fi; (( N == 3 )) && B=3; __run__ $A $B",
-    'set -- a \'b c\' d; __run__ $# "$@" $1 "$*"; shift; __run__ $@ ${1:-none} ${3:-none}',
-    "f() { local X=$1; __run__ in $X $#; }; f 1 2; X=o; f 3; __run__ $X",
-    "f() { Y=$1; return; Y=no; }; f 1; __run__ $Y; f 2; __run__ $Y",
     "A=1 B=2; A=3 __run__ $A; { A=5; }; ( A=6; __run__ $A ); __run__ $A",
     (
         "cat <<EOF > /dev/null\n$A `x` ) ( ' \"\nEOF\n__run__ after\n"
@@ -108,21 +104,23 @@ KNOWN = [
     "__run__ b > /tmp/x 2>&1; __run__ d 2>/dev/null <<< 'in'".replace("> /tmp/x 2>&1", "2>&1"),
     "while [ $# -gt 0 ]; do shift; done; __run__ $#",
     'A=(a b); B=("${A[@]}" c); __run__ "${A[@]}" "${B[@]}" ${A}',
-    "for x in; do __run__ never; done; until true; do __run__ never; done; __run__ end",
     'N=8\nM=$(expr $N + 2)\n__run__ $M "$(( M * 2 ))" ${M}k',
+    "N=low; case $N in a|low) A=1;; h*) A=2;; *) A=3;; esac; __run__ $A",
+    'set -- a \'b c\' d; __run__ $# "$@" $1 "$*"; shift; __run__ $@ ${1:-none} ${3:-none}',
+    "I=1; while [ $I -le 3 ]; do I=$((I+1)); done; __run__ $I",
+    "A=1; if [ -d /bin ]; then A=2 IFS=, __run__ A=3 --A=4; fi; __run__ $A",
     'X=a; __run__ ${X}_b $X_b "$X"_b',
     "__run__ 'a'~ key=[a,b] key='[\"a\",\"b\"]' ++k=null ~gone",
     "A=1; A+=2; A+=' 3'; __run__ \"$A\" $A; B=(x); B+=(y 'z w'); __run__ \"${B[@]}\"",
-    "true && { A=1; } || A=2; ! false && B=3; __run__ $A $B",
     "C='__run__ a'; eval \"$C b\"; eval 'A=1'; __run__ $A",
     "HOME=/h; __run__ ~/x a~/y A=~/z; B=~/b; __run__ $B",
     "__run__ a & wait",
     "A=1; ( A=2 ); A=3 | cat; { A=4; } & wait; __run__ $A",
-    "A=1; f() { __run__ $A; A=$((A+1)); }; f; f; __run__ $A",
-    "A=1; [ -f /nowhere ] && A=1; __run__ $A",
     "if [ -f /nowhere ]; then exit; fi; A=1; __run__ $A",
     "__run__ a\\\nb\\\n  c",
     'A=x; A0=y; __run__ $A\\\n0 "$A\\\n0" $\\\nA $A\\\n/b "$1\\\n0"',
+    "[ a ] && { A=1; } || A=2; ! [ a = b ] && B=3; __run__ $A $B",
+    "until [ a ]; do __run__ never; done; while [ -n '' ]; do __run__ never; done; __run__ end",
 ]
 
 #: What the reader does not work out, and where a wrong guess is easily made.
@@ -134,7 +132,6 @@ UNCLEAR = [
     "A=$(echo 1); B=`echo 2`; __run__ $A $B k=$A",
     "P=/m/Q.tar.gz; __run__ ${P##*/} ${P%.*} ${P/Q/X} ${#P} ${P:1:6} ${P^^}",
     "__run__ a{b,c}d {1..3} x{,y} k={a:1,b:2} {a,'b c'}",
-    "I=1; while [ $I -le 3 ]; do I=$((I+1)); done; __run__ $I",
     "for x in a b; do __run__ $x k; X=$x; L+=($x); done; __run__ $X ${L[@]}",
     'L=(a); for x in 1 2; do L+=($x); done; __run__ ${L[@]} "${L[1]}" $L',
     "if [ -d /bin ]; then A=1; B=same; else A=2; B=same; fi; __run__ $A $B",
@@ -156,6 +153,21 @@ UNCLEAR = [
     "A='*'; cd /; __run__ $A; __run__ /b*; __run__ \"*\"",
     "set -- $(echo a b); __run__ $# $1 $2; shift; __run__ $1",
     'A=1; eval "$(echo A=2)"; __run__ $A',
+    "N=3; if (( N > 2 )); then A=more; else A=less; fi; (( N == 3 )) && B=3; __run__ $A $B",
+    "f() { local X=$1; __run__ in $X $#; }; f 1 2; X=o; f 3; __run__ $X",
+    "f() { Y=$1; return; Y=no; }; f 1; __run__ $Y; f 2; __run__ $Y",
+    "true && { A=1; } || A=2; ! false && B=3; __run__ $A $B",
+    "A=1; f() { __run__ $A; A=$((A+1)); }; f; f; __run__ $A",
+    "A=1; [ -f /nowhere ] && A=1; __run__ $A",
+    "A=1; C=f; f() { A=2; }; [ -d /bin ] && $C; __run__ $A; [ -d /bin ] && eval B=1; __run__ ${B-u}",
+    "A=1; if [ -d /nowhere ]; then :; elif A=2; [ -d /bin ]; then __run__ $A; fi",
+    "A=1; for x in 1 2; do __run__ $A; if [ $x = 1 ]; then A=2; continue; fi; __run__ $A; done",
+    "A=1; for ((I=0, A=5; I<2; I++)); do __run__ $A $I; done; __run__ ${I:-u} $A",
+    "A=1; B=x; for x in 1; do __run__ $A $B; C=k$((A=2)) __run__ ${B:=y}; done; __run__ $A",
+    "I=1; A=0; while [ $I -lt 9 ]; do [ -d /bin ] && break; I=9; A=1; done; __run__ $A $I",
+    "A=1; while [ $A = 1 ]; do A=2; [ -d /bin ] && A=3; __run__ $A; done; __run__ $A",
+    "A=1; case b in b) A=2;& c) __run__ $A;; esac; set -e -o pipefail x; __run__ $1 $A",
+    "X=A=2; export $X; __run__ $A; export $(echo A=3); __run__ $A; unset A; __run__ ${A-u}",
 ]
 
 
@@ -300,10 +312,10 @@ def test_what_cannot_be_told_is_unclear_and_says_why() -> None:
     known, after = (command.words[1:] for command in read_script(script, "s.sh").commands[-2:])
     assert [word.why for word in known[:3]] == [
         "what $(nproc) prints",
-        "$B depends on a condition (line 2)",
-        "$C is assigned where the loop at line 3 may or may not run",
+        "$B is assigned where line 2 may or may not run",
+        "$C is assigned where line 3 may or may not run",
     ]
-    assert known[3].text == "4"
+    assert known[3].why == "$D is assigned where line 4 may or may not run"
     assert known[4].why == "$E is not set in the script"
     assert known[5].readable == "k=…"
     assert [word.why for word in after] == ["x.sh may set it"] * 2
@@ -358,6 +370,9 @@ def test_names_with_dots_and_lost_lines_are_told() -> None:
     ("script", "text"),
     [
         ("if true; then\n", "expected"),
+        ("while true; done\n", "expected"),
+        ("for x in a; do b; do c; done\n", "expected"),
+        ("if a; else b; fi\n", "expected"),
         ("echo 'open\n", "not closed"),
         ('echo "${a\n', "closes"),
         ("A=(1 2\n", "array"),
@@ -379,11 +394,12 @@ def test_names_with_dots_and_lost_lines_are_told() -> None:
         ("A=(a)\n" + "A+=(${A[@]})\n" * 40 + "run ${A[@]}", "more than a launch script"),
         ("A=" + "a" * 60_000 + "\n" + "run b$A\n" * 1000, "more than a launch script"),
         ("while [ $# -lt 9 ]; do " * 8 + ":" + "; done" * 8, "more than"),
+        ("f() { eval f; eval f; }; f", ""),
         ("A=a\n" + "A=$A$A\n" * 40 + "run $A", ""),
         ("run {1..100000000}" + "{a,b}" * 4000, ""),
         ("A=$((" + "(" * 50 + "1" + ")" * 50 + "))\nrun $((" + "-" * 9000 + "1))", ""),
         ("case a in " + "*a" * 5000 + "b) run;; esac", ""),
-        ("a\n" * 500_000, "more than 80000 commands"),
+        ("a\n" * 500_000, "more than 40000 commands"),
         ("`" * 1000 + "'" * 999, "not closed"),
         ("run '" + "a" * 1_000_000 + "'", ""),
         ("#" + "{" * 1_000_000, ""),
@@ -407,7 +423,7 @@ def test_hostile_scripts_cost_little(script: str, text: str) -> None:
     assert re.match(rf"h\.sh.*{text}" if text else r"\Z", error)
 
 
-@pytest.mark.parametrize("count", [1000, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1000, pytest.param(3000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "unit",
     [
@@ -441,6 +457,20 @@ def test_a_document_that_bash_cannot_expand_leaves_the_rest(script: str, body: s
     """Bash says so of the document alone, and goes on."""
     found = read_script(script.format(body), "s.sh")
     assert found.commands[-1].words[0].text == "run"
+
+
+KEYWORDS = words(
+    "if then elif else fi for x in do done while until case esac ;; ;& function f() { } ( ) (( )) [[ "
+    "]] = ! | & && || ; $1 * a A=1 export set shift eval return break unset << E"
+)
+
+
+@given(st.lists(st.sampled_from(sorted(KEYWORDS)), max_size=24))
+@settings(max_examples=300)
+def test_keywords_in_any_order_are_read_or_refused(tokens: list[str]) -> None:
+    for blank in (" ", "\n"):
+        with suppress(InputError):
+            assert read_script(blank.join(tokens), "any.sh", arguments=["b"]).name == "any.sh"
 
 
 @given(st.text(alphabet="ab$ {}()[]'\"\\`;|&<>\n=#!*?~-", max_size=60))

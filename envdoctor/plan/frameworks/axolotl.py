@@ -1,0 +1,264 @@
+"""axolotl: ``axolotl train FILE.yaml``, its module with ``accelerate launch``, or the file alone.
+Defaults are those of src/axolotl/utils/schemas and of TrainingArguments.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Mapping
+
+from ...model.evidence import Evidence, Fact, Known, Unknown
+from ...model.layout import Layout
+from .adapter import Run
+from .configuration import Fields, boolean, integer, text_of
+from .hf_trainer import (
+    derive_batches,
+    derive_processes,
+    file_settings,
+    optimizer_of,
+    packed_by_name,
+    sharding,
+)
+from .settings import Setting, flags
+from .trainer import Launch, Trainer, TrainerReading
+
+__all__ = ["ADAPTER"]
+
+_ENTRY = re.compile(r"axolotl\.cli\.train|(?:.*/)?axolotl/cli/train\.py")
+_CONFIGS = (".yaml", ".yml")
+#: What no other trainer's file has together.
+_OWN = ("base_model", "sequence_len", "micro_batch_size")
+_ALGORITHMS = {
+    **dict.fromkeys(("dpo", "ipo", "kto", "orpo", "simpo"), "dpo"),
+    **dict.fromkeys(("grpo", "gdpo"), "grpo"),
+}
+_FIELDS: Fields = {
+    "actor.model": (("base_model",), text_of),
+    "actor.micro_batch": (("micro_batch_size",), integer),
+    "actor.sequence_parallel": (("context_parallel_size", "sequence_parallel_degree"), integer),
+    "data.dataloader_workers": (("dataloader_num_workers",), integer),
+    "checkpoint.limit": (("save_total_limit",), integer),
+    "checkpoint.model_only": (("save_only_model",), boolean),
+}
+_DEFAULTS: Mapping[str, Any] = {
+    "micro_batch_size": 1,
+    "gradient_accumulation_steps": 1,
+    "gradient_checkpointing": False,
+    "activation_offloading": False,
+    "sequence_len": 512,
+    "context_parallel_size": 1,
+    "sequence_parallel_degree": 1,
+    "tensor_parallel_size": 1,
+    "dataloader_num_workers": 0,
+    "save_steps": None,
+    "saves_per_epoch": None,
+    "save_total_limit": None,
+    "save_only_model": False,
+    "optimizer": "adamw_torch_fused",
+    "deepspeed": None,
+    "fsdp": None,
+    "fsdp_config": None,
+    "adapter": None,
+    "load_in_4bit": False,
+    "load_in_8bit": False,
+    "sample_packing": False,
+    "rl": None,
+    "trl.use_vllm": False,
+    "trl.max_completion_length": None,
+    "trl.num_generations": None,
+}
+
+
+class _Axolotl(Trainer):
+    name = "axolotl"
+    layout = Layout(files=("src/axolotl/cli/train.py",))
+    source = "axolotl"
+    defaults = _DEFAULTS
+    fields = _FIELDS
+
+    def owns(self, run: Run) -> bool:
+        """By its program or module; a file by keys that no other trainer has together."""
+        if _ENTRY.fullmatch(run.entry):
+            return True
+        if run.entry.rpartition("/")[2] == "axolotl":
+            return bool(run.arguments) and run.arguments[0].text == "train"
+        keys = {setting.key for setting in run.files}
+        return not run.entry and all(key in keys for key in _OWN)
+
+    def launch(self, run: Run) -> Launch:
+        """Return the options of a command over its file."""
+        options, words = flags(run.arguments, run.name)
+        named = next((word for word in words if word.text.endswith(_CONFIGS)), None)
+        files = [*run.files, *(file_settings(run, named.text) if named is not None else [])]
+        absent = "" if files else (named.text if named is not None else "the file of axolotl")
+        return Launch(options, files, absent)
+
+    def derive(self, reading: TrainerReading) -> None:
+        """Say what is trained, in which type, and how it is spread."""
+        kind = reading.get("rl", convert=text_of)
+        rl = kind.value if isinstance(kind, Known) else ""
+        algorithm = _ALGORITHMS.get(rl, "" if rl else "sft")
+        reading.fields["algorithm"] = (
+            Known(algorithm, kind.evidence if isinstance(kind, Known) else reading.code)
+            if algorithm
+            else Unknown(f"rl: {rl} is not known")
+        )
+        fields, keys = reading.fields, reading.keys
+        if reading.run.launcher:
+            derive_processes(reading.run, fields, keys)
+        else:
+            # `axolotl train` starts accelerate on all GPUs of the machine.
+            reading.put("nodes", 1)
+            fields["gpus_per_node"] = Unknown("all GPUs that are visible")
+            for role in ("actor", "ref"):
+                fields[f"{role}.nodes"] = fields["nodes"]
+                fields[f"{role}.gpus_per_node"] = fields["gpus_per_node"]
+        _derive_tuning(reading)
+        fields.update(self._sharding(reading))
+        reading.configuration.given.setdefault("optim", _renamed(reading))
+        fields["actor.optimizer"] = optimizer_of(reading.configuration)
+        keys["actor.optimizer"] = "optimizer"
+        _derive_activations(reading)
+        _derive_lengths(reading, generates=algorithm == "grpo")
+        _derive_reference(reading, rl)
+        derive_batches(reading.configuration, fields, keys)
+        saves = reading.get("save_steps", convert=integer)
+        reading.consider("saves_per_epoch")
+        fields["checkpoint.save_freq"] = saves if isinstance(saves, Known) else Unknown("by epochs")
+
+    @staticmethod
+    def _sharding(reading: TrainerReading) -> Mapping[str, Fact[Any]]:
+        given = reading.configuration.given
+        wrapped = [key for key in given if key == "fsdp" or key.startswith("fsdp_config.")]
+        listed = reading.get("fsdp")
+        on = any(key.startswith("fsdp_config.") for key in wrapped) or (
+            isinstance(listed, Known) and bool(listed.value)
+        )
+        if not on:
+            deepspeed = reading.get("deepspeed", convert=text_of)
+            if isinstance(deepspeed, Known) and deepspeed.value:
+                state = sharding(reading.run, reading.configuration)
+                reading.keys.update(state.keys)
+                return state.fields
+            place = Evidence(reading.run.name, "no deepspeed, no fsdp")
+            return {"actor.strategy": Known("ddp", place)}
+        version = reading.get("fsdp_version", "fsdp_config.fsdp_version", convert=integer)
+        away = reading.get(
+            "fsdp_config.offload_params", "fsdp_config.fsdp_offload_params", convert=boolean
+        )
+        place = given[wrapped[0]].place if wrapped else reading.code
+        known = isinstance(version, Known) and version.value == 2
+        fields: Dict[str, Fact[Any]] = {
+            "actor.strategy": Known("fsdp2" if known else "fsdp", place)
+        }
+        reading.keys["actor.strategy"] = "fsdp_config"
+        fields["actor.cpu_offload"] = (
+            away if isinstance(away, Known) else Known("offload" in str(given.get("fsdp")), place)
+        )
+        recompute = reading.get("fsdp_config.activation_checkpointing", convert=boolean)
+        if isinstance(recompute, Known) and recompute.value:
+            reading.put("actor.gradient_checkpointing", True, recompute)
+        return fields
+
+    def doubts(self, reading: TrainerReading) -> List[str]:
+        """Return what trains part of the model, or stores it in another way."""
+        names = ("unfrozen_parameters", "qat", "reinit_weights", "quantize_moe_experts", "gptq")
+        return [
+            name
+            for name in names
+            if any(key.partition(".")[0] == name for key in reading.configuration.given)
+        ]
+
+
+def _renamed(reading: TrainerReading) -> Any:
+    """Return ``optimizer`` under the name that TrainingArguments has for it."""
+    given = reading.configuration.given.get("optimizer")
+    reading.consider("optimizer")
+    if given is not None:
+        value = given.value if isinstance(given.value, str) else "adamw_torch_fused"
+        return given._replace(key="optim", value=value)
+    return Setting("optim", "adamw_torch_fused", reading.code)
+
+
+def _derive_tuning(reading: TrainerReading) -> None:
+    """Adapters, what lies below them, and the type: bf16 where it is asked for, or supported."""
+    adapter = reading.get("adapter", convert=text_of)
+    rank = reading.get("lora_r", convert=integer)
+    reading.keys["actor.lora_rank"] = "lora_r"
+    kind = adapter.value if isinstance(adapter, Known) else ""
+    if kind in ("lora", "qlora"):
+        reading.fields["actor.lora_rank"] = rank if isinstance(rank, Known) else Unknown("lora_r")
+    elif kind:
+        reading.fields["actor.lora_rank"] = Unknown(f"{kind} trains part of the model")
+    else:
+        reading.put("actor.lora_rank", 0, adapter)
+    four = reading.value("load_in_4bit", convert=boolean, default=False)
+    eight = reading.value("load_in_8bit", convert=boolean, default=False)
+    packed = packed_by_name(reading.number("actor.model"))
+    if four or eight or packed:
+        reading.put("actor.quantization", "int4" if four else "int8" if eight else packed)
+    modules = " ".join(str(reading.value(name)) for name in ("lora_modules_to_save",))
+    if "embed" in modules or "lm_head" in modules:
+        reading.put("actor.trains_embedding", True)
+    half = [
+        reading.value(name, convert=text_of, default=None) or str(reading.value(name))
+        for name in ("bf16", "bfloat16", "fp16", "float16", "torch_dtype")
+    ]
+    if any(word.lower() in ("true", "auto", "full", "bfloat16", "float16") for word in half):
+        reading.put("actor.param_dtype", "bf16")
+
+
+def _derive_activations(reading: TrainerReading) -> None:
+    """Recomputation, stored activations on the host, and losses that never hold all logits."""
+    named = reading.get("gradient_checkpointing")
+    reading.keys["actor.gradient_checkpointing"] = "gradient_checkpointing"
+    if isinstance(named, Known) and "actor.gradient_checkpointing" not in reading.fields:
+        word = str(named.value).lower()
+        if named.value is not None:
+            reading.put("actor.gradient_checkpointing", word not in ("false",), named)
+        if word.startswith("offload"):
+            reading.put("actor.activation_offload", True, named)
+    away = reading.value("activation_offloading")
+    if str(away).lower() in ("true", "legacy", "disk"):
+        reading.put("actor.activation_offload", True)
+    fused = ("liger_fused_linear_cross_entropy", "cut_cross_entropy")
+    plugins = str(reading.value("plugins", default=""))
+    if any(reading.value(name, convert=boolean) for name in fused) or "CutCrossEntropy" in plugins:
+        reading.put("actor.loss_chunks", 8)
+    tensor = reading.get("tensor_parallel_size", convert=integer)
+    if isinstance(tensor, Known):
+        reading.fields["actor.tensor_parallel"] = tensor
+
+
+def _derive_lengths(reading: TrainerReading, *, generates: bool) -> None:
+    length = reading.get("sequence_len", convert=integer)
+    reading.fields["data.max_prompt_length"] = length
+    reading.keys["data.max_prompt_length"] = "sequence_len"
+    packed = reading.get("sample_packing", convert=boolean)
+    if isinstance(packed, Known) and packed.value:
+        reading.put("actor.padding_free", True, packed)
+    if not generates:
+        return
+    reading.fields["data.max_response_length"] = reading.get(
+        "trl.max_completion_length", convert=integer
+    )
+    reading.fields["rollout.n"] = reading.get("trl.num_generations", convert=integer)
+    uses = reading.get("trl.use_vllm", convert=boolean)
+    if isinstance(uses, Known):
+        reading.put("rollout.engine", "vllm" if uses.value else "hf", uses)
+    mode = reading.get("trl.vllm_mode", convert=text_of)
+    if isinstance(mode, Known):
+        reading.put("colocated", mode.value == "colocate", mode)
+
+
+def _derive_reference(reading: TrainerReading, rl: str) -> None:
+    lora = reading.fields["actor.lora_rank"]
+    reading.fields["ref.model"] = reading.fields["actor.model"]
+    reading.fields["ref.strategy"] = reading.fields["actor.strategy"]
+    if rl not in ("dpo", "ipo", "kto", "grpo", "gdpo"):
+        reading.put("ref.present", False)
+    elif isinstance(lora, Known):
+        reading.put("ref.present", lora.value == 0, lora)
+
+
+ADAPTER = _Axolotl()

@@ -1,0 +1,450 @@
+"""Trainers that are described by tables: what their scripts and files say, in each of their forms."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.errors import InputError
+from envdoctor.plan.frameworks import read_workload
+
+NEMO = """
+policy:
+  model_name: Qwen/Qwen2.5-1.5B
+  train_global_batch_size: 512
+  train_micro_batch_size: 4
+  max_total_sequence_length: 512
+  dtensor_cfg: {enabled: true, cpu_offload: false, tensor_parallel_size: 1,
+                activation_checkpointing: false, lora_cfg: {enabled: false, dim: 8}}
+  megatron_cfg: {enabled: false, tensor_model_parallel_size: 1}
+  sequence_packing: {enabled: true,
+    train_mb_tokens: "${mul:${policy.max_total_sequence_length}, ${policy.train_micro_batch_size}}"}
+  optimizer: {name: torch.optim.AdamW}
+  generation:
+    backend: vllm
+    colocated: {enabled: true}
+    vllm_cfg: {tensor_parallel_size: 1, gpu_memory_utilization: 0.6}
+grpo: {num_prompts_per_step: 32, num_generations_per_prompt: 16}
+loss_fn: {reference_policy_kl_penalty: 0.01}
+cluster: {gpus_per_node: 1, num_nodes: 1}
+"""
+RECIPE = """
+defaults: base.yaml
+policy:
+  model_name: Qwen/Qwen3-30B-A3B
+  dtensor_cfg: {enabled: false}
+  megatron_cfg: {enabled: true, tensor_model_parallel_size: 4, pipeline_model_parallel_size: 2,
+                 expert_model_parallel_size: 8}
+cluster: {gpus_per_node: 8, num_nodes: 2}
+"""
+AXOLOTL = """
+base_model: NousResearch/Meta-Llama-3-8B
+load_in_4bit: true
+adapter: qlora
+lora_r: 32
+sequence_len: 4096
+sample_packing: true
+micro_batch_size: 2
+gradient_accumulation_steps: 4
+optimizer: adamw_bnb_8bit
+bf16: auto
+gradient_checkpointing: true
+"""
+TUNE = """
+model: {_component_: torchtune.models.llama3_1.lora_llama3_1_8b, lora_rank: 16}
+checkpointer: {checkpoint_dir: /tmp/Meta-Llama-3.1-8B-Instruct/}
+tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, max_seq_len: 2048}
+optimizer: {_component_: torch.optim.AdamW}
+loss: {_component_: torchtune.modules.loss.LinearCrossEntropyLoss}
+batch_size: 2
+dtype: bf16
+enable_activation_checkpointing: true
+optimizer_in_bwd: true
+"""
+AREAL = """
+cluster: {n_nodes: 1, n_gpus_per_node: 8}
+rollout: {backend: "sglang:d2p1t2"}
+actor:
+  backend: "fsdp:d4p1t1"
+  path: Qwen/Qwen2.5-1.5B-Instruct
+  gradient_checkpointing: true
+  mb_spec: {max_tokens_per_mb: 10240}
+  optimizer: {type: adam}
+gconfig: {n_samples: 4, max_new_tokens: 1024}
+sglang: {context_length: 32768, mem_fraction_static: 0.8}
+train_dataset: {path: openai/gsm8k, batch_size: 256, max_length: 1024}
+"""
+
+
+def values(workload, *fields):
+    return [workload.value(field) for field in fields]
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Return a function: text of a script, or name of a file, and files beside it -> workload."""
+
+    def run(text, **files):
+        for name, content in files.items():
+            path = tmp_path / name.replace("__", "/").replace("_yaml", ".yaml")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        if text.endswith(".yaml") and "\n" not in text and " " not in text:
+            return read_workload([str(tmp_path / text)], environ={})
+        script = tmp_path / "run.sh"
+        script.write_text(text + "\n")
+        return read_workload([str(script)], environ={})
+
+    return run
+
+
+def test_nemo_rl_is_read_from_its_file_alone(read):
+    workload = read("train.yaml", train_yaml=NEMO)
+    assert values(workload, "framework", "algorithm", "actor.strategy", "actor.model") == [
+        "nemo-rl",
+        "grpo",
+        "fsdp2",
+        "Qwen/Qwen2.5-1.5B",
+    ]
+    # ${mul:…}: four sequences of 512 tokens
+    assert workload.value("actor.max_tokens_per_gpu") == 2048
+    assert values(workload, "rollout.n", "rollout.sleep_level", "ref.present") == [16, 1, True]
+    assert values(workload, "actor.lora_rank", "actor.param_dtype") == [0, "fp32"]
+
+
+def test_nemo_rl_lays_a_recipe_over_the_file_that_it_names(read):
+    workload = read("recipe.yaml", recipe_yaml=RECIPE, base_yaml=NEMO)
+    assert values(workload, "actor.model", "actor.strategy", "nodes") == [
+        "Qwen/Qwen3-30B-A3B",
+        "megatron",
+        2,
+    ]
+    assert values(workload, "actor.tensor_parallel", "actor.expert_parallel") == [4, 8]
+    assert workload.value("data.max_length") == 512
+
+
+def test_nemo_rl_without_the_file_that_a_recipe_names_is_not_recognised(read):
+    with pytest.raises(InputError, match="nothing here belongs to a framework"):
+        read("lone.yaml", lone_yaml=RECIPE.replace("model_name: Qwen/Qwen3-30B-A3B", "x: 1"))
+
+
+def test_nemo_rl_takes_overrides_and_the_recipe_of_a_suite(read, tmp_path):
+    entry = {"examples__run_grpo.py": "from nemo_rl.algorithms.grpo import setup\n"}
+    workload = read(
+        "uv run examples/run_grpo.py --config train.yaml cluster.gpus_per_node=8",
+        train_yaml=NEMO,
+        **entry,
+    )
+    assert values(workload, "framework", "gpus_per_node") == ["nemo-rl", 8]
+    (tmp_path / ".git").mkdir()
+    suite = tmp_path / "tests" / "test_suites" / "llm" / "one.sh"
+    recipe = tmp_path / "examples" / "configs" / "recipes" / "llm" / "one.yaml"
+    for path, text in (
+        (suite, "source ./common.env\nuv run examples/run_grpo.py --config $CONFIG_PATH\n"),
+        (recipe, NEMO),
+    ):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    assert read_workload([str(suite)], environ={}).value("actor.model") == "Qwen/Qwen2.5-1.5B"
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        (
+            (
+                "NPROC_PER_NODE=2 CUDA_VISIBLE_DEVICES=0,1 swift sft --tuner_type full "
+                "--torch_dtype bfloat16 --deepspeed zero3_offload"
+            ),
+            {
+                "gpus_per_node": 2,
+                "actor.strategy": "zero3",
+                "actor.offload_optimizer": True,
+                "actor.offload_params": True,
+                "actor.param_dtype": "bf16",
+                "actor.lora_rank": 0,
+                "algorithm": "sft",
+            },
+        ),
+        (
+            "CUDA_VISIBLE_DEVICES=0 swift sft --quant_bits 4 --quant_method bnb",
+            {"gpus_per_node": 1, "actor.quantization": "int4", "actor.lora_rank": 8},
+        ),
+        (
+            (
+                "NPROC_PER_NODE=8 megatron sft --tensor_model_parallel_size 2 "
+                "--expert_model_parallel_size 4 --recompute_granularity full --packing true "
+                "--optimizer_cpu_offload true"
+            ),
+            {
+                "actor.strategy": "megatron",
+                "actor.lora_rank": 0,
+                "actor.expert_parallel": 4,
+                "actor.gradient_checkpointing": True,
+                "actor.host_optimizer": True,
+            },
+        ),
+        (
+            (
+                "NPROC_PER_NODE=8 swift rlhf --rlhf_type grpo --use_vllm true "
+                "--vllm_mode colocate --vllm_gpu_memory_utilization 0.5 --num_generations 4 "
+                "--deepspeed zero2"
+            ),
+            {
+                "algorithm": "grpo",
+                "rollout.engine": "vllm",
+                "colocated": True,
+                "rollout.n": 4,
+                "rollout.gpu_memory_utilization": 0.5,
+                "data.max_response_length": 512,
+            },
+        ),
+        (
+            "swift rollout --vllm_tensor_parallel_size 2",
+            {"algorithm": "serve", "rollout.engine": "vllm", "rollout.tensor_parallel": 2},
+        ),
+    ],
+)
+def test_ms_swift_in_each_of_its_programs(read, words, fields):
+    workload = read(f"{words} --model Qwen/Qwen2.5-7B-Instruct --max_length 2048")
+    assert workload.value("framework") == "ms-swift"
+    assert {field: workload.value(field) for field in fields} == fields
+
+
+def test_ms_swift_spreads_one_process_over_several_gpus(read):
+    workload = read("CUDA_VISIBLE_DEVICES=0,1 swift sft --model Qwen/Qwen2.5-7B-Instruct")
+    assert workload.value("actor.strategy") is None
+    assert "device_map" in workload.get("actor.strategy").reason
+
+
+def test_ms_swift_trains_before_it_serves(read):
+    workload = read(
+        "swift infer --model Qwen/Qwen2.5-14B-Instruct --infer_backend vllm\n"
+        "CUDA_VISIBLE_DEVICES=0 swift sft --model Qwen/Qwen2.5-7B"
+    )
+    assert workload.value("actor.model") == "Qwen/Qwen2.5-7B"
+
+
+def test_axolotl_alone_and_with_its_program(read):
+    fields = ("framework", "actor.lora_rank", "actor.quantization", "actor.optimizer")
+    expected = ["axolotl", 32, "int4", "adamw_8bit"]
+    assert values(read("train.yaml", train_yaml=AXOLOTL), *fields) == expected
+    workload = read("axolotl train train.yaml", train_yaml=AXOLOTL)
+    assert values(workload, *fields) == expected
+    assert values(workload, "actor.micro_batch", "data.max_prompt_length") == [2, 4096]
+    assert values(workload, "actor.padding_free", "actor.param_dtype") == [True, "bf16"]
+
+
+def test_axolotl_with_fsdp_and_without_adapters(read):
+    text = AXOLOTL.replace("adapter: qlora\n", "").replace("load_in_4bit: true\n", "")
+    workload = read(
+        "train.yaml", train_yaml=f"{text}fsdp_version: 2\nfsdp_config: {{offload_params: true}}\n"
+    )
+    assert values(workload, "actor.strategy", "actor.cpu_offload", "actor.lora_rank") == [
+        "fsdp2",
+        True,
+        0,
+    ]
+
+
+def test_torchtune_reads_the_file_and_its_overrides(read):
+    workload = read(
+        "tune run --nproc_per_node 2 lora_finetune_distributed --config train.yaml batch_size=4",
+        train_yaml=TUNE,
+    )
+    assert values(workload, "framework", "actor.strategy", "gpus_per_node") == [
+        "torchtune",
+        "fsdp2",
+        2,
+    ]
+    assert values(workload, "actor.micro_batch", "actor.lora_rank", "data.max_length") == [
+        4,
+        16,
+        2048,
+    ]
+    assert values(workload, "actor.fused_backward", "actor.loss_chunks") == [True, 8]
+
+
+def test_torchtune_takes_the_longest_text_from_the_builder_of_the_checkout(read, tmp_path):
+    builder = tmp_path / "torchtune" / "models" / "llama3_1" / "_model_builders.py"
+    builder.parent.mkdir(parents=True)
+    builder.write_text("def llama3_1_8b():\n    return llama3_1(max_seq_len=131072)\n")
+    (tmp_path / "torchtune" / "_cli").mkdir()
+    (tmp_path / "torchtune" / "_cli" / "tune.py").write_text("")
+    text = TUNE.replace("max_seq_len: 2048", "max_seq_len: null")
+    workload = read("8B_lora_single_device.yaml", **{"8B_lora_single_device_yaml": text})
+    assert values(workload, "data.max_length", "gpus_per_node") == [131072, 1]
+
+
+def test_areal_gives_trainer_and_engines_gpus_of_their_own(read):
+    workload = read("train.yaml", train_yaml=AREAL)
+    assert values(workload, "framework", "colocated", "actor.gpus_per_node") == ["areal", False, 4]
+    assert values(workload, "rollout.engine", "rollout.engines", "rollout.tensor_parallel") == [
+        "sglang",
+        2,
+        2,
+    ]
+    assert workload.value("actor.max_tokens_per_gpu") == 10240
+
+
+def test_areal_without_a_gpu_is_no_error(read):
+    workload = read(
+        "train.yaml", train_yaml=AREAL.replace("n_gpus_per_node: 8", "n_gpus_per_node: 0")
+    )
+    assert not workload.problems
+
+
+def test_slime_by_options_that_it_alone_has(read):
+    workload = read(
+        "ray job submit -- python3 train.py --actor-num-gpus-per-node 8 --colocate "
+        "--hf-checkpoint $(cat root)/Qwen3-30B-A3B --rollout-batch-size 32 --n-samples-per-prompt 8 "
+        "--rollout-num-gpus-per-engine 8 --tensor-model-parallel-size 4 "
+        "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1 "
+        "--optimizer-cpu-offload --use-dynamic-batch-size --max-tokens-per-gpu 20480"
+    )
+    # The folder is not known, the model's own name is.
+    assert values(workload, "framework", "actor.model") == ["slime", "Qwen3-30B-A3B"]
+    assert values(workload, "actor.host_optimizer", "actor.expert_parallel") == [True, 8]
+    assert values(workload, "colocated", "actor.max_tokens_per_gpu") == [True, 20480]
+
+
+def test_a_train_script_of_nobody_is_refused(read):
+    with pytest.raises(InputError, match="expected a command that starts training"):
+        read("python3 train.py --batch-size 32 --model-name Qwen3-8B")
+
+
+MEGATRON = (
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+    "--ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention "
+    "--num-query-groups 8 --seq-length 8192 --micro-batch-size 1 --swiglu "
+    "--untie-embeddings-and-output-weights --tensor-model-parallel-size 2 --sequence-parallel "
+    "--use-distributed-optimizer --bf16"
+)
+
+
+def test_megatron_makes_the_model_of_its_options(read):
+    from envdoctor.plan.memory.estimate import sizes_of
+
+    workload = read(f"{MEGATRON} --vocab-size 128256")
+    assert values(workload, "framework", "actor.strategy", "gpus_per_node") == [
+        "megatron",
+        "megatron",
+        8,
+    ]
+    assert values(workload, "actor.sequence_split", "data.max_length") == [True, 8192]
+    size = sizes_of(workload)["actor"]
+    # Llama 3 8B
+    assert size.low <= 8_030_261_248 <= size.high
+    assert not size.rough
+
+
+def test_megatron_without_its_vocabulary_is_a_range(read):
+    from envdoctor.plan.memory.estimate import sizes_of
+
+    size = sizes_of(read(MEGATRON))["actor"]
+    assert size.rough
+    assert size.low < 7_000_000_000 < 8_030_261_248 < size.high
+
+
+def test_megatron_without_a_distributed_optimizer_keeps_it_on_each_gpu(read):
+    workload = read(MEGATRON.replace("--use-distributed-optimizer ", ""))
+    assert workload.value("actor.shard_ranks") == 2
+
+
+CHAT = """
+import argparse
+from dschat.utils.model.model_utils import create_hf_model
+
+def parse_args():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model_name_or_path", type=str)
+    parser.add_argument("--per_device_train_batch_size", type=int, default=16)
+    parser.add_argument("--max_seq_len", type=int, default=512)
+    parser.add_argument("--zero_stage", type=int, default=0)
+    parser.add_argument("--offload", action="store_true")
+    parser.add_argument("--lora_dim", type=int, default=0)
+    parser.add_argument("--gradient_checkpointing", action="store_true")
+    return parser.parse_args()
+"""
+
+
+def test_deepspeed_chat_has_the_defaults_of_its_own_parser(read):
+    workload = read(
+        "deepspeed --num_gpus 4 main.py --model_name_or_path facebook/opt-1.3b --zero_stage 2",
+        **{"main.py": CHAT},
+    )
+    assert values(workload, "framework", "algorithm", "actor.strategy", "gpus_per_node") == [
+        "deepspeed-chat",
+        "sft",
+        "zero2",
+        4,
+    ]
+    assert values(workload, "actor.micro_batch", "data.max_prompt_length") == [16, 512]
+
+
+def test_a_main_that_imports_nothing_of_it_is_not_deepspeed_chat(read):
+    with pytest.raises(InputError):
+        read("deepspeed main.py --model_name_or_path x", **{"main.py": "import torch\n"})
+
+
+def test_verl_without_reinforcement(read):
+    workload = read(
+        "torchrun --standalone --nproc_per_node=8 -m verl.trainer.fsdp_sft_trainer "
+        "model.partial_pretrain=google/gemma-2b-it data.micro_batch_size_per_gpu=2 "
+        "data.max_length=2048"
+    )
+    assert values(workload, "framework", "algorithm", "actor.strategy", "actor.micro_batch") == [
+        "verl-sft",
+        "sft",
+        "fsdp2",
+        2,
+    ]
+
+
+def test_the_second_form_of_llama_factory(read):
+    text = "model: Qwen/Qwen3-4B\ntrain_dataset: x\nmicro_batch_size: 2\ncutoff_len: 4096\n"
+    full = read("train.yaml", train_yaml=f"{text}dist_config: {{name: fsdp2}}\n")
+    assert values(full, "actor.model", "actor.strategy", "actor.lora_rank") == [
+        "Qwen/Qwen3-4B",
+        "fsdp2",
+        0,
+    ]
+    lora = read("train.yaml", train_yaml=f"{text}peft_config: {{name: lora, r: 16}}\n")
+    assert lora.value("actor.lora_rank") == 16
+
+
+def test_openrlhf_trains_without_generating(read):
+    workload = read(
+        "deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path "
+        "meta-llama/Meta-Llama-3-8B --data.max_len 2048 --train.micro_batch_size 2 "
+        "--ds.zero_stage 2"
+    )
+    assert values(workload, "algorithm", "actor.model", "data.max_length") == [
+        "sft",
+        "meta-llama/Meta-Llama-3-8B",
+        2048,
+    ]
+
+
+#: ms-swift's own scripts at 3602360a5 and what they say each GPU held, GiB
+#: (tests/data/memory/scripts.toml).
+LORA = (
+    "--model Qwen/Qwen2.5-7B-Instruct --tuner_type lora --torch_dtype bfloat16 --max_length 2048 "
+    "--per_device_train_batch_size 1 --lora_rank 8"
+)
+HELD = [
+    (f"CUDA_VISIBLE_DEVICES=0 swift sft {LORA}", 22),
+    (f"CUDA_VISIBLE_DEVICES=0,1 NPROC_PER_NODE=2 swift sft {LORA} --deepspeed zero2", 18),
+    (f"CUDA_VISIBLE_DEVICES=0,1 NPROC_PER_NODE=2 swift sft {LORA} --deepspeed zero3", 16),
+    (f"CUDA_VISIBLE_DEVICES=0 swift sft {LORA} --quant_bits 4 --quant_method bnb", 10),
+    (f"CUDA_VISIBLE_DEVICES=0 swift sft {LORA.replace('lora ', 'full ')}", 76),
+]
+
+
+@pytest.mark.parametrize(("command", "held"), HELD)
+def test_what_gpus_held_lies_inside_of_the_bounds(read, command, held):
+    from envdoctor.matrix.loader import load_matrix
+    from envdoctor.plan.memory.estimate import make_plan, sizes_of
+
+    workload = read(command)
+    pool = make_plan(workload, sizes_of(workload, load_matrix())).pool("gpu")
+    assert pool.low / 2**30 <= held <= pool.high / 2**30
