@@ -223,18 +223,18 @@ def stale_roots(written: Written, index: Index, glibc: str, refused: Refusals) -
         pin = Version(written.pins[name])
         allowed = SpecifierSet(specifier)
         early = pin.is_prerelease or bool(allowed.prereleases)
-        listed = [
+        published = [
             release
             for release in index.releases(name, written.python, glibc)
             if allowed.contains(release.version, prereleases=early)
             and str(release.day) <= written.until
         ]
         own = index.day(name, Version(pin.public))
-        if not listed or own is None or listed[-1].version <= pin:
+        if not published or own is None or published[-1].version <= pin:
             continue
-        newest = listed[-1]
+        newest = published[-1]
         behind = (newest.day - own).days
-        if behind > BOUND_DAYS and not _is_explained(name, newest, listed, written, refused):
+        if behind > BOUND_DAYS and not _is_explained(name, newest, published, written, refused):
             yield f"{name} {pin} is {behind} days behind {newest.version} without a word about it"
 
 
@@ -259,7 +259,7 @@ class Refusals(NamedTuple):
 def _is_explained(
     name: str,
     newest: Published,
-    listed: Sequence[Published],
+    published: Sequence[Published],
     written: Written,
     refused: Refusals,
 ) -> bool:
@@ -272,7 +272,7 @@ def _is_explained(
             return True
     if re.search(rf"^# note: {re.escape(name)} \S+ is of .* months behind", written.header, re.M):
         return True
-    days = {str(release.version): release.day for release in listed}
+    days = {str(release.version): release.day for release in published}
     for version, words in _NOT.findall(comments):
         day = days.get(str(Version(version).public))
         if day is None or (newest.day - day).days > BOUND_DAYS:

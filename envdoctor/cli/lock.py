@@ -6,7 +6,8 @@ import argparse
 import gc
 import json
 import os
-from typing import TYPE_CHECKING, Dict, Mapping, Optional, Sequence, Set, Tuple
+from functools import partial
+from typing import TYPE_CHECKING, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 from ..errors import InputError, NoResolution, suggest
 from ..lock.locking import close, lock
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..intake.wanted import Wanted
     from ..matrix.loader import Matrix
     from ..model.facts import Facts
+    from ..report.figures import Figure
 
 __all__ = ["COMMAND"]
 
@@ -183,9 +185,12 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     closure = resolution.closure
     if not resolution.pins and not closure.is_closed and closure.state != "refused":
         raise InputError(_nothing_known(resolution, matrix))
+    from ..report.lock_page import grids_of
+
+    figures = partial(grids_of, resolution)
     if options.dry_run and options.format != "json":
-        return draw_lines(summary_lines(resolution), view(options)), 0
-    return _write(options, resolution, matrix)
+        return draw_lines(summary_lines(resolution), view(options), figures), 0
+    return _write(options, resolution, matrix, figures)
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -256,7 +261,12 @@ def _close(
     )
 
 
-def _write(options: argparse.Namespace, resolution: Resolution, matrix: Matrix) -> Tuple[str, int]:
+def _write(
+    options: argparse.Namespace,
+    resolution: Resolution,
+    matrix: Matrix,
+    figures: Callable[[], Sequence[Figure]],
+) -> Tuple[str, int]:
     """Write the files where they were asked for; return what goes to standard output."""
     from .. import __version__
     from ..lock.emit import NAMES, render, state_words, summary_lines
@@ -266,7 +276,7 @@ def _write(options: argparse.Namespace, resolution: Resolution, matrix: Matrix) 
     shown = options.shown
     if options.format == "json":
         shown = shown or "envdoctor.lock.json"
-    elif folder is None:
+    elif folder is None and options.format != "html":
         shown = shown or "requirements.txt"
     if shown is not None and shown not in files:
         raise InputError(f"--print {shown}: {state_words(resolution)}")
@@ -281,9 +291,10 @@ def _write(options: argparse.Namespace, resolution: Resolution, matrix: Matrix) 
         write_error(f"envdoctor: not closed, core pins only: {closure.reason}")
     if shown is not None:
         return files[shown], int(fell_short)
-    written = TextLine(f"written to {folder}: {', '.join(files)}", "fine")
-    lines = [*summary_lines(resolution), written]
-    return draw_lines(lines, view(options)), int(fell_short)
+    lines = summary_lines(resolution)
+    if folder is not None:
+        lines.append(TextLine(f"written to {folder}: {', '.join(files)}", "fine"))
+    return draw_lines(lines, view(options), figures), int(fell_short)
 
 
 def _nothing_known(resolution: Resolution, matrix: Matrix) -> str:

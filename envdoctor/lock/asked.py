@@ -9,15 +9,15 @@ from ..matrix.derive import find_builds
 from ..matrix.loader import Matrix
 from ..matrix.tables import Package
 from ..matrix.tags import glibc_for, serves_python
-from ..model.request import Request, Root, parse_root
+from ..model.request import Request, Root, SourceStep, parse_root, parse_source
 from ..model.requirement import parse_requirement, try_requirement
-from ..model.versions import Version, VersionSet, canonicalize_name, parse_version
+from ..model.versions import Version, VersionSet, canonicalize_name, parse_version, split_clauses
 from .solver.target_lines import TargetLines
 
 if TYPE_CHECKING:
     from packaging.tags import Tag
 
-__all__ = ["check_asked", "check_wheels", "indexes_of", "read_roots"]
+__all__ = ["check_asked", "check_wheels", "indexes_of", "read_roots", "read_sources"]
 
 _NEAR = 0.8  # how alike an extra has to be to one that there is
 
@@ -36,6 +36,22 @@ def read_roots(lines: Sequence[str], request: Request) -> Tuple[Root, ...]:
         if line is not None and line.always:
             roots[parse_root(text.partition(";")[0])] = None
     return tuple(roots)
+
+
+def read_sources(lines: Sequence[str], request: Request) -> Tuple[SourceStep, ...]:
+    """Return what comes from repositories where a request is for; raises :class:`InputError`."""
+    here = TargetLines(request.python, request.platform, request.architecture)
+    steps = []
+    for text in lines:
+        requirement = parse_requirement(text)
+        if requirement.marker:
+            _check_marker(requirement.marker, text)
+            line = here.line(f"{requirement.name} ; {requirement.marker}")
+            if line is None or not line.always:
+                continue
+            text = text[: text.rindex(";")]
+        steps.append(parse_source(text))
+    return tuple(steps)
 
 
 def _check_marker(marker: str, text: str) -> None:
@@ -108,6 +124,15 @@ def _parts(file: str) -> Tuple[str, Version, FrozenSet[Tag]]:
 def _check_release(root: Root, package: Package, matrix: Matrix) -> None:
     wanted = VersionSet.parse(root.specifier)
     releases = package.versions
+    for operator, text in split_clauses(root.specifier):
+        if operator == "===":
+            own = parse_version(parse_version(text).public)
+            written = next((str(version) for version in releases if version == own), "")
+            if written and written != text.partition("+")[0].lower():
+                raise InputError(
+                    f"{root.text}: === compares letter by letter, and {root.name} has no release "
+                    f"that is written so; ask for =={text} or ==={written}"
+                )
     if any(version in wanted for version in releases) or not releases:
         return
     exact = parse_requirement(root.text).exact
@@ -146,11 +171,11 @@ def _check_extras(root: Root, package: Package) -> None:
 
 
 def _extras(package: Package) -> FrozenSet[str]:
-    found: Set[str] = set()
+    extras: Set[str] = set()
     for _, release in package.releases():
         for line in release.requires or ():
             if "extra" in line:
                 requirement = try_requirement(line)
                 if requirement is not None:
-                    found.update(map(canonicalize_name, requirement.marker_extras))
-    return frozenset(found)
+                    extras.update(map(canonicalize_name, requirement.marker_extras))
+    return frozenset(extras)

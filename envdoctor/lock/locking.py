@@ -25,6 +25,7 @@ from ..errors import InputError, InternalFault, suggest
 from ..intake.wanted import Wanted
 from ..model.facts import Facts
 from ..model.pattern import pattern
+from ..model.requirement import parse_requirement
 from ..model.versions import Version, parse_version, try_version
 
 if TYPE_CHECKING:
@@ -85,11 +86,11 @@ def lock(
         InputError: a request that means nothing, or targets that cannot share a lock.
         GaveUp: the search limit was reached; nothing is proven.
     """
-    from ..model.request import Request, parse_source
+    from ..model.request import Request
     from ..model.resolution import Resolution
-    from .asked import check_asked, check_wheels, indexes_of, read_roots
+    from .asked import check_asked, check_wheels, indexes_of, read_roots, read_sources
     from .solver import resolve
-    from .torch_needed import resolve_whole, without_torch
+    from .solver.torch_extras import without_torch
 
     if matrix is None:
         from ..matrix.loader import load_matrix
@@ -97,12 +98,11 @@ def lock(
         matrix = load_matrix()
     wanted = wanted or Wanted()
     lines = (*requirements, *wanted.requirements)
-    steps = tuple(map(parse_source, wanted.direct))
     if not lines and profile is None:
-        named = ", ".join(step.name for step in steps)
+        named = ", ".join(parse_requirement(text).name for text in wanted.direct)
         raise InputError(
             f"expected at least one requirement beside {named}: what that requires was not read"
-            if steps
+            if named
             else "expected at least one requirement, such as 'vllm>=0.8', or --profile NAME"
         )
     request = Request(
@@ -111,8 +111,8 @@ def lock(
         or _common(facts, "python.version", "give --python-version", "3.12" if profile else None),
         _common(facts, "os.platform", "one lock is for one platform", "linux"),
         _common(facts, "os.architecture", "one lock is for one architecture", "x86_64"),
-        sources=steps,
     )
+    request = request._replace(sources=read_sources(wanted.direct, request))
     given = indexes_of(wanted.wheels, request.architecture, matrix)
     request = request._replace(allow_index=tuple(dict.fromkeys((*allow_index, *given))))
     asked = read_roots(lines, request)
@@ -139,7 +139,7 @@ def lock(
             profile, request, facts, matrix, python, as_of, {} if resolvers is None else resolvers
         )
     else:
-        answer = resolve_whole(request, facts, matrix)
+        answer = resolve(request, facts, matrix)
     newer = bool(pinned) and profile is None and not isinstance(answer, Resolution)
     if newer:
         answer = resolve(request._replace(as_of=None, of_the_time=False), facts, matrix)
@@ -152,6 +152,7 @@ def lock(
         *without_torch(answer, matrix),
         *_stranger_notes(unknown, known),
         *wanted.notes,
+        *_replaced_notes(answer),
     ]
     return _verified(answer._replace(notes=tuple(notes)), facts, matrix)
 
@@ -187,6 +188,17 @@ def _stranger_notes(roots: Sequence[Root], known: Collection[str]) -> List[str]:
             f"{suggest(root.name, known, 0.8)}"
         )
         for root in roots
+    ]
+
+
+def _replaced_notes(resolution: Resolution) -> List[str]:
+    """Say of which pins something else is installed in the end."""
+    pins = [(step, resolution.pin(step.name)) for step in resolution.sources]
+    return [
+        f"{pin.name} {pin.version} is pinned because others require it; what {step.url} has "
+        "replaces it, and nothing here judges that"
+        for step, pin in pins
+        if pin is not None
     ]
 
 
@@ -226,7 +238,7 @@ def of_its_time(as_of: Optional[str], matrix: Matrix) -> Callable[[Request], Req
 
 
 def close(
-    found: Resolution,
+    first: Resolution,
     facts: Sequence[Facts],
     matrix: Matrix,
     sources: IndexSources,
@@ -241,7 +253,7 @@ def close(
     were chosen, which only uv can tell; then the core is chosen again with what they ask for.
 
     Args:
-        found: The core pins.
+        first: The core pins.
         facts: The targets.
         matrix: What is known of versions and hardware.
         sources: Where packages come from.
@@ -257,10 +269,9 @@ def close(
     from .closing.closure import close as close_with_uv
     from .solver import resolve
     from .solver.engine import GaveUp
-    from .torch_needed import with_torch
 
     lowest = _lowest_glibc(facts)
-    core, brought = found, ()  # type: Resolution, Tuple[Root, ...]
+    core, brought = first, ()  # type: Resolution, Tuple[Root, ...]
     lacking: Dict[str, Hole] = {}  # by the requirement that follows from it
     cured: Dict[str, Finding] = {}  # likewise
     settled: Optional[Resolution] = None  # closed, with warnings that another choice may spare
@@ -281,13 +292,13 @@ def close(
             f"{extra}: there is no such extra, so it adds nothing" for extra in closure.extras
         ]
         closed = core._replace(
-            closure=closure, notes=(*found.notes, *(hole.text for hole in lacking.values()), *notes)
+            closure=closure, notes=(*first.notes, *(hole.text for hole in lacking.values()), *notes)
         )
         findings = _findings(closed, facts, matrix) if closure.is_closed else []
         problems = _problems(findings)
         if problems:
             learned = _asked_by_strangers(closure, core, matrix)
-            closed = found._replace(
+            closed = first._replace(
                 closure=Closure(
                     "refused",
                     "check refuses what uv added to the pins",
@@ -310,7 +321,7 @@ def close(
         for more in _lessons(learned):
             try:
                 answer = resolve(
-                    core.request._replace(roots=(*found.request.roots, *brought, *more)),
+                    core.request._replace(roots=(*first.request.roots, *brought, *more)),
                     facts,
                     matrix,
                 )
@@ -321,9 +332,8 @@ def close(
                 break
         if again is None:
             return settled or closed
-        again = with_torch(again, facts, matrix)
         progress(f"choosing again: {'; '.join(_why_again(learned, lacking, cured))}")
-        core = _verified(_as_asked(again, found, brought, lacking, cured), facts, matrix)
+        core = _verified(_as_asked(again, first, brought, lacking, cured), facts, matrix)
     return settled or closed
 
 

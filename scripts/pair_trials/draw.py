@@ -14,18 +14,32 @@ from envdoctor.model.requirement import try_requirement
 from envdoctor.model.version import Version
 from envdoctor.model.versions import VersionSet, parse_version
 
-__all__ = ["KINDS", "TORCHES", "Statements", "Trial", "draw", "needs_torch", "torch_of"]
+__all__ = [
+    "KINDS",
+    "PYTHON",
+    "TORCHES",
+    "Releases",
+    "Statements",
+    "Trial",
+    "built_for",
+    "draw",
+    "needs_torch",
+    "torch_in",
+    "torch_of",
+]
 
 #: Kinds of trials: a statement that blocks or degrades, a release just outside one, a whole stack.
 KINDS = ("blocks", "degrades", "allowed", "stack")
 
 #: The release of torch for environments of each day on, the first for all before: torch and CUDA
 #: are 5 GB a release, and what is asked is whether names are there.
-TORCHES = (("2025-08-06", "2.8.0"), ("2026-09-30", "2.14.1"), ("2026-10-28", "2.15.0"))
-PYTHON = "3.12"
+TORCHES = (("2025-01-29", "2.6.0"), ("2026-10-28", "2.15.0"))
+PYTHON = "3.11"
 #: Older releases were not measured.
 _MEASURED = "2023-01-01"
 _FIRST = "2023-10-02"
+#: Random days on which stacks are resolved, the same for every seed: those of a day share much.
+_DAYS = 72
 #: Extensions that only a machine with a CUDA toolkit builds.
 _BUILT = frozenset(("flash-attn", "mamba-ssm", "causal-conv1d", "apex", "auto-gptq"))
 #: Roots of drawn stacks. Engines come with a gigabyte of their own and are drawn less often.
@@ -60,6 +74,58 @@ class Trial(NamedTuple):
         """The same for trials of the same."""
         words = (self.kind, *self.requirements, self.before, self.torch, "import", *self.imports)
         return " ".join(words)
+
+
+class Published(NamedTuple):
+    """A release as a draw needs it. requires: None where its metadata are not in the matrix."""
+
+    version: Version
+    day: str
+    requires: Optional[Sequence[str]] = None
+
+
+class Releases:
+    """What can be installed of each package: from the matrix, else what was read for surfaces."""
+
+    def __init__(self, matrix: Matrix, read: Mapping[str, Sequence[Tuple[str, str]]] = {}) -> None:
+        """read: versions with their days, by package."""
+        self._matrix = matrix
+        self._read = read
+        self._known: Dict[str, Dict[Version, Published]] = {}
+
+    def floors(self, day: str) -> List[str]:
+        """Return a requirement for each package that was read: none of its releases from before
+        2023, to which a resolver goes back where newer ones have bounds. Of those that came later
+        than a day nothing is said.
+        """
+        oldest = ((name, next(iter(self.of(name).values()), None)) for name in sorted(self._read))
+        return [
+            f"{name}>={release.version}"
+            for name, release in oldest
+            if release is not None and release.day <= day
+        ]
+
+    def of(self, name: str) -> Dict[Version, Published]:
+        """Return final releases since 2023 that this Python takes, oldest first."""
+        if name not in self._known:
+            published = [
+                release
+                for release in self._published(name)
+                if not release.version.is_prerelease and release.day >= _MEASURED
+            ]
+            published.sort(key=lambda release: release.version)
+            self._known[name] = {release.version: release for release in published}
+        return self._known[name]
+
+    def _published(self, name: str) -> Iterator[Published]:
+        package = self._matrix.package(name)
+        if package is None:
+            for text, day in self._read.get(name, ()):
+                yield Published(parse_version(text), day)
+            return
+        for version, release in package.releases():
+            if not release.yanked and _takes_python(release.requires_python):
+                yield Published(version, release.released, release.requires)
 
 
 class Statements:
@@ -104,12 +170,45 @@ class Statements:
 
 def span_set(spans: Sequence[Sequence[str]]) -> VersionSet:
     """Return the versions from the first to the last of each span."""
-    return VersionSet.parse("||".join(f">={first},<={last}" for first, last in spans))
+    return _parsed("||".join(f">={first},<={last}" for first, last in spans))
+
+
+@functools.cache
+def _parsed(specifier: str) -> VersionSet:
+    return VersionSet.parse(specifier)
 
 
 def torch_of(day: str) -> str:
     """Return the release of torch that environments of a day get."""
     return [release for since, release in TORCHES if since <= max(day, TORCHES[0][0])][-1]
+
+
+def torch_in(trial: Trial) -> str:
+    """Return the release of torch that a trial gets where it needs one."""
+    pinned = [word[7:] for word in trial.requirements if word.startswith("torch==")]
+    return pinned[0] if pinned else trial.torch
+
+
+def built_for(matrix: Matrix, torch: str) -> List[str]:
+    """Return what comes in the build that goes with a release of torch, as far as it is known."""
+    torch_package = matrix.package("torch")
+    release = torch_package.release(parse_version(torch)) if torch_package else None
+    asked = [try_requirement(line) for line in (release.requires or ())] if release else []
+    found = [
+        f"{each.name}{each.specifier}"
+        for each in asked
+        if each is not None and each.name == "triton"
+    ]
+    for name in ("torchvision", "torchaudio", "xformers"):
+        package = matrix.package(name)
+        for version, other in reversed(package.releases() if package else ()):
+            lines = [try_requirement(line) for line in other.requires or ()]
+            if any(
+                line and line.name == "torch" and line.specifier == f"=={torch}" for line in lines
+            ):
+                found.append(f"{name}=={version}")
+                break
+    return found
 
 
 def needs_torch(matrix: Matrix, trial: Trial) -> bool:
@@ -132,10 +231,14 @@ def _requires_torch(matrix: Matrix, name: str) -> bool:
 
 
 def draw(
-    generator: random.Random, matrix: Matrix, statements: Statements, kinds: Sequence[str]
+    generator: random.Random,
+    matrix: Matrix,
+    statements: Statements,
+    kinds: Sequence[str],
+    releases: Optional[Releases] = None,
 ) -> Iterator[Trial]:
-    """Yield trials without end, some of them the same."""
-    drawn = _Draw(generator, matrix, statements)
+    """Yield trials without end, some of them the same, of these releases (those of the matrix)."""
+    drawn = _Draw(generator, matrix, statements, releases or Releases(matrix))
     while True:
         kind = generator.choice(kinds)
         trial = drawn.stack() if kind == "stack" else drawn.pair(kind)
@@ -144,10 +247,17 @@ def draw(
 
 
 class _Draw:
-    def __init__(self, generator: random.Random, matrix: Matrix, statements: Statements) -> None:
+    def __init__(
+        self,
+        generator: random.Random,
+        matrix: Matrix,
+        statements: Statements,
+        releases: Releases,
+    ) -> None:
         self._generator = generator
         self._matrix = matrix
         self._statements = statements
+        self._known = releases
         self._effects = {effect: statements.of(effect) for effect in ("blocks", "degrades")}
 
     def stack(self) -> Optional[Trial]:
@@ -155,7 +265,8 @@ class _Draw:
         generator = self._generator
         first = datetime.date.fromisoformat(_FIRST)
         last = datetime.date.fromisoformat(self._matrix.date)
-        day = first + datetime.timedelta(days=generator.randrange((last - first).days + 1))
+        days = random.Random(0).sample(range((last - first).days + 1), _DAYS)
+        day = first + datetime.timedelta(days=generator.choice(days))
         roots = generator.sample(_ROOTS, generator.randint(2, 5))
         if generator.random() < 0.1:
             roots.append(generator.choice(_ENGINES))
@@ -167,9 +278,7 @@ class _Draw:
         )
 
     def _first_day(self, name: str) -> str:
-        package = self._matrix.package(name)
-        days = [release.released for _, release in package.releases()] if package else []
-        return min(days, default=_FIRST)
+        return min((release.day for release in self._known.of(name).values()), default=_FIRST)
 
     def pair(self, kind: str) -> Optional[Trial]:
         """Two releases of which a statement speaks, or one of them beside a neighbour."""
@@ -182,7 +291,7 @@ class _Draw:
         versions = [
             version
             for version in self._statements.measured[consumer]
-            if version in span_set(entry["in"]) and self._installs(consumer, version)
+            if version in span_set(entry["in"]) and version in self._known.of(consumer)
         ]
         if not versions or not others:
             return None
@@ -198,14 +307,13 @@ class _Draw:
         if torch == "other":
             return None
         days = [self._released(consumer, version), self._released(provider, other), _FIRST]
-        day = datetime.date.fromisoformat(max(days)) + datetime.timedelta(days=3)
-        extra = [name for name, asked in entry.get("with", ()) if asked == "" and name != "torch"]
-        names = (consumer, provider, *extra)
+        day = _end_of_quarter(datetime.date.fromisoformat(max(days)) + datetime.timedelta(days=3))
+        extra = [name for name, asked in entry.get("with", ()) if asked == ""]
         return Trial(
             kind,
             (f"{consumer}=={version}", f"{provider}=={other}", *extra),
             day.isoformat(),
-            "" if "torch" in names else torch or torch_of(day.isoformat()),
+            "" if provider == "torch" else torch or torch_of(day.isoformat()),
             (entry["entry"],),
             f"{entry['id']}:{consumer}",
         )
@@ -214,16 +322,18 @@ class _Draw:
         """The release of torch that a package is built for, "" for any, "other" for one that no
         environment has.
         """
-        package = self._matrix.package(name)
-        release = package.release(version) if package else None
-        for line in (release.requires or ()) if release else ():
-            requirement = try_requirement(line)
-            if requirement is not None and requirement.name == "torch" and not requirement.marker:
-                asked = requirement.specifier
-                if asked.startswith("=="):
-                    torch = asked[2:].strip()
-                    return torch if torch in {release for _, release in TORCHES} else "other"
+        for asked in self._asked(name, version, "torch"):
+            if asked.startswith("=="):
+                torch = asked[2:].strip()
+                return torch if torch in {release for _, release in TORCHES} else "other"
         return ""
+
+    def _asked(self, name: str, version: Version, other: str) -> Iterator[str]:
+        """What a release's metadata ask of another package, whatever the machine."""
+        for line in self._known.of(name)[version].requires or ():
+            requirement = try_requirement(line)
+            if requirement is not None and requirement.name == other and not requirement.marker:
+                yield requirement.specifier
 
     def _end(self, versions: Sequence[Version]) -> Version:
         """One of a few releases: an end of them as often as any other."""
@@ -246,43 +356,26 @@ class _Draw:
         ]
 
     def _releases(self, name: str) -> List[Version]:
-        """The releases of a package that this Python takes, oldest first."""
+        """The releases of a package that are tried, oldest first."""
         if name == "torch":
             return [parse_version(release) for _, release in TORCHES]
-        package = self._matrix.package(name)
-        if package is None or name in _BUILT:
-            return []
-        return [
-            version
-            for version, release in package.releases()
-            if not version.is_prerelease
-            and not release.yanked
-            and release.released >= _MEASURED
-            and _takes_python(release.requires_python)
-        ]
-
-    def _installs(self, name: str, version: Version) -> bool:
-        return version in self._releases(name)
+        return [] if name in _BUILT else list(self._known.of(name))
 
     def _released(self, name: str, version: Version) -> str:
-        package = self._matrix.package(name)
-        release = package.release(version) if package else None
-        return release.released if release else _FIRST
+        published = self._known.of(name).get(version)
+        return published.day if published else _FIRST
 
     def _allows(self, consumer: str, version: Version, provider: str, other: Version) -> bool:
         """Whether the metadata of a release admit the other; extras are not asked for."""
-        package = self._matrix.package(consumer)
-        release = package.release(version) if package else None
-        for line in (release.requires or ()) if release else ():
-            requirement = try_requirement(line)
-            if (
-                requirement is not None
-                and requirement.name == provider
-                and not requirement.marker
-                and other not in requirement.versions
-            ):
-                return False
-        return True
+        return all(
+            other in _parsed(asked) for asked in self._asked(consumer, version, provider) if asked
+        )
+
+
+def _end_of_quarter(day: datetime.date) -> datetime.date:
+    """Days at which environments stand still for a while: trials of one share what they hold."""
+    month = (day.month + 2) // 3 * 3
+    return datetime.date(day.year, month, 31 if month in (3, 12) else 30)
 
 
 def _takes_python(specifier: Optional[str]) -> bool:

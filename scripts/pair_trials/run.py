@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
-import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
@@ -14,77 +15,38 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 from scripts.trial_environment import Environment, Fault, call
 
 from .draw import PYTHON, Trial
+from .importing import Importer
 
-__all__ = ["Place", "try_one"]
+__all__ = ["BESIDE", "Place", "free_bytes", "keep_room", "try_one"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-INSTALL_S = 600
-#: For all modules of a trial together.
-IMPORT_S = 400
-MEMORY = 48 << 30
-#: What comes in the build that goes with torch, whatever others ask for.
-_OF_TORCH = ("torchvision", "torchaudio", "xformers", "triton")
+INSTALL_S = 300
 _UNBUILT = ("flash-attn", "mamba-ssm", "causal-conv1d", "apex", "auto-gptq", "autoawq", "vllm")
 
-_CHILD = r"""
-import importlib, json, os, signal, sys, traceback
-results, modules = open(sys.argv[1], "w"), sys.argv[2:]
-if len(modules) > 1:
-    try:
-        import torch
-    except BaseException:
-        pass  # whoever needs it says so
-for module in modules:
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if not pid:
-        signal.alarm(200)
-        try:
-            importlib.import_module(module)
-            lines = []
-        except BaseException as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            lines = [f"{type(error).__name__}: {error}"]
-            lines += [f"{f.filename.rpartition('site-packages/')[2]}:{f.lineno} {f.line}"
-                      for f in frames if "importlib" not in f.filename][-4:]
-            cause = error.__cause__ or error.__context__
-            while cause is not None:
-                lines.append(f"after {type(cause).__name__}: {cause}")
-                cause = cause.__cause__ or cause.__context__
-        os.write(writer, json.dumps(lines)[:60000].encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as file:
-        text = file.read()
-    status = os.waitpid(pid, 0)[1]
-    try:
-        lines = json.loads(text)
-    except ValueError:
-        lines = [f"killed by signal {status & 127}"]
-    results.write(json.dumps([module, lines]) + "\n")
-    results.flush()
-"""
-_INSTALLED = r"""
-import importlib.metadata as metadata, json, sys
-answer = {}
-for distribution in metadata.distributions():
-    name = (distribution.metadata["Name"] or "").lower().replace("_", "-").replace(".", "-")
-    answer[name] = distribution.version
-print(json.dumps(answer))
-"""
+#: What a fresh environment of this Python holds.
+BESIDE = frozenset(("setuptools",))
+#: Stays in the cache when it is emptied.
+_LARGE = ("torch", "triton")
+_emptying = threading.Lock()
 
 
 class Place(NamedTuple):
     """Where trials run, one after the other: paths stay the same, so that compiled modules do."""
 
+    #: What workers share.
     folder: str
     #: The interpreter of the environment, as uv takes it: a path or a version.
     python: str = PYTHON
+    worker: int = 0
 
     @property
-    def environment(self) -> str:
-        """The virtual environment."""
-        return os.path.join(self.folder, "env")
+    def own(self) -> str:
+        """What no other worker touches."""
+        return os.path.join(self.folder, f"worker-{self.worker}")
+
+    def environment(self, torch: str) -> str:
+        """The virtual environment for a release of torch, which stays in it."""
+        return os.path.join(self.own, f"env-{torch or 'none'}")
 
     @property
     def cache(self) -> str:
@@ -94,27 +56,40 @@ class Place(NamedTuple):
     @property
     def compiled(self) -> str:
         """What Python compiled of it."""
-        return os.path.join(self.folder, "compiled")
+        return os.path.join(self.own, "compiled")
 
 
 def try_one(
     trial: Trial,
     place: Place,
+    importer: Importer,
     entries: Mapping[str, Sequence[str]],
+    floors: Sequence[str] = (),
     torch_names: Sequence[str] = (),
+    torch: str = "",
+    of_torch: Sequence[str] = (),
 ) -> Dict[str, Any]:
     """Return the record of a trial: what was installed, what imports said, what check said.
 
     Args:
         trial: What is tried.
         place: Where; what the last trial left there is replaced.
+        importer: Imports there.
         entries: Modules to import by distribution, for stacks.
+        floors: What pairs are resolved under besides.
         torch_names: torch and what it pins, which may be newer than the day of the trial.
+        torch: The release of torch whose environment it gets, "" for the one without.
+        of_torch: What is installed of what is built for it, whatever others ask for.
     """
     start = time.monotonic()
     record: Dict[str, Any] = {"key": trial.key, **trial._asdict()}
+    os.makedirs(place.own, exist_ok=True)
+    environment = place.environment(torch)
     try:
-        installed = _install(trial, place, torch_names)
+        record["forced"] = _install(
+            trial, place, environment, floors, torch_names, bool(torch), of_torch
+        )
+        installed = _installed(environment)
     except Fault as fault:
         return {**record, "state": "uninstallable", "fault": str(fault)[-1500:]}
     record["installed"] = {
@@ -131,8 +106,9 @@ def try_one(
         ]
     record["imports"] = modules
     try:
-        record["errors"] = _imported(place, modules)
-        record["findings"] = _found(place)
+        python = os.path.join(environment, "bin", "python")
+        record["errors"] = importer.imported(python, installed, modules)
+        record["findings"] = _found(environment)
         record["state"] = "tried"
     except (Fault, ValueError, OSError) as fault:
         record.update(state="untried", fault=str(fault)[-1500:])
@@ -140,18 +116,31 @@ def try_one(
     return record
 
 
-def _install(trial: Trial, place: Place, torch_names: Sequence[str]) -> Dict[str, str]:
-    """Install a trial over the one before it; return what is there. Raises Fault."""
-    python = os.path.join(place.environment, "bin", "python")
+def _install(
+    trial: Trial,
+    place: Place,
+    environment: str,
+    floors: Sequence[str],
+    torch_names: Sequence[str],
+    with_torch: bool,
+    of_torch: Sequence[str],
+) -> bool:
+    """Install a trial over the one before it; return whether metadata had to be overridden for
+    that. Raises Fault.
+    """
+    python = os.path.join(environment, "bin", "python")
     if not os.path.exists(python):
-        Environment(place.python, place.environment)
+        Environment(place.python, environment)
     pinned = [word for word in trial.requirements if "==" in word]
-    names = {word.partition("==")[0] for word in pinned}
-    of_torch = [name for name in _OF_TORCH if name not in names]
-    of_torch += [f"torch=={trial.torch}"] if trial.torch else []
-    path = os.path.join(place.folder, "overrides.txt")
-    command = ["uv", "pip", "install", "--quiet", "--exact", "--python", python]
-    command += [*trial.requirements, "--exclude-newer", f"{trial.before}T23:59:59Z"]
+    names = {word.partition("==")[0] for word in trial.requirements}
+    overrides = [f"torch=={trial.torch}"] if trial.torch else []
+    overrides += [line for line in of_torch if re.split("[=~<>! ]", line)[0] not in names]
+    path = os.path.join(place.own, "overrides.txt")
+    # Without --upgrade what is there stays, also where it is newer than the day.
+    command = ["uv", "pip", "install", "--quiet", "--exact", "--upgrade", "--python", python]
+    beside = BESIDE | {"torch"} if with_torch and trial.kind != "stack" else BESIDE
+    command += [*trial.requirements, *sorted(beside - names)]
+    command += ["--exclude-newer", f"{trial.before}T23:59:59Z"]
     for name in torch_names:  # torch may be newer than the rest
         command += ["--exclude-newer-package", f"{name}=false"]
     for name in _UNBUILT:
@@ -160,63 +149,37 @@ def _install(trial: Trial, place: Place, torch_names: Sequence[str]) -> Dict[str
     if trial.kind == "stack":
         Path(path).write_text(f"torch=={trial.torch}\n", "utf-8")
         call([*command, "--constraint", path], variables, limit=INSTALL_S)
-    else:
-        Path(path).write_text("\n".join(of_torch) + "\n", "utf-8")
-        # What nobody's metadata forbid is what people have; else the two stand whatever others ask.
-        code, _ = call([*command, "--override", path], variables, expected=False, limit=INSTALL_S)
-        if code:
-            Path(path).write_text("\n".join([*of_torch, *pinned]) + "\n", "utf-8")
-            call([*command, "--override", path], variables, limit=INSTALL_S)
-    _, output = call([python, "-I", "-c", _INSTALLED], {}, limit=60)
-    installed: Dict[str, str] = json.loads(output)
-    return installed
+        return False
+    of_pairs = os.path.join(place.own, "constraints.txt")
+    Path(of_pairs).write_text("\n".join(floors) + "\n", "utf-8")
+    under = ["--constraint", of_pairs]
+    # What nobody's metadata forbid is what people have; else the two stand whatever others ask.
+    for constraints, forced in ((under, []), (under, pinned), ([], []), ([], pinned)):
+        Path(path).write_text("\n".join([*overrides, *forced]) + "\n", "utf-8")
+        code, output = call(
+            [*command, *constraints, "--override", path],
+            variables,
+            expected=False,
+            limit=INSTALL_S,
+        )
+        if not code:
+            return bool(forced)
+    raise Fault(output)
 
 
-def sandbox() -> List[str]:
-    """Return the beginning of a command that runs without network and with bounded memory, and
-    whose children end with it; with the network where namespaces are not allowed.
-    """
-    limits = ["prlimit", f"--as={MEMORY}", "--core=0", "--"]
-    alone = ["unshare", "--net", "--pid", "--fork", "--kill-child"]
-    try:
-        done = subprocess.run([*alone, "true"], capture_output=True, check=False)
-    except FileNotFoundError:
-        return limits
-    return [*alone, *limits] if done.returncode == 0 else limits
+def _installed(environment: str) -> Dict[str, str]:
+    python = os.path.join(environment, "bin", "python")
+    _, output = call(["uv", "pip", "list", "--format", "json", "--python", python], {}, limit=60)
+    return {entry["name"]: entry["version"] for entry in json.loads(output[output.index("[") :])}
 
 
-def _imported(place: Place, modules: Sequence[str]) -> Dict[str, List[str]]:
-    """Import modules, each in a process of its own; return what each said. Raises Fault."""
-    python = os.path.join(place.environment, "bin", "python")
-    home = os.path.join(place.folder, "home")
-    shutil.rmtree(home, ignore_errors=True)
-    os.makedirs(home)
-    results = os.path.join(place.folder, "results.jsonl")
-    variables = {
-        "HOME": home,
-        "TMPDIR": home,
-        "XDG_CACHE_HOME": home,
-        "HF_HUB_OFFLINE": "1",
-        "WANDB_MODE": "offline",
-        "PYTHONPYCACHEPREFIX": place.compiled,
-        "PYTHONNOUSERSITE": "1",
-        "OMP_NUM_THREADS": "1",
-    }
-    command = [*sandbox(), python, "-c", _CHILD, results, *modules]
-    call(command, variables, expected=False, limit=IMPORT_S)
-    said: Dict[str, List[str]] = {}
-    for line in Path(results).read_text("utf-8").splitlines():
-        module, lines = json.loads(line)
-        said[module] = [text[:1200] for text in lines]
-    return said
-
-
-def _found(place: Place) -> List[Dict[str, Any]]:
+def _found(environment: str) -> List[Dict[str, Any]]:
     """Ask check about the environment; return the findings that are more than advice."""
-    python = os.path.join(place.environment, "bin", "python")
+    python = os.path.join(environment, "bin", "python")
     command = [sys.executable, "-m", "envdoctor", "check", "--python", python]
     command += ["--format", "json", "--fail-on", "never"]
-    _, output = call(command, {"PYTHONPATH": str(ROOT)}, limit=120)
+    variables = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}
+    _, output = call(command, variables, limit=120)
     report = json.loads(output[output.index("{") :])
     fields = ("code", "rule", "severity", "verdict", "packages", "component", "message", "effect")
     return [
@@ -226,16 +189,20 @@ def _found(place: Place) -> List[Dict[str, Any]]:
     ]
 
 
-def keep_small(place: Place) -> None:
-    """Empty the folders of compiled modules and of downloads where they have grown."""
-    for folder, most in ((place.compiled, 3 << 30), (place.cache, 30 << 30)):
-        size = sum(
-            os.lstat(os.path.join(path, name)).st_size
-            for path, _, files in os.walk(folder)
-            for name in files
-        )
-        if size > most:
-            shutil.rmtree(folder, ignore_errors=True)
+def keep_room(place: Place, free: float) -> bool:
+    """Empty the cache but for torch, and what was compiled, where fewer bytes than these are free;
+    return whether so many are.
+    """
+    with _emptying:
+        if free_bytes(place.folder) >= free:
+            return True
+        wheels = Path(place.cache, "wheels-v8", "pypi")
+        names = [path.name for path in wheels.iterdir()] if wheels.exists() else []
+        names = [name for name in names if not name.startswith("nvidia-") and name not in _LARGE]
+        call(["uv", "cache", "clean", "--quiet", *names], {"UV_CACHE_DIR": place.cache})
+        for compiled in Path(place.folder).glob("worker-*/compiled"):
+            shutil.rmtree(compiled, ignore_errors=True)
+        return free_bytes(place.folder) >= free
 
 
 def free_bytes(path: str) -> int:

@@ -7,24 +7,27 @@ import re
 from collections import Counter
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-from .draw import Statements
-
-__all__ = ["Verdict", "judge", "summary", "wilson"]
+__all__ = ["MEASURED", "Verdict", "judge", "summary", "wilson"]
 
 _GPU = re.compile(
     r"libcuda\.so\.1|no NVIDIA driver|No CUDA GPUs are available|0 active drivers|NVML"
+    r"|_get_cuda_arch_flags|accelerator device when none is available"
     r"|Torch not compiled with CUDA|no GPU|GPU.*not (?:found|available)|CUDA_HOME",
     re.IGNORECASE,
 )
 _MISSING = re.compile(r"No module named '([\w.]+)'|(\w+) is not installed|requires (\w+) to be ins")
-_OF_NAMES = re.compile(r"cannot import name|No module named|has no attribute|ImportError")
+_OF_NAMES = re.compile(
+    r"cannot import name|No module named|has no attribute|ImportError|Could not import module"
+)
 #: What speaks of names that packages do not have.
-_MEASURED = ("ED308", "ED309")
+MEASURED = ("ED308", "ED309")
 
 
 class Verdict(NamedTuple):
-    """outcome: fails (as said), works (as said), false alarm, miss; or why a trial says nothing:
-    gpu, incomplete (a package that no metadata ask for), masked (another fault comes first).
+    """outcome: fails (as said), alike (at another name that the same two packages do not share),
+    works (as said), false alarm, miss; or why a trial says nothing: gpu, incomplete (a package
+    that no metadata ask for), masked (another fault comes first; beside
+    a range, one that is no matter of the two packages).
     """
 
     outcome: str
@@ -32,27 +35,35 @@ class Verdict(NamedTuple):
     text: str
 
 
-def judge(record: Mapping[str, Any], statements: Statements) -> List[Verdict]:
+class _Said(NamedTuple):
+    """What check said of an import. words: its error has to hold them; pair: the modules of the
+    package that imports and of the one that does not have it, where that is what was said.
+    """
+
+    message: str
+    words: Tuple[str, ...] = ()
+    pair: Tuple[str, str] = ("", "")
+
+
+def judge(record: Mapping[str, Any]) -> List[Verdict]:
     """Return the verdict on each module of a trial; none where it was not tried."""
     if record["state"] != "tried":
         return []
-    return [
-        _of_module(record, module, lines, statements) for module, lines in record["errors"].items()
-    ]
+    return [_of_module(record, module, lines) for module, lines in record["errors"].items()]
 
 
-def _of_module(
-    record: Mapping[str, Any], module: str, lines: Sequence[str], statements: Statements
-) -> Verdict:
-    said = list(_spoken(record, module, lines, statements))
+def _of_module(record: Mapping[str, Any], module: str, lines: Sequence[str]) -> Verdict:
+    said = list(_spoken(record, module, lines))
     text = " | ".join(lines)
     if not lines:
-        return Verdict("false alarm" if said else "works", module, said[0][0] if said else "")
+        return Verdict("false alarm" if said else "works", module, said[0].message if said else "")
     if _GPU.search(text):
         return Verdict("gpu", module, text)
     if said:
-        named = [message for message, words in said if all(word in text for word in words)]
-        return Verdict("fails" if named else "masked", module, text)
+        if any(all(word in text for word in each.words) for each in said):
+            return Verdict("fails", module, text)
+        alike = any(_between(each.pair, lines) for each in said)
+        return Verdict("alike" if alike else "masked", module, text)
     missing = _MISSING.search(text)
     name = next(filter(None, missing.groups())).split(".")[0] if missing else ""
     if (
@@ -63,9 +74,13 @@ def _of_module(
         top = {words[0] for words in _TOPS.get(name, ())}
         if not top & set(record["installed"]):
             return Verdict("incomplete", module, text)
+    if record["kind"] == "allowed" and not _between(_tried(record), lines):
+        return Verdict("masked", module, text)
     return Verdict("miss" if _OF_NAMES.search(text) else "masked", module, text)
 
 
+#: What is imported of distributions of another name.
+_MODULES = {"setuptools": "pkg_resources", "megatron_core": "megatron", "autoawq": "awq"}
 #: Modules whose distribution has another name.
 _TOPS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
     "pkg_resources": (("setuptools",),),
@@ -74,20 +89,38 @@ _TOPS: Dict[str, Tuple[Tuple[str, ...], ...]] = {
 }
 
 
-def _spoken(
-    record: Mapping[str, Any], module: str, lines: Sequence[str], statements: Statements
-) -> Iterator[Tuple[str, Tuple[str, ...]]]:
-    """Yield what check said of an import: the sentence, and words that its error has to hold."""
+def _tried(record: Mapping[str, Any]) -> Tuple[str, str]:
+    """The module of the package that a pair is about, and that of what it imports."""
+    provider = record["requirements"][1].partition("==")[0].replace("-", "_")
+    return record["imports"][0].split(".")[0], _MODULES.get(provider, provider)
+
+
+def _between(pair: Tuple[str, str], lines: Sequence[str]) -> bool:
+    """Whether an import failed in a line of one package, at a name of the other."""
+    importing, lacking = pair
+    frames = [line for line in lines[1:] if not line.startswith("after ")]
+    return bool(
+        importing
+        and frames
+        and frames[-1].startswith(f"{importing}/")
+        and re.search(rf"(?:from|named) '{re.escape(lacking)}[.']", lines[0])
+    )
+
+
+def _spoken(record: Mapping[str, Any], module: str, lines: Sequence[str]) -> Iterator[_Said]:
+    """Yield what check said of an import."""
     for finding in record["findings"]:
         if finding["verdict"] != "violated":
             continue
         message = f"{finding['severity']} {finding['rule']}: {finding['message']}"
-        if finding["code"] in _MEASURED:
-            entry = statements.of_row(finding["rule"])
+        if finding["code"] in MEASURED:
+            entry = record["statements"].get(finding["rule"])
             if entry and (module + ".").startswith(entry["entry"] + "."):
-                yield message, (entry["name"] or entry["module"].split(".")[-1],)
+                words = (entry["name"] or entry["module"].split(".")[-1],)
+                pair = entry["path"].split("/")[0], entry["module"].split(".")[0]
+                yield _Said(message, words, pair)
         elif finding["severity"] == "error" and _concerns(finding, module, lines):
-            yield message, ()
+            yield _Said(message)
 
 
 def _concerns(finding: Mapping[str, Any], module: str, lines: Sequence[str]) -> bool:
@@ -114,26 +147,44 @@ def wilson(successes: int, trials: int, z: float = 1.96) -> Tuple[float, float]:
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def summary(records: Sequence[Mapping[str, Any]], statements: Statements) -> Iterator[str]:
-    """Yield a line for each kind of trial, then each disagreement with what was installed."""
+#: What tells something of a range: inside only what fails, beside it only what works.
+_SHOWS = {
+    **dict.fromkeys(("blocks", "degrades"), ("fails", "alike")),
+    "allowed": ("works",),
+    "stack": ("fails", "alike", "works"),
+}
+
+
+def stratum(record: Mapping[str, Any]) -> str:
+    """The kind of a trial, and of pairs whether others' metadata forbid them and torch is there."""
+    if record["kind"] == "stack" or record["state"] != "tried":
+        return str(record["kind"])
+    forced = ", against metadata" if record.get("forced") else ""
+    return f"{record['kind']}, with{'' if 'torch' in record['installed'] else 'out'} torch{forced}"
+
+
+def summary(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each kind of trial and its strata, then each disagreement with what was
+    installed.
+    """
     work: List[str] = []
-    for kind in sorted({record["kind"] for record in records}):
-        of_kind = [record for record in records if record["kind"] == kind]
+    for kind in sorted({*map(stratum, records), *(record["kind"] for record in records)}):
+        of_kind = [record for record in records if kind in (stratum(record), record["kind"])]
         counts: Counter[str] = Counter(
             record["state"] for record in of_kind if record["state"] != "tried"
         )
         right = wrong = 0
+        rows = set()
         for record in of_kind:
-            verdicts = judge(record, statements)
+            verdicts = judge(record)
             outcomes = [verdict.outcome for verdict in verdicts]
             counts.update(outcomes if kind != "stack" else ())
+            rows.add(record["row"])
             bad = [verdict for verdict in verdicts if verdict.outcome in ("false alarm", "miss")]
-            # Beside what is said to break, only what works tells anything of the end of the range.
-            outcomes_that_count = ("works",) if kind == "allowed" else ("fails", "works")
-            good = [verdict for verdict in verdicts if verdict.outcome in outcomes_that_count]
+            good = [verdict for verdict in verdicts if verdict.outcome in _SHOWS[record["kind"]]]
             if bad:
                 wrong += 1
-                work += [_work(record, verdict) for verdict in bad]
+                work += [_work(record, verdict) for verdict in bad if kind == record["kind"]]
             elif good:
                 right += 1
             elif kind == "stack" and record["state"] == "tried":
@@ -144,6 +195,7 @@ def summary(records: Sequence[Mapping[str, Any]], statements: Statements) -> Ite
         yield (
             f"{kind}: {right} of {right + wrong} as said, {share} "
             f"({100 * low:.1f} to {100 * high:.1f}); of {len(of_kind)} drawn: {rest}"
+            + (f"; {len(rows)} statements" if kind != "stack" else "")
         )
     yield from work
 

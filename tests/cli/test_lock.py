@@ -130,7 +130,7 @@ def test_a_mixed_cluster_gets_one_lock(envdoctor, tmp_path):
         (("tranformers",), "did you mean transformers"),
         (("vllm==",), "expected a requirement"),
         (("vllm>=2,<1",), "exclude each other"),
-        (("vllm @ git+https://example.org/x",), "expected 'NAME @ git+ADDRESS@TAG'"),
+        (("numpy", "vllm @ git+http://example.org/x"), "expected 'NAME @ git+ADDRESS@TAG'"),
         (("vllm", "--as-of", "yesterday"), "--as-of"),
         (("vllm", "--target", "/nonexistent.json"), "/nonexistent.json"),
     ],

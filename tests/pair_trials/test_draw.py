@@ -1,6 +1,7 @@
 """What is drawn is what the measured statements speak of, and what lies beside it."""
 
 import itertools
+import json
 import random
 from pathlib import Path
 
@@ -10,11 +11,14 @@ from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.versions import parse_version
 from scripts.pair_trials.draw import (
     TORCHES,
+    Releases,
     Statements,
     Trial,
+    built_for,
     draw,
     needs_torch,
     span_set,
+    torch_in,
     torch_of,
 )
 
@@ -70,6 +74,50 @@ def test_torch_is_of_the_day_or_the_oldest_that_is_tried():
         assert released[release] == day
         assert torch_of(day) == release
     assert torch_of("2024-01-01") == TORCHES[0][1]
+
+
+def test_releases_of_packages_without_a_file_are_those_that_were_read():
+    read = {
+        "interegular": [("0.3.3", "2024-01-06"), ("0.2.0", "2022-03-01"), ("1.0rc1", "2025-01-01")]
+    }
+    releases = Releases(load_matrix(), read)
+    assert [str(version) for version in releases.of("interegular")] == ["0.3.3"]
+    assert releases.floors("2024-01-05") == []
+    assert releases.floors("2024-01-06") == ["interegular>=0.3.3"]
+
+
+def test_what_a_statement_needs_besides_is_installed(tmp_path):
+    statement = {
+        "id": "imports-x-with-torch",
+        "provider": "safetensors",
+        "effect": "blocks",
+        "in": [["0.7.2", "0.7.2"]],
+        "lacking": [["0.3.0", "0.3.3"]],
+        "entry": "trl",
+        "with": [["torch", ""], ["peft", ""]],
+    }
+    document = {"name": "trl", "measured": ["0.7.2"], "statements": [statement]}
+    (tmp_path / "surfaces").mkdir()
+    (tmp_path / "surfaces" / "trl.json").write_text(json.dumps(document))
+    for trial in drawn(Statements(tmp_path), "blocks", 3):
+        assert trial.requirements[2:] == ("torch", "peft")
+        assert trial.torch in {release for _, release in TORCHES}
+
+
+def test_what_is_built_for_a_torch_is_known_by_what_it_asks_for():
+    lines = built_for(load_matrix(), "2.6.0")
+    assert {"triton==3.2.0", "torchvision==0.21.0", "torchaudio==2.6.0"} <= set(lines)
+
+
+def test_days_of_pairs_are_ends_of_quarters(statements):
+    for trial in drawn(statements, "blocks"):
+        assert trial.before[5:] in ("03-31", "06-30", "09-30", "12-31")
+
+
+def test_torch_is_that_of_the_pair_where_it_names_one():
+    trial = Trial("blocks", ("torchao==0.18.0", "torch==2.6.0"), "2026-09-30", "", ("x",), "")
+    assert torch_in(trial) == "2.6.0"
+    assert torch_in(trial._replace(requirements=("x==1",), torch="2.15.0")) == "2.15.0"
 
 
 @pytest.mark.parametrize(("name", "expected"), [("trl", True), ("wandb", False), ("torch", True)])

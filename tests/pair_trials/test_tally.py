@@ -36,10 +36,18 @@ def record(lines, findings, module="peft", kind="blocks"):
         "installed": {"peft": "0.13.0", "huggingface-hub": "0.22.0", "transformers": "4.38.0"},
         "errors": {module: lines},
         "findings": findings,
+        "statements": {ROW: STATEMENTS.of_row(ROW)},
+        "imports": [module],
     }
 
 
 AS_SAID = ["ImportError: cannot import name 'HFValidationError' from 'huggingface_hub.errors'"]
+ALIKE = [
+    "ImportError: cannot import name 'new' from 'huggingface_hub.file_download' (/x/y.py)",
+    "peft/utils/hub_utils.py:15 from huggingface_hub.file_download import new",
+]
+ELSEWHERE = [ALIKE[0], "transformers/utils/hub.py:34 from huggingface_hub.file_download import new"]
+HIDDEN = "ModuleNotFoundError: Could not import module 'PreTrainedModel'."
 OTHER = ["ImportError: cannot import name 'Cache' from 'transformers'"]
 
 
@@ -49,12 +57,14 @@ OTHER = ["ImportError: cannot import name 'Cache' from 'transformers'"]
         (AS_SAID, [finding()], "peft", "fails"),
         (AS_SAID, [finding()], "peft.tuners", "fails"),
         (AS_SAID, [], "peft", "miss"),
+        (ALIKE, [finding()], "peft", "alike"),
         (AS_SAID, [finding()], "transformers", "miss"),
         ([], [finding()], "peft", "false alarm"),
         ([], [finding(severity="warning")], "peft", "false alarm"),
         ([], [finding(verdict="undetermined")], "peft", "works"),
         ([], [], "peft", "works"),
         (OTHER, [finding()], "peft", "masked"),
+        (ELSEWHERE, [finding()], "peft", "masked"),
         (
             OTHER,
             [finding(code="ED390", rule="x", packages=["peft", "transformers"])],
@@ -64,16 +74,26 @@ OTHER = ["ImportError: cannot import name 'Cache' from 'transformers'"]
         (["ModuleNotFoundError: No module named 'cv2'"], [], "peft", "incomplete"),
         (["ModuleNotFoundError: No module named 'transformers.x'"], [], "peft", "miss"),
         (["RuntimeError: Found no NVIDIA driver on your system"], [finding()], "peft", "gpu"),
+        (
+            [
+                HIDDEN,
+                "after RuntimeError: Cannot access accelerator device when none is available.",
+            ],
+            [],
+            "peft",
+            "gpu",
+        ),
+        ([HIDDEN], [], "peft", "miss"),
         (["ValueError: expected 3"], [], "peft", "masked"),
     ],
 )
 def test_outcomes(lines, findings, module, outcome):
-    verdict = judge(record(lines, findings, module), STATEMENTS)
+    verdict = judge(record(lines, findings, module))
     assert [item.outcome for item in verdict] == [outcome]
 
 
 def test_what_was_not_tried_has_no_verdict():
-    assert judge({"state": "uninstallable"}, STATEMENTS) == []
+    assert judge({"state": "uninstallable"}) == []
 
 
 @pytest.mark.parametrize(
@@ -88,14 +108,38 @@ def test_wilson(successes, trials, low, high):
 
 
 def test_disagreements_are_work_to_do():
-    lines = list(summary([record([], [finding()]), record(AS_SAID, [finding()])], STATEMENTS))
+    lines = list(summary([record([], [finding()]), record(AS_SAID, [finding()])]))
     assert lines[0].startswith("blocks: 1 of 2 as said, 50.0 %")
-    assert lines[1].startswith("false alarm  peft  ")
-    assert "peft==0.13.0" in lines[1]
-    assert len(lines) == 2
+    assert lines[0].endswith("; 1 statements")
+    assert lines[1].startswith("blocks, without torch: 1 of 2")
+    assert lines[2].startswith("false alarm  peft  ")
+    assert "peft==0.13.0" in lines[2]
+    assert len(lines) == 3
 
 
 def test_a_neighbour_with_another_fault_does_not_count():
     other = finding(code="ED390", rule="x", packages=["peft", "transformers"])
-    lines = list(summary([record(OTHER, [other], kind="allowed")], STATEMENTS))
-    assert lines == ["allowed: 0 of 0 as said, - (0.0 to 100.0); of 1 drawn: 1 fails"]
+    lines = list(summary([record(OTHER, [other], kind="allowed")]))
+    assert lines[0].startswith("allowed: 0 of 0 as said, - (0.0 to 100.0); of 1 drawn: 1 fails")
+    assert len(lines) == 2
+
+
+@pytest.mark.parametrize(("lines", "outcome"), [(ALIKE, "miss"), (ELSEWHERE, "masked")])
+def test_a_neighbour_is_missed_where_the_two_packages_meet(lines, outcome):
+    verdict = judge(record(lines, [], kind="allowed"))
+    assert [item.outcome for item in verdict] == [outcome]
+
+
+def test_a_pair_of_which_nothing_was_said_shows_nothing_of_the_range():
+    lines = list(summary([record([], [])]))
+    assert lines[0].startswith("blocks: 0 of 0 as said, - (0.0 to 100.0); of 1 drawn: 1 works")
+
+
+def test_pairs_against_metadata_are_told_apart():
+    forced = {**record(AS_SAID, [finding()]), "forced": True}
+    lines = list(summary([forced, record(AS_SAID, [finding()])]))
+    assert [line.partition(":")[0] for line in lines] == [
+        "blocks",
+        "blocks, without torch",
+        "blocks, without torch, against metadata",
+    ]

@@ -1,5 +1,5 @@
 """A root that is behind is not given in silence: what decides stands among its reasons, and of what
-is more than a year behind a note says what else there is.
+is more than a year behind a note says what else there is, be it on another machine or Python.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from typing import Container, FrozenSet, Iterator, List, Mapping, NamedTuple, Op
 from ...model.facts import Facts
 from ...model.request import Root
 from ...model.resolution import Pin, Reason, Resolution, Statement
-from . import objective
 from .candidates import Catalog, bits_of
 from .engine import Nogood, solve
-from .explanation import minimal_groups, statements
-from .objective import Attempt
+from .explanation import explain, minimal_groups, statements
+from .objective import Attempt, attempt
 from .problem import Problem, Why
 from .staleness import MONTH, VIOLATED, YEAR, days_behind, months, years
+from .torch_needed import attempt_whole
 
 __all__ = ["with_ages"]
 
@@ -34,44 +34,69 @@ class _Causes(NamedTuple):
 
 
 def with_ages(
-    resolution: Resolution, found: Attempt, catalog: Catalog, facts: Sequence[Facts]
+    resolution: Resolution, search: Attempt, catalog: Catalog, facts: Sequence[Facts]
 ) -> Resolution:
     """Return a resolution with a note on each root that is more than a year behind the newest
     release which the targets admit alone, and a reason for each that is behind without a
     requirement that says so.
     """
-    behind = _behind(found)
-    unexplained = {pin.name for pin in resolution.pins if not _is_capped(pin, found)}
+    behind = _behind(search)
+    roots = [root for root in catalog.request.roots if root.name in search.newest]
+    unexplained = {pin.name for pin in resolution.pins if not _is_capped(pin, search)}
     causes = {
-        name: _causes(name, found, catalog)
+        name: _causes(name, search, catalog)
         for name, days in behind.items()
         if years(days) or (days and name in unexplained)
     }
     pins = [
-        pin._replace(reasons=(*pin.reasons, _reason(pin.name, causes[pin.name].said, found)))
+        pin._replace(reasons=(*pin.reasons, _reason(pin.name, causes[pin.name].said, search)))
         if pin.name in causes and causes[pin.name].said
         else pin
         for pin in resolution.pins
     ]
     notes = [
-        _note(name, days, causes[name], found, catalog, facts)
+        _note(name, days, causes[name], search, catalog, facts)
         for name, days in behind.items()
         if years(days)
     ]
+    if len(catalog.request.roots) < _MANY:
+        notes += filter(None, (_age_of_all(root, search, catalog, facts) for root in roots))
     return resolution._replace(pins=tuple(pins), notes=(*resolution.notes, *notes))
 
 
-def _is_capped(pin: Pin, found: Attempt) -> bool:
+def _age_of_all(root: Root, search: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> str:
+    """Say of a root that all which the targets admit is more than a year older than its newest
+    release, why, and what would do; "" where that is not so.
+    """
+    table, admitted = search.problem.tables[root.name], search.newest[root.name]
+    newest = catalog.newest(root)
+    days = days_behind(table, admitted, newest)[admitted] if newest else 0
+    if not years(days):
+        return ""
+    young = table.at(newest).version
+    asked = catalog.asking([root._replace(specifier=f"=={young}")])
+    if attempt(asked, facts).chosen:
+        return ""
+    refused = explain(asked, facts, loosened=())
+    said = [cause for cause in refused.causes if cause.kind != "request"]
+    instead = f"; instead: {refused.ways_out[0]}" if refused.ways_out else ""
+    return (
+        f"{root.name} {table.at(admitted).version}, the newest that fits here, is {months(days)} "
+        f"months older than {young}: {_words(said)}{instead}"
+    )
+
+
+def _is_capped(pin: Pin, search: Attempt) -> bool:
     """Tell whether what requires a root excludes its newest release."""
-    if pin.name not in found.newest:
+    if pin.name not in search.newest:
         return True
-    table = found.problem.tables[pin.name]
+    table = search.problem.tables[pin.name]
     required = [reason.requirement for reason in pin.reasons if reason.kind == "required"]
-    return any(not table.mask(text) & found.newest[pin.name] for text in required)
+    return any(not table.mask(text) & search.newest[pin.name] for text in required)
 
 
-def _reason(name: str, causes: Sequence[Statement], found: Attempt) -> Reason:
-    newest = found.problem.tables[name].at(found.newest[name]).version
+def _reason(name: str, causes: Sequence[Statement], search: Attempt) -> Reason:
+    newest = search.problem.tables[name].at(search.newest[name]).version
     of_row = next((cause for cause in causes if cause.row), Statement("", ""))
     return Reason("refused", f"not {newest}: {_words(causes)}", of_row.row, of_row.sources)
 
@@ -83,12 +108,12 @@ def _words(causes: Sequence[Statement]) -> str:
     return "; ".join([*texts[:_CAUSES], *more])
 
 
-def _behind(found: Attempt) -> Mapping[str, int]:
+def _behind(search: Attempt) -> Mapping[str, int]:
     """By how many days each root is behind."""
-    bits = dict(zip(found.problem.nodes, found.outcome.model or ()))
+    bits = search.bits
     return {
-        name: days_behind(found.problem.tables[name], bits[name], newest)[bits[name]]
-        for name, newest in found.newest.items()
+        name: days_behind(search.problem.tables[name], bits[name], newest)[bits[name]]
+        for name, newest in search.newest.items()
     }
 
 
@@ -96,37 +121,37 @@ def _note(
     name: str,
     days: int,
     causes: _Causes,
-    found: Attempt,
+    search: Attempt,
     catalog: Catalog,
     facts: Sequence[Facts],
 ) -> str:
-    table = found.problem.tables[name]
-    bits = dict(zip(found.problem.nodes, found.outcome.model or ()))
-    chosen, newest = table.at(bits[name]), table.at(found.newest[name])
+    table = search.problem.tables[name]
+    bits = search.bits
+    chosen, newest = table.at(bits[name]), table.at(search.newest[name])
     text = (
         f"{name} {chosen.version} is of {chosen.release.released}, {months(days)} months behind "
         f"{newest.version}, which would do alone"
     )
     few = len(catalog.request.roots) < _MANY
-    other = next(_alternatives(name, causes.roots, found, catalog, facts), "") if few else ""
+    other = next(_alternatives(name, causes.roots, search, catalog, facts), "") if few else ""
     why = f": {_words(causes.said)}" if causes.said else ""
     return text + why + (f"; instead: {other}" if other else "")
 
 
-def _within(name: str, found: Attempt, most: int) -> int:
+def _within(name: str, search: Attempt, most: int) -> int:
     """The candidates of a root that are at most so many days behind."""
-    table = found.problem.tables[name]
-    days = days_behind(table, table.all, found.newest[name])
+    table = search.problem.tables[name]
+    days = days_behind(table, table.all, search.newest[name])
     return sum(bit for bit, count in days.items() if count <= most)
 
 
-def _causes(name: str, found: Attempt, catalog: Catalog) -> _Causes:
+def _causes(name: str, search: Attempt, catalog: Catalog) -> _Causes:
     """Why no younger release goes with the others as they are, or, of what is more than a year
     behind, none that is at most a year behind; where one does, what it would violate.
     """
-    builder, problem = found.builder, found.problem
+    builder, problem = search.builder, search.problem
     while True:
-        asked = _with_younger(name, found, problem)
+        asked = _with_younger(name, search, problem)
         outcome = solve(asked.variables, asked.nogoods)
         if outcome.model is None:
             break
@@ -134,10 +159,11 @@ def _causes(name: str, found: Attempt, catalog: Catalog) -> _Causes:
         sparing = solve(asked.variables, (*asked.nogoods, *soft)).model
         for model in (outcome.model, sparing or outcome.model):
             if builder is not None and builder.revise(problem, model):
-                problem = builder.problem(found.overrides)
+                problem = builder.problem(search.overrides)
                 break
         else:
-            return _Causes(_spared(problem, soft, sparing, found, catalog), frozenset(found.newest))
+            said = _spared(problem, soft, sparing, search, catalog)
+            return _Causes(said, frozenset(search.newest))
     groups = minimal_groups(asked, outcome.core)
     bounds = {root.text for root in catalog.request.roots if root.specifier}
     told = {key: nogoods for key, nogoods in groups.items() if key[0] != "behind"}
@@ -156,15 +182,15 @@ def _causes(name: str, found: Attempt, catalog: Catalog) -> _Causes:
     )
 
 
-def _with_younger(name: str, found: Attempt, problem: Problem) -> Problem:
+def _with_younger(name: str, search: Attempt, problem: Problem) -> Problem:
     """A problem in which a root has to be younger than what was chosen, and no other older."""
     number_of = {node: number for number, node in enumerate(problem.nodes)}
     wanted = []
-    for other, days in _behind(found).items():
+    for other, days in _behind(search).items():
         most = MONTH * (months(days) + 1) - 1
         if other == name:
             most = YEAR if years(days) else max(MONTH * months(days), days) - 1
-        kept = _within(other, found, most)
+        kept = _within(other, search, most)
         dropped = problem.variables[number_of[other]].domain & ~kept
         wanted.append(Nogood(((number_of[other], dropped),), Why("behind", ("behind", other))))
     hard = [nogood for nogood in problem.nogoods if nogood.why.kind not in ("cost", "behind")]
@@ -175,14 +201,14 @@ def _spared(
     problem: Problem,
     soft: Sequence[Nogood],
     model: Optional[Sequence[int]],
-    found: Attempt,
+    search: Attempt,
     catalog: Catalog,
 ) -> List[Statement]:
     """The rows that do not bind and that a problem with a younger release would violate, while what
     was chosen does not.
     """
     younger = dict(zip(problem.nodes, model or ()))
-    chosen = dict(zip(found.problem.nodes, found.outcome.model or ()))
+    chosen = search.bits
     rows = {nogood.why.row.id: nogood.why.row for nogood in soft}
     violated = [
         catalog.matrix.complete(row)
@@ -196,15 +222,15 @@ def _spared(
 def _alternatives(
     name: str,
     concerned: Container[str],
-    found: Attempt,
+    search: Attempt,
     catalog: Catalog,
     facts: Sequence[Facts],
 ) -> Iterator[str]:
     """Yield what a young release of the root goes with, no other root being years behind: the same
     roots, then one of those that are concerned without its bound, then all but one of these.
     """
-    table = found.problem.tables[name]
-    young = min(table.at(bit).version for bit in bits_of(_within(name, found, YEAR)))
+    table = search.problem.tables[name]
+    young = min(table.at(bit).version for bit in bits_of(_within(name, search, YEAR)))
     roots = [
         root._replace(specifier=",".join(filter(None, (root.specifier, f">={young}"))))
         if root.name == name
@@ -235,12 +261,10 @@ def _pins_of(name: str, roots: Sequence[Root], catalog: Catalog, facts: Sequence
     """What these roots resolve to, one of them first: ``vllm 0.33.0 with torch 2.14.1``; nothing
     where a root would be years behind.
     """
-    asking = catalog.asking(roots)
-    found = objective.attempt(asking, facts)
-    if found.outcome.model is None or any(map(years, _behind(found).values())):
+    search = attempt_whole(catalog.asking(roots), facts).found
+    chosen = search.chosen
+    if not chosen or any(map(years, _behind(search).values())):
         return ""
-    resolution = objective.resolution_of(found, asking, facts)
     names = dict.fromkeys([name, *(root.name for root in roots), "torch"])
-    pins = [pin for entry in names for pin in [resolution.pin(entry)] if pin is not None]
-    first, *others = [f"{pin.name} {pin.version}" for pin in pins]
+    first, *others = [f"{entry} {chosen[entry].version}" for entry in names if entry in chosen]
     return f"{first} with {', '.join(others)}" if others else first

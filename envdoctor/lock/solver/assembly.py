@@ -276,7 +276,7 @@ class _Assembly:
             for allowed, (bits, specifier) in _by_bits(groups):
                 why = Why(
                     "metadata",
-                    ("metadata", base_of(node), base_of(wanted)),
+                    _edge_key(node, wanted),
                     Edge(node, wanted, bits, allowed, specifier),
                 )
                 masks = {node: bits, wanted: table.all & ~allowed | table.absent}
@@ -327,6 +327,12 @@ class _Assembly:
             if nogood is not None:
                 settings.append((nogood, self._catalog.matrix.complete(row)))
         return settings
+
+
+def _edge_key(node: str, wanted: str) -> Tuple[str, ...]:
+    """What one cause speaks of: two packages, or a package and an extra of its own."""
+    names = base_of(node), base_of(wanted)
+    return ("metadata", *(names if names[0] != names[1] else (node, wanted)))
 
 
 def _by_bits(groups: Mapping[int, Tuple[int, str]]) -> List[Tuple[int, Tuple[int, str]]]:

@@ -38,11 +38,12 @@ from ...model.row import Row, Term
 from ...model.versions import Version, parse_version
 from .assembly import Cost, Parts, assemble
 from .build_rows import rows_of_builds
-from .candidates import NOT_THERE, Catalog, Limits, bits_of
+from .candidates import NOT_THERE, Asked, Catalog, Limits, bits_of
 from .engine import Nogood
 from .ordering import reached
 from .problem import BoundRow, Call, OverrideOption, Problem, Why, base_of
 from .row_masks import RowMasks
+from .torch_extras import extras_with_torch
 
 __all__ = ["LIMIT_OF", "Builder", "build_problem"]
 
@@ -145,6 +146,9 @@ class Builder:
         self._circles: List[FrozenSet[str]] = []
         self._parts: Optional[Parts] = None
         self._rounds = 0
+        self._brought = {
+            root.name: extras_with_torch(root, catalog) for root in self._request.roots
+        }
         if not self._faults:
             for root in self._request.roots:
                 mask = catalog.table(root.name).mask(root.specifier)
@@ -264,13 +268,13 @@ class Builder:
         return self._complete and any(root.name == name for root in self._request.roots)
 
     def _exclusions(self, name: str) -> int:
-        found = self._excluded.get(name)
-        if found is None:
+        excluded = self._excluded.get(name)
+        if excluded is None:
             refusals = self._catalog.refusals(name, self.limits)
             groups = {key: bits for key, bits in refusals.items() if key[0] not in self._lifted}
             self._refused[name] = groups
-            found = self._excluded[name] = sum(groups.values())
-        return found
+            excluded = self._excluded[name] = sum(groups.values())
+        return excluded
 
     def _expand(self) -> None:
         while self._waiting:
@@ -278,12 +282,21 @@ class Builder:
             bits &= ~self._read.get(node, 0)
             self._read[node] = self._read.get(node, 0) | bits
             for bit in bits_of(bits):
-                for wanted, allowed, specifier in self._catalog.asks(node, bit):
+                for wanted, allowed, specifier in self._asks(node, bit):
                     self._name(node, bit, base_of(wanted), specifier)
                     groups = self._edges.setdefault((node, wanted), {})
                     known, first = groups.get(allowed, (0, specifier))
                     groups[allowed] = (known | bit, first)
                     self._ask(wanted, allowed)
+
+    def _asks(self, node: str, bit: int) -> Asked:
+        """What a candidate asks for, and the extra that a root is taken with for its torch."""
+        brought = tuple(
+            (f"{node}[{extra}]", bit, "")
+            for extra, bits in self._brought.get(node, {}).items()
+            if bits & bit
+        )
+        return (*self._catalog.asks(node, bit), *brought)
 
     def _name(self, node: str, bit: int, name: str, specifier: str) -> None:
         """Let the pre-releases take part that a requirement names: installers judge that over all
@@ -322,7 +335,7 @@ class Builder:
         self._settings.clear()
         self._costing = []
         about = self._catalog.matrix.rows_about(names)
-        blocking = [row for row in about if row.effect == "blocks" and row.trust == "established"]
+        blocking = [row for row in about if row.binds]
         for row in (*blocking, *rows_of_builds(names, about, self._catalog)):
             for number in range(len(self.targets)):
                 masks = self._masks.of(row, number, self._domains)
@@ -416,12 +429,12 @@ class Builder:
 
     def _find_costs(self) -> List[Cost]:
         """The rows that do not block, the gravest first, each with what violates it."""
-        found = []
+        costs = []
         for row in self._costing:
             violating = self._violating(row)
             if violating:
-                found.append(Cost(f"cost:{row.id}", row, tuple(violating)))
-        return sorted(found, key=lambda cost: (_WEIGHT.index(cost.row.effect), cost.node))
+                costs.append(Cost(f"cost:{row.id}", row, tuple(violating)))
+        return sorted(costs, key=lambda cost: (_WEIGHT.index(cost.row.effect), cost.node))
 
     def _violating(self, row: Row) -> List[Mapping[str, int]]:
         """What violates a row on the targets, each set of masks once."""
@@ -466,11 +479,7 @@ def _unfounded(problem: Problem, chosen: Mapping[str, int]) -> FrozenSet[str]:
 
 
 def _is_cost(row: Row) -> bool:
-    return (
-        row.effect != "note"
-        and not (row.effect == "blocks" and row.trust == "established")
-        and not row.mitigations
-    )
+    return row.effect != "note" and not row.binds and not row.mitigations
 
 
 def _limits(row: Row) -> FrozenSet[str]:
@@ -507,7 +516,7 @@ def _target(facts: Facts, matrix: Matrix, request: Request) -> Target:
     }
 
     def variable(name: str) -> Subject:
-        found = known(name)
-        return NOT_THERE if found.present is None else found
+        subject = known(name)
+        return NOT_THERE if subject.present is None else subject
 
     return target._replace(host=Subject(True, host), environment=None, variable=variable)

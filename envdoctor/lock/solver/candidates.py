@@ -147,14 +147,14 @@ class CandidateTable:
         """Return the candidates that a specifier admits, pre-releases too: whether these count is
         decided over all requirements together.
         """
-        found = self._masks.get(specifier)
-        if found is None:
+        bits = self._masks.get(specifier)
+        if bits is None:
             try:
-                found = self._members(VersionSet.parse(specifier.replace("||", ",")))
+                bits = self._members(VersionSet.parse(specifier.replace("||", ",")))
             except InvalidSpecifier:
-                found = self.all  # a line that no tool understands binds nobody
-            self._masks[specifier] = found
-        return found
+                bits = self.all  # a line that no tool understands binds nobody
+            self._masks[specifier] = bits
+        return bits
 
     def named(self, specifier: str) -> int:
         """Return the pre-releases that a specifier asks for: by ``==``, or by another bound that is
@@ -173,35 +173,35 @@ class CandidateTable:
         return admitted & exact & self.early
 
     def _members(self, wanted: VersionSet) -> int:
-        found = 0
+        bits = 0
         for low, high in wanted.intervals:
             start = 0 if low is None else bisect_left(self._versions, low)
             end = len(self._versions) if high is None else bisect_left(self._versions, high)
             if end > start:
-                found |= self._sums[end] & ~self._sums[start]
-        return found
+                bits |= self._sums[end] & ~self._sums[start]
+        return bits
 
     def holding(self, terms: Sequence[Term]) -> int:
         """Return the values, "absent" among them, of which all these terms are true."""
-        found = self.all | self.absent
+        bits = self.all | self.absent
         for term in terms:
-            found &= self._holding(term)
-        return found
+            bits &= self._holding(term)
+        return bits
 
     def _holding(self, term: Term) -> int:
-        found = self._terms.get(term)
-        if found is None:
-            found = self.absent if truth(term, NOT_THERE) else 0
+        bits = self._terms.get(term)
+        if bits is None:
+            bits = self.absent if truth(term, NOT_THERE) else 0
             if self._tell_version and term.attribute == "version" and term.operator != "present":
                 wanted = term.argument
                 inside = self._members(wanted) if isinstance(wanted, VersionSet) else 0
-                found |= self.all & ~inside if term.operator == "lacks" else inside
+                bits |= self.all & ~inside if term.operator == "lacks" else inside
             else:
                 for number, candidate in enumerate(self.candidates):
                     if truth(term, candidate.subject):
-                        found |= 1 << number
-            self._terms[term] = found
-        return found
+                        bits |= 1 << number
+            self._terms[term] = bits
+        return bits
 
     def at(self, bit: int) -> Candidate:
         """Return the candidate of a bit."""
@@ -228,8 +228,11 @@ class _Made:
 
 class Catalog:
     """Tables and requirement lines for one Python, platform and set of indexes; kept between
-    attempts, since making them costs most.
+    attempts, since making them costs most. brings_torch: whether roots come with an extra that
+    brings the torch which their newest releases always ask for (``torch_extras``).
     """
+
+    brings_torch = True
 
     def __init__(
         self, matrix: Matrix, request: Request, family: Optional[Dict[Any, Any]] = None
@@ -271,16 +274,16 @@ class Catalog:
     def table(self, name: str) -> CandidateTable:
         """Return the candidates of a known package."""
         tables = (self._mine if name in self._own else self._shared).tables
-        found = tables.get(name)
-        if found is None:
+        table = tables.get(name)
+        if table is None:
             candidates = self._candidates(name)
             # As installers have it: who names a pre-release takes those of that package.
             named = name in self.request.prereleases or name in self._named
             key = ("table", name, id(candidates), named)  # the family keeps the list, too
             if key not in self._family:
                 self._family[key] = candidates, CandidateTable(name, candidates, named)
-            found = tables[name] = self._family[key][1]
-        return found
+            table = tables[name] = self._family[key][1]
+        return table
 
     def _candidates(self, name: str) -> Sequence[Candidate]:
         """All builds of all releases, the preferred ones first: what the request prefers, not
@@ -295,18 +298,18 @@ class Catalog:
             if key in self._family:
                 known: Sequence[Candidate] = self._family[key]
                 return known
-        found = self._find_candidates(name, releases, indexes)
+        candidates = self._find_candidates(name, releases, indexes)
         if preferred is not None:
-            found.sort(key=lambda candidate: candidate.version != preferred)
+            candidates.sort(key=lambda candidate: candidate.version != preferred)
         differs = any(release.differs for _, release in releases)
-        differs = differs or any(candidate.from_source for candidate in found)
-        self._family[(*here, self.request.python) if differs else here] = found
-        return found
+        differs = differs or any(candidate.from_source for candidate in candidates)
+        self._family[(*here, self.request.python) if differs else here] = candidates
+        return candidates
 
     def _find_candidates(
         self, name: str, releases: Sequence[Tuple[Version, Release]], allowed: Sequence[str]
     ) -> List[Candidate]:
-        found: List[Tuple[Any, Candidate]] = []
+        ranked: List[Tuple[Any, Candidate]] = []
         torch_of = self._torch_of.get(name) or self._torch_of.setdefault(
             name, pinned_torch(self.matrix.package, name)
         )
@@ -333,9 +336,9 @@ class Catalog:
                     indexes[candidate.index_name],
                     rank,
                 )
-                found.append((key, candidate))
-        found.sort(key=lambda entry: entry[0])
-        return [candidate for _, candidate in found]
+                ranked.append((key, candidate))
+        ranked.sort(key=lambda entry: entry[0])
+        return [candidate for _, candidate in ranked]
 
     def served(self, release: Release) -> Release:
         """Return a release with the metadata of the wheel that the Python and platform of the
@@ -409,16 +412,16 @@ class Catalog:
         matrix knows.
         """
         key = (node, bit)
-        found = self._mine.asks.get(key) or self._shared.asks.get(key)
-        if found is not None and (not self._own or self._own.isdisjoint(found[1])):
-            return found[0]
-        if found is None or key not in self._mine.asks:
+        known = self._mine.asks.get(key) or self._shared.asks.get(key)
+        if known is not None and (not self._own or self._own.isdisjoint(known[1])):
+            return known[0]
+        if known is None or key not in self._mine.asks:
             asked = self._find_asks(node, bit)
             bases = {entry[0].partition("[")[0] for entry in asked}
-            found = asked, frozenset((node.partition("[")[0], *bases))
-            own = not self._own.isdisjoint(found[1])
-            (self._mine if own else self._shared).asks[key] = found
-        return found[0]
+            known = asked, frozenset((node.partition("[")[0], *bases))
+            own = not self._own.isdisjoint(known[1])
+            (self._mine if own else self._shared).asks[key] = known
+        return known[0]
 
     def naming_early(self, name: str) -> int:
         """Return the candidates that may name a pre-release of another package."""
@@ -500,25 +503,25 @@ class Catalog:
         """
         refusals = (self._mine if name in self._own else self._shared).refusals
         key = (name, limits, self.request.as_of, self.request.of_the_time)
-        found = refusals.get(key)
-        if found is None:
-            found = refusals[key] = {}
+        groups = refusals.get(key)
+        if groups is None:
+            groups = refusals[key] = {}
             for number, candidate in enumerate(self.table(name).candidates):
                 refusal = self.refusal(name, candidate, limits)
                 if refusal is not None:
-                    found[refusal] = found.get(refusal, 0) | 1 << number
+                    groups[refusal] = groups.get(refusal, 0) | 1 << number
             for root in self.request.constraints:
                 if root.name == name:
                     words = f"is kept out by the constraint {root.text}"
                     outside = self.table(name).all & ~self.table(name).mask(root.specifier)
-                    found["constraint", words] = outside & ~sum(found.values())
+                    groups["constraint", words] = outside & ~sum(groups.values())
             if self.request.of_the_time:
-                late = next((refusal for refusal in found if refusal[0] == "date"), None)
+                late = next((refusal for refusal in groups if refusal[0] == "date"), None)
                 if late is not None and all(
                     self._is_late(candidate) for candidate in self.table(name).candidates
                 ):
-                    del found[late]
-        return found
+                    del groups[late]
+        return groups
 
     def extras_of(self, candidate: Candidate) -> FrozenSet[str]:
         """Return the extras that a release's lines name."""
@@ -530,14 +533,14 @@ class Catalog:
 
     def _admits(self, specifier: str) -> bool:
         """Tell whether the Python of the request meets a Requires-Python."""
-        found = self._shared.admitted.get(specifier)
-        if found is None:
+        admits = self._shared.admitted.get(specifier)
+        if admits is None:
             try:
-                found = self._python in VersionSet.parse(specifier.replace(" ", "").rstrip(","))
+                admits = self._python in VersionSet.parse(specifier.replace(" ", "").rstrip(","))
             except InvalidSpecifier:
-                found = True  # a field that installers ignore as well
-            self._shared.admitted[specifier] = found
-        return found
+                admits = True  # a field that installers ignore as well
+            self._shared.admitted[specifier] = admits
+        return admits
 
     def _has_wheel(self, release: Release) -> bool:
         """Tell whether a wheel serves the Python of the request; ``pythons`` are of Linux, and none
@@ -546,28 +549,42 @@ class Catalog:
         tags = release.pythons
         if not tags:
             return not any(map(_is_manylinux, release.platforms))
-        found = self._shared.served.get(tags)
-        if found is None:
-            found = self._shared.served[tags] = any(
+        serves = self._shared.served.get(tags)
+        if serves is None:
+            serves = self._shared.served[tags] = any(
                 serves_python(tag, self._python) for tag in tags
             )
-        return found
+        return serves
 
     def _floors(self, release: Release) -> Tuple[Version, ...]:
         """The glibc that each wheel for this platform asks for; releases of one package mostly have
         the same tags.
         """
-        found = self._shared.glibc_of.get(release.platforms)
-        if found is None:
+        floors = self._shared.glibc_of.get(release.platforms)
+        if floors is None:
             every = [
                 glibc_for(tag, self.request.platform, self.request.architecture)
                 for tags in release.platforms
                 for tag in tags.split(".")
             ]
-            found = self._shared.glibc_of[release.platforms] = tuple(
+            floors = self._shared.glibc_of[release.platforms] = tuple(
                 floor for floor in every if floor is not None
             )
-        return found
+        return floors
+
+    def newest(self, root: Root) -> int:
+        """Return the newest final release of a root within its bounds and the date, whatever the
+        target; 0 where there is none.
+        """
+        table = self.table(root.name)
+        bits = [
+            bit
+            for bit in bits_of(table.mask(root.specifier) & ~table.early)
+            for candidate in [table.at(bit)]
+            if candidate.index_name == "pypi" and not candidate.release.yanked
+            if not candidate.version.is_prerelease and not self._is_late(candidate)
+        ]
+        return max(bits, key=lambda bit: table.at(bit).version, default=0)
 
     def _is_late(self, candidate: Candidate) -> bool:
         as_of = self.request.as_of

@@ -32,7 +32,8 @@ from ...model.versions import Version
 from . import objective
 from .candidates import CandidateTable, Catalog, bits_of
 from .engine import Nogood, solve
-from .problem import Problem, Why
+from .inference import INFERRED_WORDS
+from .problem import Problem, Why, base_of
 from .ways_out import Loosened, ways_out
 
 __all__ = [
@@ -85,8 +86,8 @@ class Refusal(NamedTuple):
 
     def reasons(self) -> Iterator[Why]:
         """What each group rests on."""
-        for listed in self.groups.values():
-            yield listed[0].why
+        for group in self.groups.values():
+            yield group[0].why
 
 
 def refusal_of(catalog: Catalog, facts: Sequence[Facts]) -> Refusal:
@@ -104,11 +105,11 @@ def refusal_of(catalog: Catalog, facts: Sequence[Facts]) -> Refusal:
 def _refusal_of(
     catalog: Catalog, facts: Sequence[Facts], lifted: Container[str]
 ) -> Optional[Refusal]:
-    found = objective.attempt(catalog, facts, complete=True, lifted=lifted)
-    if found.outcome.model is not None:
+    search = objective.attempt(catalog, facts, complete=True, lifted=lifted)
+    if search.outcome.model is not None:
         return None
-    groups = minimal_groups(found.problem, found.outcome.core)
-    return Refusal(found.problem, groups, tuple(statements(found.problem, groups, catalog)))
+    groups = minimal_groups(search.problem, search.outcome.core)
+    return Refusal(search.problem, groups, tuple(statements(search.problem, groups, catalog)))
 
 
 def explain(
@@ -157,9 +158,9 @@ def minimal_groups(problem: Problem, core: Iterable[int]) -> Dict[Key, List[Nogo
                 and (edge.requirer, edge.name) in named
                 and nogood.why.kind == "metadata"
             ):
-                listed = groups.setdefault(nogood.why.key, [])
-                if nogood not in listed:
-                    listed.append(nogood)
+                group = groups.setdefault(nogood.why.key, [])
+                if nogood not in group:
+                    group.append(nogood)
 
     def drop_rank(key: Key) -> Tuple[int, bool, Key]:
         why = groups[key][0].why
@@ -170,7 +171,7 @@ def minimal_groups(problem: Problem, core: Iterable[int]) -> Dict[Key, List[Nogo
         )
 
     for key in sorted(groups, key=drop_rank):
-        rest = [nogood for other, listed in groups.items() if other != key for nogood in listed]
+        rest = [nogood for other, group in groups.items() if other != key for nogood in group]
         if solve(problem.variables, [*structure, *rest]).model is None:
             del groups[key]
     return groups
@@ -185,51 +186,56 @@ def statements(
 ) -> List[Statement]:
     """Word the causes: requests, metadata, builds, rows, limits."""
     reachable = [variable.domain for variable in problem.variables]
-    for listed in groups.values():
-        for nogood in listed:
+    for group in groups.values():
+        for nogood in group:
             if len(nogood.terms) == 1 and nogood.why.kind == "request":
                 variable, mask = nogood.terms[0]
                 reachable[variable] &= ~mask
     statements: List[Tuple[int, Key, Statement]] = []
-    for key, listed in groups.items():
-        why: Why = listed[0].why
+    for key, group in groups.items():
+        why: Why = group[0].why
         if why.kind == "request":
             text = f"you asked for {why.text}"
             statements.append((0, key, Statement("request", text, requirement=key[1])))
         elif why.kind == "metadata":
-            text = _edge_words(problem, listed, reachable)
+            text = _edge_words(problem, group, reachable)
             statements.append(
                 (1, key, Statement("metadata", text, sources=(Source("package metadata"),)))
             )
         elif why.kind == "host":
             statements.append(
-                (3, key, _limit_statement(problem, listed, reachable, why, catalog.request))
+                (3, key, _limit_statement(problem, group, reachable, why, catalog.request))
             )
         elif why.row is not None:
             statements.append(
                 (
                     2 if not why.limits else 4,
                     key,
-                    _row_statement(problem, listed, reachable, why, catalog),
+                    _row_statement(problem, group, reachable, why, catalog),
                 )
             )
     return [statement for _, _, statement in sorted(statements, key=lambda entry: entry[:2])]
 
 
-def _edge_words(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[int]) -> str:
+def _edge_words(problem: Problem, group: Sequence[Nogood], reachable: Sequence[int]) -> str:
     """``vllm 0.20.0 to 0.26.0 needs torch 2.11.0; 0.27.0 to 0.32.0 needs 2.13.0``."""
     pieces: Dict[str, int] = {}
     node = wanted = ""
-    for nogood in listed:
+    for nogood in group:
         edge = nogood.why.edge
         if edge is None:
             continue
         number = problem.nodes.index(edge.requirer)
         bits = edge.bits & reachable[number]
-        node, wanted = edge.requirer, edge.name.partition("[")[0]
+        node, wanted = edge.requirer, base_of(edge.name)
+        if wanted == base_of(node):
+            wanted = edge.name
         if bits:
             pieces[edge.specifier] = pieces.get(edge.specifier, 0) | bits
     table = problem.tables[node]
+    if wanted.startswith(f"{node}["):
+        subject = f"{node} {release_words(table, sum(pieces.values()))}"
+        return f"{subject} asks for torch only with its extra {wanted[len(node) + 1 : -1]}"
     ordered = sorted(
         pieces.items(), key=lambda piece: min(table.at(bit).version for bit in bits_of(piece[1]))
     )
@@ -253,7 +259,7 @@ def _edge_words(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[
                 f"{'' if place else wanted + ' '}{_plain(specifier)}"
             ).rstrip()
         )
-    gone = not any(nogood.why.edge.allowed for nogood in listed if nogood.why.edge is not None)
+    gone = not any(nogood.why.edge.allowed for nogood in group if nogood.why.edge is not None)
     return "; ".join(parts) + (", which the index does not have" if gone else "")
 
 
@@ -299,10 +305,10 @@ def _run_words(run: Sequence[Version]) -> str:
     return f"{run[0]} {'and' if len(run) == 2 else 'to'} {run[-1]}"
 
 
-def _subjects(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[int]) -> str:
+def _subjects(problem: Problem, group: Sequence[Nogood], reachable: Sequence[int]) -> str:
     """Name the releases that a nogood speaks of."""
     masks: Dict[int, int] = {}
-    for nogood in listed:
+    for nogood in group:
         for variable, mask in nogood.terms:
             masks[variable] = masks.get(variable, 0) | mask
     parts = []
@@ -317,9 +323,9 @@ def _subjects(problem: Problem, listed: Sequence[Nogood], reachable: Sequence[in
 
 
 def _limit_statement(
-    problem: Problem, listed: Sequence[Nogood], reachable: Sequence[int], why: Why, request: Request
+    problem: Problem, group: Sequence[Nogood], reachable: Sequence[int], why: Why, request: Request
 ) -> Statement:
-    texts = list(dict.fromkeys(nogood.why.text for nogood in listed))
+    texts = list(dict.fromkeys(nogood.why.text for nogood in group))
     limit = why.key[1]
     shown = " or ".join(texts)
     asked = {"glibc": f"; the target has glibc {_glibc(problem)}" if _glibc(problem) else ""}
@@ -328,7 +334,7 @@ def _limit_statement(
         asked["python"] = f"; this is for Python {request.python}"
     return Statement(
         "python" if "python" in why.limits else "date" if "date" in why.limits else "hardware",
-        f"{_subjects(problem, listed, reachable)} {shown}{asked.get(limit, '')}",
+        f"{_subjects(problem, group, reachable)} {shown}{asked.get(limit, '')}",
     )
 
 
@@ -343,21 +349,51 @@ def _glibc(problem: Problem) -> str:
 
 
 def _row_statement(
-    problem: Problem, listed: Sequence[Nogood], reachable: Sequence[int], why: Why, catalog: Catalog
+    problem: Problem, group: Sequence[Nogood], reachable: Sequence[int], why: Why, catalog: Catalog
 ) -> Statement:
     row: Row = (
         why.row if why.kind == "build" or why.row is None else catalog.matrix.complete(why.row)  # type: ignore[assignment]
     )
-    subjects = _subjects(problem, listed, reachable)
+    subjects = _subjects(problem, group, reachable)
     text = f"{subjects}: {row.title}" if subjects else row.title
+    text += _unread_words(problem, group, reachable, row)
     has = [
         _has(problem.targets[number], why.limits)
         for number in (why.targets or range(len(problem.targets)))
     ]
-    found = list(dict.fromkeys(words for words in has if words))
-    if why.limits and found:
-        text += f"; the target has {' or '.join(found)}"
+    properties = list(dict.fromkeys(words for words in has if words))
+    if why.limits and properties:
+        text += f"; the target has {' or '.join(properties)}"
     return Statement("hardware" if why.limits else why.kind, text, row.id, row.sources)
+
+
+def _unread_words(
+    problem: Problem, group: Sequence[Nogood], reachable: Sequence[int], row: Row
+) -> str:
+    """Say of which releases it was not read what a row speaks of."""
+    words = ""
+    for name, what in {(term.component, term.attribute): None for term in row.terms}:
+        node = problem.nodes.index(name) if name in problem.tables else -1
+        masks = [mask for nogood in group for number, mask in nogood.terms if number == node]
+        unread = 0
+        for bit in bits_of(_joined(masks) & reachable[node] if masks else 0):
+            if bit & problem.tables[name].all:
+                inferred = problem.tables[name].at(bit).inferred
+                unread |= bit if any(item.attribute == what for item in inferred) else 0
+        if unread:
+            releases = release_words(problem.tables[name], unread)
+            words += (
+                f"; the {INFERRED_WORDS[what]} of {name} {releases} was not read, and is taken to "
+                "be that of neighbours"
+            )
+    return words
+
+
+def _joined(masks: Iterable[int]) -> int:
+    joined = 0
+    for mask in masks:
+        joined |= mask
+    return joined
 
 
 def _has(target: Target, limits: FrozenSet[str]) -> str:

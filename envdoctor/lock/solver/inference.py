@@ -18,9 +18,10 @@ from ...matrix.derive import build_attributes, find_builds
 from ...matrix.tables import Release
 from ...model.versions import Version
 
-__all__ = ["Inference", "Inferred"]
+__all__ = ["INFERRED_WORDS", "Inference", "Inferred"]
 
-_WORDS = {"cuda": "CUDA version", "code": "GPU code", "glibc": "glibc"}
+#: What is inferred, as people name it.
+INFERRED_WORDS = {"cuda": "CUDA version", "code": "GPU code", "glibc": "glibc"}
 _ARCHITECTURES = ("x86_64", "aarch64")
 _NEAR = 365  # days
 
@@ -38,9 +39,8 @@ class Inferred(NamedTuple):
     @property
     def text(self) -> str:
         """The inference as a sentence."""
-        return (
-            f"its {_WORDS[self.attribute]} was not read, and is taken to be that of {self.origin}"
-        )
+        what = INFERRED_WORDS[self.attribute]
+        return f"its {what} was not read, and is taken to be that of {self.origin}"
 
 
 class Inference:

@@ -77,6 +77,8 @@ class Situation(NamedTuple):
 class InstalledCatalog(Catalog):
     """Tables in which what is installed comes first."""
 
+    brings_torch = False
+
     def __init__(self, matrix: Matrix, request: Request, situation: Situation) -> None:
         super().__init__(matrix, request._replace(prereleases=_early(situation.listed)))
         self.situation = situation

@@ -31,7 +31,6 @@ from .staleness import optimum
 
 __all__ = [
     "Attempt",
-    "answer",
     "applied",
     "attempt",
     "requires_for",
@@ -53,11 +52,20 @@ class Attempt(NamedTuple):
     newest: Mapping[str, int] = {}
     builder: Optional[Builder] = None
 
+    @property
+    def bits(self) -> Mapping[str, int]:
+        """What was chosen for each node; nothing where there is no solution."""
+        return dict(zip(self.problem.nodes, self.outcome.model or ()))
 
-def answer(catalog: Catalog, facts: Sequence[Facts]) -> Optional[Resolution]:
-    """Return the best resolution, or None."""
-    found = attempt(catalog, facts)
-    return resolution_of(found, catalog, facts) if found.outcome.model is not None else None
+    @property
+    def chosen(self) -> Mapping[str, Candidate]:
+        """The packages that were chosen."""
+        bits = self.bits
+        return {
+            node: table.at(bits[node])
+            for node, table in self.problem.tables.items()
+            if bits and node == base_of(node) and bits[node] != table.absent
+        }
 
 
 def attempt(
@@ -75,12 +83,12 @@ def attempt(
     builder = Builder(catalog, facts, complete=complete, costs=True, lifted=lifted)
     while True:
         problem, outcome, newest = optimum(builder, allowed, catalog.request.roots)
-        found = Attempt(problem, outcome, allowed, newest, builder)
+        search = Attempt(problem, outcome, allowed, newest, builder)
         if outcome.model is not None or allowed >= len(problem.overrides):
-            return found
+            return search
         blamed = any(_why(problem, number).kind == "override" for number in outcome.core)
         if not blamed:  # more overrides change nothing
-            return found
+            return search
         allowed += 1
 
 
@@ -93,20 +101,15 @@ def _why(problem: Problem, number: int) -> Why:
 # the answer
 
 
-def resolution_of(found: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> Resolution:
+def resolution_of(search: Attempt, catalog: Catalog, facts: Sequence[Facts]) -> Resolution:
     """Return a solved attempt in words of packages."""
-    problem, request = found.problem, catalog.request
-    bits = dict(zip(problem.nodes, found.outcome.model or ()))
-    chosen: Dict[str, Candidate] = {}
+    problem, request = search.problem, catalog.request
+    bits, chosen = search.bits, search.chosen
     extras: Dict[str, List[str]] = {}
     for node, table in problem.tables.items():
         name, _, extra = node.partition("[")
-        if bits[node] == table.absent:
-            continue
-        if extra:
+        if extra and bits[node] != table.absent:
             extras.setdefault(name, []).append(extra[:-1])
-        else:
-            chosen[name] = table.at(bits[node])
     overrides = (*_overrides(problem, bits, chosen), *_replaced(catalog, chosen, extras))
     reasons = Reasons(problem, bits, catalog, overrides)
     requires = _required_names(problem, bits)
@@ -230,16 +233,16 @@ def _kinds_of_devices(problem: Problem) -> List[Subject]:
 
 def _warnings(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) -> List[Reason]:
     """Return the rows that the chosen set violates on a target without being blocked by them."""
-    found: Dict[str, Reason] = {}
+    violated: Dict[str, Reason] = {}
     for row in catalog.matrix.rows_about(sorted(subjects)):
-        if row.effect == "note" or (row.effect == "blocks" and row.trust == "established"):
+        if row.effect == "note" or row.binds:
             continue
         for target in problem.targets:
             own = with_packages(target, subjects)._replace(variable=target.variable)
-            if row.id not in found and bind(row, own).outcome == "violated":
+            if row.id not in violated and bind(row, own).outcome == "violated":
                 complete = catalog.matrix.complete(row)
-                found[row.id] = Reason(row.effect, complete.title, row.id, complete.sources)
-    return [found[key] for key in sorted(found)]
+                violated[row.id] = Reason(row.effect, complete.title, row.id, complete.sources)
+    return [violated[key] for key in sorted(violated)]
 
 
 def target_words(facts: Facts) -> str:
@@ -257,27 +260,28 @@ def target_words(facts: Facts) -> str:
     return ", ".join(parts) or "a machine of which nothing is known"
 
 
-def applied(found: Resolution, facts: Facts) -> Facts:
+def applied(resolution: Resolution, facts: Facts) -> Facts:
     """Return a target as it will be with the pins installed and the settings made: what ``check``
     has to accept.
     """
     here = Evidence("resolution")
-    installed = {line.name: Distribution(line.name, line.version) for line in found.closure.lines}
-    installed.update({pin.name: Distribution(pin.name, str(pin.version)) for pin in found.pins})
-    python = facts.value("python.version") or found.request.python
+    lines, pins, asked = resolution.closure.lines, resolution.pins, resolution.request.python
+    installed = {line.name: Distribution(line.name, line.version) for line in lines}
+    installed.update({pin.name: Distribution(pin.name, str(pin.version)) for pin in pins})
+    python = facts.value("python.version") or asked
     # The pins replace what is installed; a cluster that runs here now is not what a lock is for.
     replaced = fields_of(*PACKAGE_GROUPS, "cluster")
     return Facts(
         {
             **{field: fact for field, fact in facts if field not in replaced},
-            "os.platform": Known(found.request.platform, here),
-            "os.architecture": Known(found.request.architecture, here),
+            "os.platform": Known(resolution.request.platform, here),
+            "os.architecture": Known(resolution.request.architecture, here),
             "python.version": Known(
-                python if str(python).startswith(found.requires.python) else found.request.python,
+                python if str(python).startswith(resolution.requires.python) else asked,
                 here,
             ),
             "distributions": Known(installed, here),
             "distributions.complete": Known(True, here),
-            "variables": Known({**(facts.value("variables") or {}), **found.settings}, here),
+            "variables": Known({**(facts.value("variables") or {}), **resolution.settings}, here),
         }
     )

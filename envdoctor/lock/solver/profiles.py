@@ -28,8 +28,8 @@ from ...model.row import Source
 from ...model.versions import Version, VersionSet, meets_pin, parse_version
 from .candidates import Catalog
 from .explanation import Refusal, explain, refusal_of
-from .objective import attempt, resolution_of
 from .resolve import check_request
+from .torch_needed import attempt_whole, resolution_of_whole
 from .ways_out import Loosened, ways_out
 
 __all__ = ["ProfileResolver", "WantedProfile", "find_wanted", "request_of", "resolve_profile"]
@@ -226,9 +226,9 @@ class ProfileResolver:
             if "date" not in refused.get(python, ("date",)):
                 continue
             if id(own) not in self._refused:
-                found = attempt(own, facts)
-                if found.outcome.model is not None:
-                    return resolution_of(found, own, facts)
+                whole = attempt_whole(own, facts)
+                if whole.found.outcome.model is not None:
+                    return resolution_of_whole(whole, facts)
                 self._refused.add(id(own))
             if own.request.of_the_time or not refused:
                 refused[python] = self._refusal(own, facts).rests_on
@@ -394,13 +394,12 @@ class ProfileResolver:
         return ()
 
     def _loosened(self, named: NamedRequest) -> List[Loosened]:
-        """The bounds that are the user's own, each with what the profile asks for without it."""
+        """The roots that are the user's own, each with what the profile asks for without it."""
         own = {root.name: root for root in map(parse_root, named.requirements)}
         return [
-            Loosened(root, _joined([own.get(root.name, free), free])[0])
+            Loosened(root, _joined([own.get(root.name, free), free])[0], own.get(root.name))
             for root in self._base.roots
             for free in [root._replace(specifier="")]
-            if root.specifier
         ]
 
     def _ways_without(

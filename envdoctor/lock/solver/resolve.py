@@ -8,7 +8,7 @@ from ...errors import InputError, suggest
 from .alternatives import with_ages
 from .candidates import Catalog
 from .explanation import explain
-from .objective import attempt, resolution_of
+from .torch_needed import attempt_whole, resolution_of_whole
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
@@ -36,9 +36,9 @@ def resolve(
     """
     check_request(request, facts, matrix)
     catalog = Catalog(matrix, request)
-    best = attempt(catalog, facts)
-    if best.outcome.model is not None:
-        return with_ages(resolution_of(best, catalog, facts), best, catalog, facts)
+    whole = attempt_whole(catalog, facts)
+    if whole.found.outcome.model is not None:
+        return with_ages(resolution_of_whole(whole, facts), whole.found, whole.catalog, facts)
     return explain(catalog, facts)
 
 

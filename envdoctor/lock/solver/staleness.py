@@ -103,7 +103,7 @@ def _optimum(builder: Builder, problem: Problem, roots: Sequence[Root]) -> Optio
     }
     faults = _faults(problem, names)
     violated = [
-        number for listed in faults.values() for number in listed if plain.model[number] & VIOLATED
+        number for group in faults.values() for number in group if plain.model[number] & VIOLATED
     ]
     if not violated and not any(map(months, behind.values())):
         return Aged(problem, plain, newest)

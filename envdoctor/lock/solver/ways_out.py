@@ -1,6 +1,6 @@
-"""What would give a request a resolution: each cause is relaxed alone, then pairs, then whatever
-turns up as a cause once the others are gone; other indexes are allowed, and what that gives is
-solved with the objective of every lock.
+"""What would give a request a resolution: each cause is given up alone, then pairs, then the fewest
+of all things that can be given up; other indexes are allowed. What that gives is solved as every
+lock is, on the machine that the words name.
 """
 
 from __future__ import annotations
@@ -19,25 +19,33 @@ from typing import (
     Tuple,
 )
 
+from ...model.evidence import Evidence, Known
 from ...model.facts import Facts
 from ...model.request import Root
+from ...model.requirement import parse_requirement
 from ...model.resolution import Requires
 from ...model.row import Row
+from ...model.versions import cuda_of_variant, find_variant, try_version
 from . import objective
 from .candidates import Candidate, Catalog
 from .engine import Nogood
 from .problem import Problem, base_of
 from .requires import supported
 from .staleness import days_behind, months, years
+from .torch_needed import attempt_whole
 
 __all__ = ["Loosened", "ways_out"]
 
 _PYTHONS = ("3.12", "3.11", "3.10", "3.13", "3.14", "3.9")
 #: Limits of a machine that can be relaxed, each by taking back the facts of the group of its name.
 _OF_MACHINE = ("driver", "gpu", "glibc", "toolkit")
-#: What is given up last of what several causes ask for together.
-_HARDEST_FIRST = ("gpu", "glibc", "toolkit", "driver", "python", "request", "date")
+#: Of these the words name the oldest that will do, as what a lock requires and as a fact.
+_FLOORS = {"driver": "driver.release", "glibc": "glibc.version"}
+#: What is taken back first where all of it was given up: what is hardest to do.
+_HARDEST_FIRST = ("root", "gpu", "glibc", "toolkit", "driver", "python", "request", "date")
 _BUT_PYTHON = (*_OF_MACHINE, "request", "date")
+#: Of so many roots and more, which is a file, what a way out gives names some that no pin says.
+_MANY, _SHOWN = 9, 6
 _PAIRS = 15
 _ENOUGH_PAIRS = 2
 _WAYS = 5
@@ -48,13 +56,15 @@ Changed = Tuple[Catalog, Tuple[Facts, ...]]
 
 class _Answer(NamedTuple):
     """What a changed request gives: the packages, what they require, and by how many days each root
-    is behind. gpus: the compute capabilities that do, as far as the drivers are known; none where
-    nothing has code for GPUs. lacks_torch: which other releases of the roots ask for.
+    is behind. free: the roots that no pin of the request says. gpus: the compute capabilities that
+    do, as far as the drivers are known; none where nothing has code for GPUs. lacks_torch: which
+    other releases of the roots ask for.
     """
 
     chosen: Mapping[str, Candidate]
     requires: Requires
     behind: Mapping[str, int]
+    free: Tuple[str, ...] = ()
     gpus: Tuple[str, ...] = ()
     lacks_torch: bool = False
 
@@ -66,14 +76,19 @@ class _Answer(NamedTuple):
     @property
     def text(self) -> str:
         """The roots and torch: ``vllm 0.33.0, torch 2.14.0``; what is years behind says so."""
-        names = dict.fromkeys([*self.behind, "torch"])
+        roots = list(self.behind)
+        more = ""
+        if len(roots) >= _MANY:
+            roots = list((self.free or roots)[:_SHOWN])
+            more = f" and {len(self.chosen.keys() - {*roots, 'torch'})} more"
+        names = dict.fromkeys([*roots, "torch"])
         pins = [(name, self.chosen[name]) for name in names if name in self.chosen]
         late = {name: days for name, days in self.behind.items() if years(days)}
         return ", ".join(
             f"{name} {candidate.version}"
             + (f" ({months(late[name])} months behind)" if name in late else "")
             for name, candidate in pins
-        ) + (" (without torch)" if self.lacks_torch else "")
+        ) + (" (without torch)" if self.lacks_torch else more)
 
 
 class _Relaxation(NamedTuple):
@@ -95,10 +110,13 @@ class _Relaxation(NamedTuple):
 
 
 class Loosened(NamedTuple):
-    """A root that may be asked for without its bound: as it was asked for, and what is left."""
+    """A root that may be asked for otherwise: as it was asked for, without its bound, and what
+    there is of it where it is left out: nothing, or what a profile itself asks for.
+    """
 
     asked: Root
     left: Root
+    kept: Optional[Root] = None
 
 
 def ways_out(
@@ -112,12 +130,12 @@ def ways_out(
     """Return what would give a resolution, one line each; those on which a root would be years
     behind come last.
 
-    loosened: the roots whose bounds are the user's own; by default all that have one.
-    other_pythons: whether another Python may be one.
+    loosened: the roots that are the user's own; by default all. other_pythons: whether another
+    Python may be one.
     """
     if loosened is None:
         roots = catalog.request.roots
-        loosened = [Loosened(root, root._replace(specifier="")) for root in roots if root.specifier]
+        loosened = [Loosened(root, root._replace(specifier="")) for root in roots]
     relaxations = [
         entry
         for entry in _relaxations(catalog, problem, groups, loosened)
@@ -131,10 +149,18 @@ def ways_out(
     ways += _other_indexes(catalog, facts, problem, groups)
     if len(facts) > 1:
         ways += _apart(catalog, facts)
+    own = [entry for root in loosened for entry in _bounds(root)]
+    targets = tuple(range(len(facts)))
+    fault = _fault_of_machine(groups, catalog)
+    machine = [_without_limit(limit, targets, fault) for limit in _OF_MACHINE]
+    pythons = _pythons(catalog) if other_pythons else []
     if not any(is_good for _, is_good in ways):
-        pythons = [entry.key for entry in _pythons(catalog)] if other_pythons else []
-        ways += _several(catalog, facts, relaxations, loosened, pythons)
-    ways = ways or list(_without_one(catalog, facts, loosened))
+        ways += _fewest(catalog, facts, machine, own, pythons)
+    if not ways and len(catalog.request.roots) > 1:
+        left_out = [_without_root(root) for root in loosened]
+        ways += [way for _, way in _alone(catalog, facts, left_out)] or _fewest(
+            catalog, facts, machine, [*own, *left_out], pythons
+        )
     ways.sort(key=lambda way: not way[1])
     return [text for text, _ in dict(ways).items()][:_WAYS]
 
@@ -168,80 +194,46 @@ def _pairs(
             yield way
 
 
-def _several(
+def _fewest(
     catalog: Catalog,
     facts: Sequence[Facts],
-    relaxations: Sequence[_Relaxation],
-    loosened: Sequence[Loosened],
-    pythons: Sequence[str],
-) -> Iterator[Tuple[str, bool]]:
-    """Yield what all causes together give, those too that show once the others are gone: of the
-    machine alone where that suffices, on another Python where nothing else does.
+    machine: Sequence[_Relaxation],
+    own: Sequence[_Relaxation],
+    pythons: Sequence[_Relaxation],
+) -> List[Tuple[str, bool]]:
+    """Give up all of the machine, else what was asked for too, else the Python as well; of the
+    first of these that gives a resolution, take back whatever that does not need.
     """
-    for kinds in (_OF_MACHINE, _BUT_PYTHON, *((*_BUT_PYTHON, python) for python in pythons)):
-        given_up = _given_up(catalog, facts, relaxations, kinds, loosened)
-        way = _try(catalog, facts, given_up) if given_up else None
-        if way is not None:
-            yield way
-            return
+    dated = [_Relaxation("date", _undated, lambda _answer: "without the date")]
+    asked = [*machine, *own, *(dated if catalog.request.as_of is not None else ())]
+    for every in (machine, asked, *([*asked, python] for python in pythons)):
+        if not _solvable(catalog, facts, every):
+            continue
+        given_up = list(every)
+        for entry in sorted(every, key=lambda entry: _HARDEST_FIRST.index(entry.name)):
+            fewer = [other for other in given_up if other is not entry]
+            if fewer and _solvable(catalog, facts, fewer):
+                given_up = fewer
+        way = _try(catalog, facts, given_up)
+        return [way] if way is not None else []
+    return []
 
 
-def _given_up(
-    catalog: Catalog,
-    facts: Sequence[Facts],
-    relaxations: Sequence[_Relaxation],
-    kinds: Sequence[str],
-    loosened: Sequence[Loosened],
-) -> List[_Relaxation]:
-    """What has to be given up of these kinds, or by their keys, until there is a resolution;
-    nothing where none is reached.
-    """
-    from .explanation import refusal_of
-
-    given_up: Dict[str, _Relaxation] = {}
-    while True:
-        new = {
-            entry.key: entry
-            for entry in relaxations
-            if (entry.name in kinds or entry.key in kinds) and entry.key not in given_up
-        }
-        if not new:
-            return []
-        given_up.update(new)
-        changed = _changed(catalog, facts, list(given_up.values()))
-        if objective.attempt(*changed).outcome.model is not None:
-            break
-        problem, groups, _ = refusal_of(*changed)
-        relaxations = _relaxations(changed[0], problem, groups, loosened)
-    for key in sorted(given_up, key=lambda key: _HARDEST_FIRST.index(given_up[key].name)):
-        fewer = [entry for other, entry in given_up.items() if other != key]
-        if fewer and objective.attempt(*_changed(catalog, facts, fewer)).outcome.model is not None:
-            del given_up[key]
-    return list(given_up.values())
-
-
-def _without_one(
-    catalog: Catalog, facts: Sequence[Facts], loosened: Sequence[Loosened]
-) -> Iterator[Tuple[str, bool]]:
-    """Yield what there is without one of the roots."""
-    roots = catalog.request.roots
-    for left_out in loosened:
-        others = [root for root in roots if root.name != left_out.asked.name]
-        way = _answer(catalog.asking(others), tuple(facts)) if others else None
-        if way is not None:
-            yield f"leave out {left_out.asked.text}: {way.text}", way.is_good
+def _solvable(catalog: Catalog, facts: Sequence[Facts], relaxations: Sequence[_Relaxation]) -> bool:
+    changed = _changed(catalog, facts, relaxations)
+    return objective.attempt(*changed).outcome.model is not None
 
 
 def _limits(problem: Problem, groups: Groups) -> List[Tuple[str, Tuple[int, ...]]]:
     """The limits that causes rest on, with the targets that have them."""
-    found: Dict[str, Set[int]] = {}
-    for listed in groups.values():
-        for nogood in listed:
+    targets_of: Dict[str, Set[int]] = {}
+    for group in groups.values():
+        for nogood in group:
             for limit in nogood.why.limits:
-                found.setdefault(limit, set()).update(
+                targets_of.setdefault(limit, set()).update(
                     nogood.why.targets or range(len(problem.targets))
                 )
-    return [(limit, tuple(sorted(found[limit]))) for limit in sorted(found)]
+    return [(limit, tuple(sorted(targets_of[limit]))) for limit in sorted(targets_of)]
 
 
 def _relaxations(
@@ -249,7 +241,12 @@ def _relaxations(
 ) -> List[_Relaxation]:
     causes = {key[1] for key in groups if key[0] == "request"}
     named = {root.name for root in catalog.request.roots if root.text in causes}
-    relaxations = [_without_bound(entry) for entry in loosened if entry.asked.name in named]
+    relaxations = [
+        relaxation
+        for entry in loosened
+        if entry.asked.name in named
+        for relaxation in _bounds(entry)
+    ]
     for limit, targets in _limits(problem, groups):
         if limit in _OF_MACHINE:
             relaxations.append(_without_limit(limit, targets, _fault_of_machine(groups, catalog)))
@@ -266,22 +263,53 @@ def _pythons(catalog: Catalog) -> List[_Relaxation]:
     return [_with_python(python) for python in _PYTHONS if python != minor]
 
 
-def _without_bound(loosened: Loosened) -> _Relaxation:
+def _bounds(loosened: Loosened) -> Iterator[_Relaxation]:
+    """Yield a root without the label of its build, and without its bound."""
     asked = loosened.asked
+    exact = try_version(parse_requirement(asked.text).exact)
+    if exact is not None and exact.local is not None:
+        yield _without_label(asked, asked._replace(specifier=f"=={exact.public}"), exact.local)
+    if asked.specifier:
+        text = f"ask for {asked._replace(specifier='').text} without {asked.specifier}"
+        change = _asking_for(asked.name, loosened.left)
+        yield _Relaxation("request", change, lambda _answer: text, subject=asked.name)
+
+
+def _without_label(asked: Root, plain: Root, label: str) -> _Relaxation:
+    """The release itself in place of a build of it, which the default index may have without the
+    label.
+    """
+
+    def words(answer: _Answer) -> str:
+        cuda = answer.chosen[asked.name].subject.attributes.get("cuda")
+        same = cuda is not None and str(cuda) == cuda_of_variant(find_variant(label) or "")
+        return f"ask for {plain.text}" + (f", which is for CUDA {cuda} too" if same else "")
+
+    change = _asking_for(asked.name, plain)
+    return _Relaxation("request", change, words, subject=f"{asked.name}+{label}")
+
+
+def _without_root(loosened: Loosened) -> _Relaxation:
+    asked = loosened.asked
+    change, text = _asking_for(asked.name, loosened.kept), f"leave out {asked.text}"
+    return _Relaxation("root", change, lambda _answer: text, subject=asked.name)
+
+
+def _asking_for(
+    name: str, left: Optional[Root]
+) -> Callable[[Catalog, Tuple[Facts, ...], Sequence[int]], Changed]:
+    """Return what asks for something else, or nothing, in place of a root."""
 
     def change(catalog: Catalog, facts: Tuple[Facts, ...], _targets: Sequence[int]) -> Changed:
-        roots = [
-            loosened.left if entry.name == asked.name else entry for entry in catalog.request.roots
-        ]
-        return catalog.asking(roots), facts
+        roots = [left if root.name == name else root for root in catalog.request.roots]
+        return catalog.asking([root for root in roots if root is not None]), facts
 
-    text = f"ask for {asked._replace(specifier='').text} without {asked.specifier}"
-    return _Relaxation("request", change, lambda _answer: text, subject=asked.name)
+    return change
 
 
 def _fault_of_machine(groups: Groups, catalog: Catalog) -> Optional[Row]:
     """The row that a target violates whatever is installed, if that is the cause."""
-    rows = [nogood.why.row for listed in groups.values() for nogood in listed if not nogood.terms]
+    rows = [nogood.why.row for group in groups.values() for nogood in group if not nogood.terms]
     return catalog.matrix.complete(rows[0]) if rows else None
 
 
@@ -333,20 +361,49 @@ def _try(
     targets = sorted({number for relaxation in relaxations for number in relaxation.targets})
 
     def answer(relaxed: Sequence[int]) -> Optional[_Answer]:
-        return _answer(*_changed(catalog, facts, relaxations, relaxed))
+        return _settled(relaxations, relaxed, *_changed(catalog, facts, relaxations, relaxed))
 
-    found = answer(targets)
-    if found is None:
+    best = answer(targets)
+    if best is None:
         return None
     for number in targets if len(targets) > 1 else ():
         fewer = [other for other in targets if other != number]
         better = answer(fewer)
         if better is not None:
-            found, targets = better, fewer
-    words = " and ".join(relaxation.words(found) for relaxation in relaxations)
+            best, targets = better, fewer
+    words = " and ".join(relaxation.words(best) for relaxation in relaxations)
     if targets and len(targets) < len(facts):
         words += f" on {' and '.join(objective.target_words(facts[n]) for n in targets)}"
-    return f"{words}: {found.text}", found.is_good
+    return f"{words}: {best.text}", best.is_good
+
+
+def _settled(
+    relaxations: Sequence[_Relaxation],
+    relaxed: Sequence[int],
+    catalog: Catalog,
+    facts: Tuple[Facts, ...],
+) -> Optional[_Answer]:
+    """Solve a changed request; where the words name the oldest driver or glibc that will do, once
+    more for these: what is young there is not what is young on any.
+    """
+    first = _answer(catalog, facts)
+    named = {entry.name for entry in relaxations if entry.name in _FLOORS}
+    floors = {
+        name: value
+        for name in sorted(named)
+        for value in [getattr(first.requires, name) if first is not None else None]
+        if value is not None
+    }
+    if first is None or not floors:
+        return first
+    stated = {_FLOORS[name]: Known(value, Evidence("a way out")) for name, value in floors.items()}
+    there = tuple(
+        entry.updated(stated) if number in relaxed else entry for number, entry in enumerate(facts)
+    )
+    answer = _answer(catalog, there)
+    if answer is None:
+        return None
+    return answer._replace(requires=answer.requires._replace(**floors))
 
 
 def _changed(
@@ -358,31 +415,27 @@ def _changed(
     """The request with some things given up, on all targets or some."""
     changed: Changed = (catalog, tuple(facts))
     relaxed = range(len(facts)) if targets is None else targets
-    for relaxation in sorted(relaxations, key=lambda entry: entry.name == "request"):
+    # What is left out of a root goes last, and its bound after its label.
+    for relaxation in sorted(relaxations, key=lambda entry: ("root", "request").count(entry.name)):
         changed = relaxation.change(*changed, relaxed)
     return changed
 
 
 def _answer(catalog: Catalog, facts: Tuple[Facts, ...]) -> Optional[_Answer]:
-    found = objective.attempt(catalog, facts)
-    if found.outcome.model is None:
+    catalog, search, *_ = attempt_whole(catalog, facts)
+    if not search.chosen:
         return None
-    problem = found.problem
-    bits = dict(zip(problem.nodes, found.outcome.model))
-    chosen = {
-        node: table.at(bits[node])
-        for node, table in problem.tables.items()
-        if "[" not in node and bits[node] != table.absent
-    }
+    problem, bits, chosen = search.problem, search.bits, search.chosen
     behind = {
         name: days_behind(problem.tables[name], bits[name], newest)[bits[name]]
-        for name, newest in found.newest.items()
+        for name, newest in search.newest.items()
     }
     requires = objective.requires_for(problem, chosen, catalog)
     return _Answer(
         chosen,
         requires,
         behind,
+        tuple(root.name for root in catalog.request.roots if root.specifier[:2] != "=="),
         supported(requires.sm, problem.targets, catalog.matrix),
         "torch" in problem.tables and "torch" not in chosen,
     )
@@ -396,8 +449,8 @@ def _other_indexes(
     """
     concerned = {
         base_of(problem.nodes[number])
-        for listed in groups.values()
-        for nogood in listed
+        for group in groups.values()
+        for nogood in group
         for number, _ in nogood.terms
     }
     named = {
@@ -408,17 +461,19 @@ def _other_indexes(
     }
     for index in sorted(named - {"pypi", *catalog.request.allow_index}):
         request = catalog.request._replace(allow_index=(*catalog.request.allow_index, index))
-        found = _answer(catalog.changed(request), tuple(facts))
-        if found is not None:
-            words = f"allow builds from the index {index} (--allow-index {index}): {found.text}"
-            yield words, found.is_good
+        answered = _answer(catalog.changed(request), tuple(facts))
+        if answered is not None:
+            words = f"allow builds from the index {index} (--allow-index {index}): {answered.text}"
+            yield words, answered.is_good
 
 
 def _apart(catalog: Catalog, facts: Sequence[Facts]) -> Iterator[Tuple[str, bool]]:
     """Say which targets have a resolution of their own, where one for all is impossible."""
     alone = [(objective.target_words(entry), _answer(catalog, (entry,))) for entry in facts]
-    answers = [found for _, found in alone if found is not None]
+    answers = [answered for _, answered in alone if answered is not None]
     if len(answers) == len(facts):
-        shown = "; ".join(f"{words}: {found.text}" for words, found in alone if found is not None)
-        good = all(found.is_good for found in answers)
+        shown = "; ".join(
+            f"{words}: {answered.text}" for words, answered in alone if answered is not None
+        )
+        good = all(answered.is_good for answered in answers)
         yield f"make one lock for each kind of machine ({shown})", good

@@ -86,7 +86,7 @@ class Judged(NamedTuple):
     """A refusal, what is wrong with it, and which of its sentences nothing here can judge."""
 
     ask: Ask
-    found: Explanation
+    explanation: Explanation
     faults: Tuple[str, ...]
     open: Tuple[str, ...]
 
@@ -201,6 +201,9 @@ _EDGE = re.compile(rf"(?:(?P<node>{_NODE}) )?(?P<ranges>{_RANGES}) needs? (?P<wa
 _OF_ONE = re.compile(
     rf"(?P<node>{_NODE}) (?P<ranges>{_RANGES}) (?:needs? (?P<wanted>{_NODE}) of one release each|"
     rf"each need their own range of (?P<ranged>{_NODE})) \((?P<pieces>.*)\)"
+)
+_UNREAD = re.compile(
+    rf"; the [\w ]+ of (?P<node>{_NODE}) (?P<ranges>{_RANGES}) was not read, and is taken to be that of"
 )
 _SUBJECT = re.compile(rf"(?P<node>{_NODE}) (?P<ranges>{_RANGES})(?P<rest>.*)")
 
@@ -393,8 +396,15 @@ class _Reader:
                 self.open.append(cause.text)
                 return
             named[match["node"]] = self._releases(match["node"], match["ranges"])
+        unread = {
+            (name, version)
+            for name, ranges in _UNREAD.findall(cause.text)
+            for version in self._releases(name, ranges)
+        }
         for name, versions in named.items():
             for version in versions:
+                if (name, version) in unread:
+                    continue
                 others = [(other, many) for other, many in named.items() if other != name]
                 if not self._violates(row, [(name, [version]), *others]):
                     self.faults.append(f"{name} {version} does not violate {row.id}: {cause.text}")
@@ -491,7 +501,7 @@ def try_way(way: str, ask: Ask, matrix: Matrix) -> str:
             else _fault_of(ask, (), matrix, promised)
         )
     allowed: Tuple[str, ...] = ()
-    for step in re.split(r" and (?=update |use |ask |without |allow )", words):
+    for step in re.split(r" and (?=update |use |ask |without |allow |leave )", words):
         changed = _changed(step, ask, matrix)
         index = re.match(r"allow builds from the index (\S+)", step)
         if index is not None:
@@ -534,6 +544,16 @@ def _changed(step: str, ask: Ask, matrix: Matrix) -> Optional[Ask]:
     match = re.fullmatch(r"use Python (\S+)", step)
     if match is not None:
         return ask._replace(python=match[1])
+    match = re.fullmatch(r"leave out (\S+)", step)
+    if match is not None:
+        kept = tuple(text for text in ask.roots if text != match[1])
+        return ask._replace(roots=kept) if kept != ask.roots else None
+    match = re.fullmatch(r"ask for (\S+?)(?:, which is for CUDA \S+ too)?", step)
+    if match is not None:
+        names = {parse_root(text).name for text in ask.roots}
+        plain = parse_root(match[1])
+        own = [plain.text if parse_root(t).name == plain.name else t for t in ask.roots]
+        return ask._replace(roots=tuple(own)) if plain.name in names else None
     match = re.fullmatch(r"ask for (\S+) without (\S+)", step)
     if match is not None:
         own = [

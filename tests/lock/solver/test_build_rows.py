@@ -53,5 +53,7 @@ def test_an_old_driver_gets_the_transformers_that_takes_its_torch(matrix: Matrix
     assert isinstance(found, Resolution)
     pins = {pin.name: str(pin.version) for pin in found.pins}
     assert (pins["torch"], pins["transformers"]) == ("2.0.1", "4.51.3")
-    (note,) = found.notes
-    assert "too old for CUDA" in note.partition(";")[0]
+    behind, oldest = found.notes
+    assert "too old for CUDA" in behind.partition(";")[0]
+    assert oldest.startswith("torch 2.0.1, the newest that fits here, is ")
+    assert "; instead: update the driver to 580.65.06 or newer: torch 2." in oldest

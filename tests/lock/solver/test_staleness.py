@@ -55,6 +55,16 @@ def test_a_root_more_than_a_year_behind_is_told_with_cause_and_alternative(matri
     assert "instead: vllm 0.33.0 with torch 2.14.0, asked for without torch==2.4.0" in note
 
 
+def test_a_root_of_which_only_old_releases_fit_says_why_and_where_new_ones_do(
+    matrix: Matrix,
+) -> None:
+    found = lock(matrix, "vllm", python="3.9")
+    (note,) = found.notes
+    newest = "vllm 0.11.0, the newest that fits here, is 13 months older than 0.33.0: "
+    assert note.startswith(f"{newest}vllm 0.33.0 needs Python <3.15,>=3.11, not 3.9; instead: ")
+    assert note.endswith("use Python 3.12: vllm 0.33.0, torch 2.14.0")
+
+
 def test_what_cannot_stand_together_is_offered_apart(matrix: Matrix) -> None:
     found = lock(matrix, "sglang", "outlines")
     (note,) = found.notes

@@ -13,7 +13,7 @@ from envdoctor.lock.solver.objective import applied
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.facts import Facts
 from envdoctor.model.line import text_of
-from envdoctor.model.resolution import Resolution
+from envdoctor.model.resolution import Explanation, Resolution
 from envdoctor.rules import judge
 
 CASES = [
@@ -75,3 +75,16 @@ def test_every_row_that_check_warns_of_has_a_line(
             for line in text.splitlines()
             if line.lstrip("# ").startswith("warning: ")
         )
+
+
+def test_no_lock_takes_an_engine_whose_server_cannot_be_imported(matrix: Matrix) -> None:
+    """Its own requirements admit the triton and the vllm beside which it fails, and to leave out the
+    extra that brings them leaves an engine without a server.
+    """
+    facts = Facts(parse_assumptions(["gpu=H100:8", "nvidia-driver=580.95.05"]))
+    refused = lock(["sglang", "xformers"], [facts], matrix, python="3.13")
+    assert isinstance(refused, Explanation)
+    (way,) = refused.ways_out
+    assert way.startswith("use Python 3.12: sglang 0.5.")
+    extra = "sglang 0.1.3 to 0.5.2 asks for torch only with its extra srt"
+    assert extra in [cause.text for cause in refused.causes]
