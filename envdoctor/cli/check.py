@@ -28,6 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Optional, Sequence, Tuple
 
+    from ..model.node_answers import Snapshot
+
 __all__ = ["COMMAND"]
 
 
@@ -46,7 +48,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     add_options(parser.add_argument_group("the run that is to start there"), "plan", "framework")
     group = parser.add_argument_group("what is reported")
     add_format(group, {name: reporter.summary for name, reporter in REPORTERS.items()})
-    add_options(group, "output")
+    add_options(group, "output", "since")
     group.add_argument(
         "--only",
         metavar="CODE",
@@ -73,10 +75,11 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--exit-style",
         metavar="STYLE",
-        choices=("default", "nagios", "nhc"),
+        choices=("default", "nagios", "nhc", "npd"),
         default="default",
         help="output and exit codes for a monitoring system; nagios: 0 OK, 1 warning, 2 error, "
-        "3 unknown; nhc: silent and 0, or one line and 1 for errors",
+        "3 unknown; nhc: silent and 0, or one line and 1 for errors; npd: one line, 0 or 1 for "
+        "errors, 2 unknown",
     )
     add_options(group, "matrix")
     add_general(parser, "show all evidence, sources, open questions and ignored findings")
@@ -105,6 +108,7 @@ def _judge(options: argparse.Namespace) -> Report:
     wanted = Options(split_codes(options.only), split_codes(options.skip), ignores, options.fail_on)
     run, framework = options.plan or (), options.framework
     logs = [options.report] if options.report else ()
+    since = _since(options.since)
     try:
         facts = gather(sources_of(options))
     except NothingRecognised:
@@ -114,8 +118,8 @@ def _judge(options: argparse.Namespace) -> Report:
         if not report.findings and not report.undetermined:
             raise
     else:
-        report = check(facts, matrix, wanted, run=run, framework=framework, logs=logs)
-    for_people = options.format in ("text", "plain")
+        report = check(facts, matrix, wanted, run=run, framework=framework, logs=logs, since=since)
+    for_people = options.format in ("text", "plain", "html")
     return report._replace(fix_command=_fix_command(options, facts) if for_people else None)
 
 
@@ -174,6 +178,14 @@ def _fix_command(options: argparse.Namespace, nodes: Sequence[Facts]) -> Optiona
     for folder in options.matrix:
         words += ["--matrix", folder]
     return OwnCall("fix", tuple(words), python)
+
+
+def _since(path: Optional[str]) -> Optional[Snapshot]:
+    if path is None:
+        return None
+    from ..sources import read_snapshot
+
+    return read_snapshot(path)
 
 
 def _ignores(path: Optional[str]) -> Tuple[Ignore, ...]:

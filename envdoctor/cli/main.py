@@ -38,6 +38,11 @@ COMMANDS: Mapping[str, Tuple[str, str, str]] = {
         "Find out what is wrong",
         "ask every node of a cluster: which differ, and what that breaks",
     ),
+    "prove": (
+        "prove",
+        "Find out what is wrong",
+        "try it: imports, arithmetic on each GPU, kernels, collectives",
+    ),
     "plan": (
         "plan",
         "Decide what to run",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from contextlib import suppress
 from itertools import chain
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from typing import Callable, Dict, Iterator, List, Mapping, Optional, TextIO, Tuple, TypeVar
 
     from ..model.node_answers import Answers, NodeAnswer
-    from ..nodes.collection import Reply
     from ..nodes.engines import NodeRequest
 
     T = TypeVar("T")
@@ -30,6 +28,14 @@ _MOST_AT_ONCE = 1024
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "envdoctor nodes [OPTION ...] | envdoctor nodes diff A B"
+    parser.add_argument(
+        "diff",
+        metavar="diff A B",
+        nargs="*",
+        help="what changed between two files of answers: the same as --facts B --since A, but that "
+        "the exit code is 1 where anything did",
+    )
     group = parser.add_argument_group(
         "who is asked (default: the job or cluster in which this runs)"
     )
@@ -100,7 +106,15 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="nodes that are compared among each other only: gpu=gpu[01-16]",
     )
-    add_format(group, {**TEXT_FORMATS, "json": "for programs (schemas/nodes.schema.json)"})
+    add_options(group, "since")
+    add_format(
+        group,
+        {
+            **TEXT_FORMATS,
+            "json": "for programs (schemas/nodes.schema.json)",
+            "prometheus": "metrics: node_exporter's textfile, OpenMetrics",
+        },
+    )
     group.add_argument(
         "--skip", metavar="CODE", nargs="+", action="extend", help="report everything but these"
     )
@@ -112,6 +126,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..app import Options, check_cluster
     from ..matrix.loader import load_matrix
     from ..model.node_answers import Answers
+    from ..sources import read_snapshot
 
     _check(options)
     parts = _parts(options.part)
@@ -123,25 +138,47 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         matrix,
         Options((), split_codes(options.skip), (), "error"),
         parts=parts,
+        since=None if options.since is None else read_snapshot(options.since),
     )
+    code = report.exit_code
+    if options.diff and report.since is not None:
+        code = int(report.since.has_changes)
+    if options.format == "prometheus":
+        from ..report.prometheus import render_cluster
+
+        return render_cluster(report), code
     if options.format == "json":
         from ..report.cluster_json import dump_cluster
 
-        return dump_cluster(report), report.exit_code
-    from ..report.cluster_text import lay_out_cluster
+        return dump_cluster(report), code
+    from ..report.cluster_text import grids_of, lay_out_cluster
     from ..report.console import draw
 
     look = view(options)
-    return draw(lay_out_cluster(report, look), look), report.exit_code
+    return draw(lay_out_cluster(report, look), look, lambda: grids_of(report)), code
 
 
 def _check(options: argparse.Namespace) -> None:
+    if options.diff:
+        _take_diff(options)
     if not 1 <= options.deadline <= 3600:
         raise InputError(f"--deadline: expected 1 to 3600 seconds, found {options.deadline:g}")
     if not 1 <= options.at_once <= _MOST_AT_ONCE:
         raise InputError(f"--at-once: expected 1 to {_MOST_AT_ONCE}, found {options.at_once}")
     if options.resume and not options.answers:
         raise InputError("--resume: expected -o FILE, whose answers are taken up")
+
+
+def _take_diff(options: argparse.Namespace) -> None:
+    """Take ``diff A B`` as what it is short for: B's answers, compared with A's."""
+    action, *files = options.diff
+    if action != "diff" or len(files) != 2:
+        raise InputError(
+            f"expected 'diff A B' with two files of answers, found {' '.join(options.diff)!r}"
+        )
+    if options.facts or options.since is not None:
+        raise InputError("diff A B: says what is compared; leave --facts and --since out")
+    options.since, options.facts = files[0], [files[1]]
 
 
 def _parts(texts: List[str]) -> Mapping[str, List[str]]:
@@ -158,35 +195,18 @@ def _parts(texts: List[str]) -> Mapping[str, List[str]]:
 
 def _answers(options: argparse.Namespace, answers: Answers) -> Iterator[NodeAnswer]:
     """Yield the answers that are in files, and those of the nodes that are asked now."""
+    from ..sources import read_answers
+
     request = _request(options)
     for path in options.facts:
-        yield from _of_file(path, answers)
+        yield from read_answers(path, answers)
     if request is None:
         return
     known: Dict[str, NodeAnswer] = {}
     if options.resume and os.path.exists(options.answers):
-        known = {one.node: one for one in _of_file(options.answers, answers)}
+        known = {one.node: one for one in read_answers(options.answers, answers)}
     kept = [one for one in known.values() if one.host is not None]
     yield from _asked(options, request, answers, kept)
-
-
-def _of_file(path: str, answers: Answers) -> Iterator[NodeAnswer]:
-    """Yield the answers of a file: lines of ``-o``, or the facts of one machine on many lines."""
-    from ..model.node_answers import read_lines
-    from ..text_files import lines_of_file, name_of
-
-    lines = lines_of_file(path)
-    first = next(lines, "")
-    if first.strip() != "{":
-        yield from read_lines(chain([first], lines), name_of(path), answers)
-        return
-    from ..model.serde import dump_facts, load_facts
-
-    facts = load_facts(first + "".join(lines), name_of(path))
-    name = facts.value("node.name") or os.path.splitext(os.path.basename(path))[0]
-    # Once through JSON, so that it is what a line of -o holds: lists, not tuples.
-    table = json.loads(json.dumps(dump_facts(facts)["facts"]))
-    yield answers.answer_of(name, table)
 
 
 def _request(options: argparse.Namespace) -> Optional[NodeRequest]:
@@ -244,29 +264,13 @@ def _asked(
     program = program_text(request.python if request.engine != "ray" else None)
     with _Writer(options.answers, answers, kept) as writer:
         yield from kept
-        for reply in asked.failed:
-            if reply.node not in done:
-                yield writer.write(_answer_of(reply, answers))
-        replies = collect(jobs, program, deadline=options.deadline, at_once=options.at_once)
-        for count, reply in enumerate(replies, 1):
+        said = collect(jobs, program, answers, deadline=options.deadline, at_once=options.at_once)
+        for count, answer in enumerate(chain(asked.failed, said), 1):
             PROGRESS.say(f"{count} of {max(len(jobs), count)} nodes have answered")
-            if reply.node not in done:
-                yield writer.write(_answer_of(reply, answers))
+            if answer.node not in done:
+                yield writer.write(answer)
     if options.answers and not options.quiet:
         write_error(f"envdoctor: the answers are in {options.answers}")
-
-
-def _answer_of(reply: Reply, answers: Answers) -> NodeAnswer:
-    from ..model.node_answers import NodeAnswer, facts_of
-
-    if reply.table is None:
-        return NodeAnswer(reply.node, failed=reply.failed, seconds=reply.seconds)
-    answer = answers.answer_of(reply.node, reply.table, reply.seconds, reply.clock_offset)
-    try:
-        facts_of(answer, answers.environments)
-    except InputError as error:
-        return NodeAnswer(reply.node, failed=f"facts that cannot be read: {error}")
-    return answer
 
 
 class _Writer:

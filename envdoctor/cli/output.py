@@ -13,9 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from threading import Event, Thread
-    from typing import Optional, Sequence, TextIO
+    from typing import Callable, Optional, Sequence, TextIO
 
     from ..model.line import TextLine
+    from ..report.figures import Figure
     from ..report.view import View
 
 __all__ = [
@@ -169,13 +170,14 @@ def view(options: Namespace) -> View:
     """
     from ..report.view import View
 
+    form = getattr(options, "format", "text")
     return View(
         text_width(),
-        getattr(options, "verbose", False),
-        getattr(options, "format", "text") != "plain" and _is_colored(options),
+        getattr(options, "verbose", False) or form == "html",  # what folds may be long
+        form != "plain" and _is_colored(options),
         _columns(),
         options.quiet,
-        getattr(options, "format", "") == "markdown",
+        form if form in ("markdown", "html") else "",
     )
 
 
@@ -210,15 +212,19 @@ def _columns(stream: Optional[TextIO] = None) -> int:
     return width or _WIDTH
 
 
-def draw_lines(lines: Sequence[TextLine], surface: Optional[View] = None) -> str:
+def draw_lines(
+    lines: Sequence[TextLine],
+    surface: Optional[View] = None,
+    figures: Optional[Callable[[], Sequence[Figure]]] = None,
+) -> str:
     """Return lines at the width of the surface; by default without colour, as standard error has
-    it.
+    it. ``figures`` are for a page.
     """
     from ..report.console import draw
     from ..report.layout import blocks_of_lines
     from ..report.view import View
 
-    return draw(blocks_of_lines(lines), surface or View(text_width()))
+    return draw(blocks_of_lines(lines), surface or View(text_width()), figures)
 
 
 def _is_terminal(stream: Optional[TextIO]) -> bool:

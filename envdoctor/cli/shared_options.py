@@ -29,6 +29,7 @@ TEXT_FORMATS: Mapping[str, str] = {
     "text": "for people (default), in colour on a terminal",
     "plain": "the same without colour",
     "markdown": "to be pasted into an issue",
+    "html": "a page that needs nothing from elsewhere",
 }
 
 _MANY: Dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
@@ -104,6 +105,13 @@ _OPTIONS: Mapping[str, Tuple[Tuple[str, ...], Dict[str, Any]]] = {
             **_EACH,
             "help": "also use builds from this index: pytorch (+cu126), github (flash-attn's "
             "wheels)",
+        },
+    ),
+    "since": (
+        ("--since", "--baseline"),
+        {
+            "metavar": "FILE",
+            "help": "also say what changed since this file was written by 'probe -o' or 'nodes -o'",
         },
     ),
     "matrix": (

@@ -9,12 +9,12 @@ from typing import Optional, Tuple
 
 from ..errors import InputError
 from .command import Command
-from .output import write_error, write_file
+from .output import view, write_error, write_file
 from .shared_options import TEXT_FORMATS, add_format, add_general
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TextIO
+    from typing import List, TextIO
 
     from ..watch.recording import Outlook, Recording
 
@@ -113,6 +113,8 @@ def _tell(recording: Recording, options: argparse.Namespace) -> str:
     lines = summary_lines(recording)[: 1 if options.quiet else None]
     if options.format == "json":
         report = dump_recording(recording)
+    elif options.format == "html":
+        report = _page(recording, lines, options)
     elif options.last_report:
         report = "".join(f"{line}\n" for line in lines)
     else:  # the run's own output has standard output; what is said of it goes beside it
@@ -128,6 +130,17 @@ def _tell(recording: Recording, options: argparse.Namespace) -> str:
     return report
 
 
+def _page(recording: Recording, lines: List[str], options: argparse.Namespace) -> str:
+    from ..report.chart import chart_svg
+    from ..report.console import draw
+    from ..report.figures import Drawing
+    from ..report.layout import Block
+
+    blocks = [Block(line, style="" if number else "title") for number, line in enumerate(lines)]
+    title = "Memory in use against the limit"
+    return draw(blocks, view(options), lambda: [Drawing(title, chart_svg(recording))])
+
+
 def _write_last(path: str, text: str) -> None:
     """Write what is known at the end; where that fails the exit code of the run still counts."""
     try:
@@ -141,8 +154,10 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("expected a process number, --container, or a command after '--'")
     if options.pid is not None and (options.container or options.command_line):
         raise InputError("a process number, and --container or a command: give one of them")
-    if options.format == "json" and options.command_line and options.last_report is None:
-        raise InputError("--format json: standard output is the command's; name a file with -o")
+    if options.format in ("json", "html") and options.command_line and options.last_report is None:
+        raise InputError(
+            f"--format {options.format}: standard output is the command's; name a file with -o"
+        )
     if not 0.05 <= options.interval <= 3600:
         raise InputError(f"--interval: expected 0.05 to 3600 seconds, found {options.interval:g}")
     if not options.every > 0 or (options.duration is not None and not options.duration > 0):

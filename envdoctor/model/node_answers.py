@@ -19,13 +19,13 @@ from ..errors import InputError
 from .facts import FIELDS, SCHEMA_VERSION, Facts
 from .record import NamedTuple
 from .redaction import redact, redact_tree
-from .serde import read_facts
+from .serde import dump_facts, read_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, Mapping, Optional
+    from typing import Any, Dict, Iterable, Iterator, Mapping, Optional
 
-__all__ = ["Answers", "NodeAnswer", "facts_of", "read_lines"]
+__all__ = ["Answers", "NodeAnswer", "Snapshot", "facts_of", "read_lines"]
 
 _ENVIRONMENT = frozenset([name for name, field in FIELDS.items() if field.half == "environment"])
 
@@ -69,6 +69,11 @@ class Answers:
             self.environments[digest] = shared
         return NodeAnswer(node, host, digest, "", seconds, clock_offset)
 
+    def answer_of_facts(self, name: str, facts: Facts) -> NodeAnswer:
+        """Return facts as the answer of a node."""
+        # Once through JSON, so that it is what a line of -o holds: lists, not tuples.
+        return self.answer_of(name, json.loads(json.dumps(dump_facts(facts)["facts"])))
+
     def lines_of(self, answer: NodeAnswer, written: Dict[str, bool]) -> Iterator[str]:
         """Yield the lines of an answer, before them what is shared and not yet ``written``."""
         if answer.environment and answer.environment not in written:
@@ -83,6 +88,17 @@ class Answers:
             "facts": answer.host,
         }
         yield _line(**{name: value for name, value in said.items() if value not in (None, "")})
+
+
+class Snapshot(NamedTuple):
+    """What nodes answered at an earlier time.
+
+    where: the file. answers: can be read once. environments: as in Answers, filled meanwhile.
+    """
+
+    where: str
+    answers: Iterable[NodeAnswer]
+    environments: Mapping[str, Mapping[str, Any]]
 
 
 def facts_of(answer: NodeAnswer, environments: Mapping[str, Mapping[str, Any]]) -> Facts:

@@ -18,10 +18,12 @@ import zlib
 from contextlib import suppress
 from typing import IO, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..errors import InputError
+from ..model.node_answers import Answers, NodeAnswer, facts_of
 from ..model.redaction import redact
 from .payload import MARK
 
-__all__ = ["FAILED_MARK", "NAMES_MARK", "Job", "Reply", "collect"]
+__all__ = ["FAILED_MARK", "NAMES_MARK", "SEPARATOR", "Job", "collect"]
 
 #: A job that asks many nodes itself names them first, as a JSON list, and says which failed.
 NAMES_MARK = "\x1eenvdoctor-nodes:"
@@ -41,19 +43,6 @@ class Job(NamedTuple):
     argv: Tuple[str, ...]
     node: str = ""
     environment: Optional[Mapping[str, str]] = None
-
-
-class Reply(NamedTuple):
-    """What came of one node: its facts as JSON, or why there are none.
-
-    clock_offset: seconds by which its clock lies outside of the time that the request took.
-    """
-
-    node: str
-    table: Optional[Mapping[str, Any]] = None
-    failed: str = ""
-    seconds: Optional[float] = None
-    clock_offset: Optional[float] = None
 
 
 class _Run:
@@ -123,13 +112,19 @@ class _Run:
 
 
 def collect(
-    jobs: Sequence[Job], program: str, *, deadline: float = 30.0, at_once: int = 64
-) -> Iterator[Reply]:
-    """Yield a reply for every node, as it comes; nothing that runs is left when this ends.
+    jobs: Sequence[Job],
+    program: str,
+    answers: Answers,
+    *,
+    deadline: float = 30.0,
+    at_once: int = 64,
+) -> Iterator[NodeAnswer]:
+    """Yield an answer for every node, as it comes; nothing that runs is left when this ends.
 
     Args:
         jobs: What to run.
         program: What each gets on standard input.
+        answers: Keeps what nodes share.
         deadline: Seconds that each job has.
         at_once: How many jobs run at the same time.
     """
@@ -143,7 +138,7 @@ def collect(
             while waiting or running:
                 while waiting and len(running) < at_once:
                     yield from _start(waiting.pop(), file, deadline, running, selector)
-                yield from _step(running, ended, selector)
+                yield from _step(running, ended, selector, answers)
                 ended[:] = [run for run in ended if not run.is_gone()]
         finally:
             for run in running.values():
@@ -158,12 +153,12 @@ def _start(
     deadline: float,
     running: Dict[int, _Run],
     selector: selectors.BaseSelector,
-) -> Iterator[Reply]:
+) -> Iterator[NodeAnswer]:
     try:
         run = _Run(job, file, deadline)
     except OSError as error:
         reason = f"{job.argv[0]} cannot be started: {error.strerror or error}"
-        yield Reply(job.node or job.argv[0], failed=reason)
+        yield NodeAnswer(job.node or job.argv[0], failed=reason)
         return
     running[run.process.pid] = run
     for stream in (run.process.stdout, run.process.stderr):
@@ -174,14 +169,18 @@ def _start(
 
 
 def _step(
-    running: Dict[int, _Run], ended: List[_Run], selector: selectors.BaseSelector
-) -> Iterator[Reply]:
+    running: Dict[int, _Run],
+    ended: List[_Run],
+    selector: selectors.BaseSelector,
+    answers: Answers,
+) -> Iterator[NodeAnswer]:
     """Wait until something happens, and yield what came of it."""
     now = time.monotonic()
     nearest = min((run.end for run in running.values()), default=now)
     for key, _ in selector.select(min(max(nearest - now, 0.0), 1.0) + 0.01):
         run, is_error = key.data
-        yield from _read(run, is_error, key.fileobj, selector)
+        for line in _read(run, is_error, key.fileobj, selector):
+            yield from _answers(run, line, answers)
     for pid, run in list(running.items()):
         late = time.monotonic() > run.end
         if run.open and not late:
@@ -193,7 +192,8 @@ def _step(
 
 def _read(
     run: _Run, is_error: bool, stream: Any, selector: selectors.BaseSelector
-) -> Iterator[Reply]:
+) -> Iterator[str]:
+    """Yield the lines that have come."""
     try:
         data = stream.read(1 << 18)
     except OSError:
@@ -205,14 +205,13 @@ def _read(
         run.open -= 1
         return
     fits = run.take(data, is_error)
-    for line in run.lines():
-        yield from _replies(run, line)
+    yield from run.lines()
     if not fits:
         run.said = bytearray(b"more than %d MiB of output" % (_MOST_OUTPUT >> 20))
         run.end = 0.0
 
 
-def _replies(run: _Run, line: str) -> Iterator[Reply]:
+def _answers(run: _Run, line: str, answers: Answers) -> Iterator[NodeAnswer]:
     """Yield what a line of a job says."""
     names = line.partition(NAMES_MARK)[2]
     if names and not run.job.node:
@@ -230,28 +229,29 @@ def _replies(run: _Run, line: str) -> Iterator[Reply]:
             return
         run.expected[node] = True
         if mark == FAILED_MARK:
-            yield Reply(node, failed=redact(answer)[:300], seconds=run.seconds())
+            yield NodeAnswer(node, failed=redact(answer)[:300], seconds=run.seconds())
         else:
-            yield _unpacked(run, node, answer)
+            yield _unpacked(run, node, answer, answers)
 
 
-def _unpacked(run: _Run, node: str, text: str) -> Reply:
+def _unpacked(run: _Run, node: str, text: str, answers: Answers) -> NodeAnswer:
     try:
         unpacker = zlib.decompressobj()
         data = unpacker.decompress(base64.b85decode(text), _MOST_UNPACKED)
         if unpacker.unconsumed_tail:
-            return Reply(node, failed="its answer does not end", seconds=run.seconds())
-        answer = json.loads(data)
-        table, clock = answer["facts"]["facts"], float(answer["clock"])
-        if not isinstance(table, dict):
-            raise TypeError("facts")
-    except (ValueError, KeyError, TypeError, zlib.error, RecursionError) as error:
-        return Reply(
-            node,
-            failed=f"its answer cannot be read ({type(error).__name__})",
-            seconds=run.seconds(),
-        )
-    return Reply(node, table, "", run.seconds(), _offset(clock, run.began_clock, time.time()))
+            return NodeAnswer(node, failed="its answer does not end", seconds=run.seconds())
+        message = json.loads(data)
+        table, clock = message["facts"]["facts"], float(message["clock"])
+        offset = _offset(clock, run.began_clock, time.time())
+        answer = answers.answer_of(node, table, run.seconds(), offset)
+        facts_of(answer, answers.environments)
+    except InputError as error:
+        failed = f"facts that cannot be read: {error}"
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError) as error:
+        failed = f"its answer cannot be read ({type(error).__name__})"
+    else:
+        return answer
+    return NodeAnswer(node, failed=failed, seconds=run.seconds())
 
 
 def _offset(clock: float, before: float, after: float) -> float:
@@ -259,7 +259,7 @@ def _offset(clock: float, before: float, after: float) -> float:
     return round(min(clock - before, 0.0) + max(clock - after, 0.0), 3)
 
 
-def _finish(run: _Run, late: bool, selector: selectors.BaseSelector) -> Iterator[Reply]:
+def _finish(run: _Run, late: bool, selector: selectors.BaseSelector) -> Iterator[NodeAnswer]:
     """End a job and yield its nodes that did not answer, with the reason."""
     seconds = run.seconds()
     run.killed_at = time.monotonic() + _GRACE
@@ -275,7 +275,7 @@ def _finish(run: _Run, late: bool, selector: selectors.BaseSelector) -> Iterator
     if missing:
         code = None if late else _code_of(run)
         for node in missing:
-            yield Reply(node, failed=_reason(run, late, code, seconds), seconds=seconds)
+            yield NodeAnswer(node, failed=_reason(run, late, code, seconds), seconds=seconds)
 
 
 def _code_of(run: _Run) -> Optional[int]:

@@ -12,10 +12,11 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import InputError
 from ..model.host_names import expand
+from ..model.node_answers import NodeAnswer
 from ..model.redaction import redact
 from ..text_files import read_text
-from .collection import Job, Reply
-from .payload import LAUNCH
+from .collection import FAILED_MARK, NAMES_MARK, SEPARATOR, Job
+from .payload import LAUNCH, MARK
 
 __all__ = ["ENGINES", "Asked", "NodeRequest", "engine_here", "jobs_of"]
 
@@ -46,7 +47,7 @@ class Asked(NamedTuple):
     """What is to be run, and what is known of nodes on which nothing can be."""
 
     jobs: Tuple[Job, ...]
-    failed: Tuple[Reply, ...] = ()
+    failed: Tuple[NodeAnswer, ...] = ()
 
 
 def engine_here(environment: Mapping[str, str]) -> Optional[Tuple[str, str]]:
@@ -108,7 +109,9 @@ def _slurm(request: NodeRequest) -> Asked:
         for name, state in states.items()
         if not state
     ]
-    failed = [Reply(name, failed=f"Slurm says: {state}") for name, state in states.items() if state]
+    failed = [
+        NodeAnswer(name, failed=f"Slurm says: {state}") for name, state in states.items() if state
+    ]
     return Asked(tuple(jobs), tuple(failed))
 
 
@@ -145,7 +148,9 @@ def _kubectl(request: NodeRequest) -> Asked:
     launch = _launch(request.python)
     return Asked(
         tuple([Job((*exec_, name, "--", *launch), name) for name, at in named if at == "Running"]),
-        tuple([Reply(name, failed=f"the pod is {at}") for name, at in named if at != "Running"]),
+        tuple(
+            [NodeAnswer(name, failed=f"the pod is {at}") for name, at in named if at != "Running"]
+        ),
     )
 
 
@@ -158,7 +163,8 @@ def _ray(request: NodeRequest) -> Asked:
     address = request.where or os.environ.get("RAY_ADDRESS", "")
     # Its own start takes seconds; it ends before the deadline, so that what came is said.
     seconds = f"{max(request.deadline - 2, 1):g}"
-    return Asked((Job((python, "-c", source, address, seconds)),))
+    marks = json.dumps([NAMES_MARK, MARK, FAILED_MARK, SEPARATOR])
+    return Asked((Job((python, "-c", source, address, seconds, marks)),))
 
 
 def _python_with_ray() -> str:

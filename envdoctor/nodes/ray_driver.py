@@ -1,7 +1,10 @@
 """Run in the Python of a Ray cluster, by its path: asks every node through a task that takes no
 CPU, and prints what each says as it comes. Nothing of envdoctor is imported here.
 
-    python ray_driver.py ADDRESS SECONDS < program
+    python ray_driver.py ADDRESS SECONDS MARKS < program
+
+MARKS are the texts between which answers stand, as a JSON list: before the names of all nodes,
+before an answer, before a reason why there is none, and between the name of a node and either.
 """
 
 from __future__ import annotations
@@ -12,14 +15,9 @@ import time
 from importlib import import_module
 from typing import Any, Dict
 
-_ANSWER = "\x1eenvdoctor-answer:"
-_NAMES = "\x1eenvdoctor-nodes:"
-_FAILED = "\x1eenvdoctor-failed:"
-_BETWEEN = "\x1f"
 
-
-def ask(program: str, seconds: float) -> str:
-    """Run the program on the node where this task is; return the line of its answer."""
+def ask(program: str, seconds: float, mark: str) -> str:
+    """Run the program on the node where this task is; return what stands behind the mark."""
     import subprocess
     import sys
 
@@ -31,8 +29,8 @@ def ask(program: str, seconds: float) -> str:
         check=False,
     )
     for line in done.stdout.decode("utf-8", "replace").split("\n"):
-        if "\x1eenvdoctor-answer:" in line:
-            return line.partition("\x1eenvdoctor-answer:")[2]
+        if mark in line:
+            return line.partition(mark)[2]
     said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
     raise RuntimeError(f"exit code {done.returncode}: {said[:200]}")
 
@@ -45,6 +43,7 @@ def _say(mark: str, text: str) -> None:
 def main() -> None:
     """Ask all nodes of the cluster."""
     address, seconds, program = sys.argv[1], float(sys.argv[2]), sys.stdin.read()
+    names_mark, answer_mark, failed_mark, between = json.loads(sys.argv[3])
     end = time.monotonic() + seconds
     ray = import_module("ray")
     strategies = import_module("ray.util.scheduling_strategies")
@@ -59,9 +58,9 @@ def main() -> None:
             nodes[name] = node
         elif not node.get("DeathReasonMessage", "").startswith("Expected"):
             gone.append(name)
-    _say(_NAMES, json.dumps([*nodes, *gone]))
+    _say(names_mark, json.dumps([*nodes, *gone]))
     for name in gone:
-        _say(_FAILED, f"{name}{_BETWEEN}Ray says that this node is dead")
+        _say(failed_mark, f"{name}{between}Ray says that this node is dead")
     # The text goes through the object store once, not with every task.
     shared = ray.put(program)
     task = ray.remote(num_cpus=0, max_retries=0)(ask)
@@ -70,7 +69,7 @@ def main() -> None:
             scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(
                 node["NodeID"], soft=False
             )
-        ).remote(shared, max(seconds - 2, 1)): name
+        ).remote(shared, max(seconds - 2, 1), answer_mark): name
         for name, node in nodes.items()
     }
     while asked and time.monotonic() < end:
@@ -78,10 +77,10 @@ def main() -> None:
         for reference in ready:
             name = asked.pop(reference)
             try:
-                _say(_ANSWER, f"{name}{_BETWEEN}{ray.get(reference)}")
+                _say(answer_mark, f"{name}{between}{ray.get(reference)}")
             except Exception as error:  # noqa: BLE001 - whatever a node does is its own line
                 words = str(error).strip().split("\n")[-1]
-                _say(_FAILED, f"{name}{_BETWEEN}{type(error).__name__}: {words[:200]}")
+                _say(failed_mark, f"{name}{between}{type(error).__name__}: {words[:200]}")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,8 @@ REPORTERS: Mapping[str, Reporter] = {
     "sarif": Reporter("sarif", "SARIF 2.1.0, for code-scanning services"),
     "github": Reporter("github", "workflow annotations"),
     "markdown": Reporter("markdown", "to be pasted into an issue"),
+    "prometheus": Reporter("prometheus", "metrics: node_exporter's textfile, OpenMetrics"),
+    "html": Reporter("html", "a page that needs nothing from elsewhere"),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from .cluster_text import verdict_of
-from .json_report import dump_report
+from .json_report import dump_difference, dump_report, dump_since
 from .text import clean
 
 TYPE_CHECKING = False
@@ -29,6 +29,7 @@ def dump_cluster(report: ClusterReport) -> str:
         "failed": [
             {"node": clean(answer.node), "reason": clean(answer.failed)} for answer in report.failed
         ],
+        **({} if report.since is None else {"since": dump_since(report.since)}),
     }
     return json.dumps(table, indent=1) + "\n"
 
@@ -45,12 +46,5 @@ def _kind(kind: Kind) -> Dict[str, Any]:
     return {
         "list": clean(kind.folded),
         "nodes": [clean(name) for name in kind.names],
-        "differences": [
-            {
-                "name": clean(entry.name),
-                "value": None if entry.value is None else clean(entry.value),
-                "others": None if entry.others is None else clean(entry.others),
-            }
-            for entry in kind.differences
-        ],
+        "differences": [dump_difference(entry, "others") for entry in kind.differences],
     }

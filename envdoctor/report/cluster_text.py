@@ -5,6 +5,7 @@ who did not answer, and what is wrong.
 from __future__ import annotations
 
 from ..model.host_names import fold_names
+from .changes_text import changes_text, differences_text, names_text, nodes_text, since_blocks
 from .headline import counts_text, target_line
 from .layout import Block, all_findings, verdict_block
 from .text import clean, clip, fold
@@ -15,19 +16,21 @@ if TYPE_CHECKING:
     from typing import Dict, Iterator, List, Sequence
 
     from ..model.node_answers import NodeAnswer
-    from ..rules.node_table import ClusterReport, Kind, Section
+    from ..rules.node_table import ClusterReport, Section
+    from .figures import Grid
 
-__all__ = ["lay_out_cluster", "verdict_of"]
+__all__ = ["grids_of", "lay_out_cluster", "verdict_of"]
 
 _BLANK = Block("")
-_FEW_DIFFERENCES = 6
 _FEW_KINDS = 12
-_FEW_NAMES = 120  # columns of a list of names
+_MOST_COLUMNS = 40
 
 
 def lay_out_cluster(report: ClusterReport, view: View) -> List[Block]:
     """Return the whole answer."""
     blocks = [verdict_block(verdict_of(report), view)]
+    if report.since is not None:
+        blocks += [_BLANK, *since_blocks(report.since, view.verbose)]
     for section in report.sections:
         blocks += [_BLANK, *_kinds(section, view.verbose)]
     if report.failed:
@@ -37,11 +40,34 @@ def lay_out_cluster(report: ClusterReport, view: View) -> List[Block]:
     return blocks
 
 
+def grids_of(report: ClusterReport) -> List[Grid]:
+    """Return a table of nodes and facts for each part: what is odd first."""
+    from ..rules.node_table import columns_of, texts_of
+    from .figures import Cell, Grid
+
+    grids = []
+    for section in report.sections:
+        first, columns = section.kinds[0], columns_of(section.kinds, _MOST_COLUMNS)
+        ordered = [*section.kinds[1:], first]
+        kinds = [
+            [Cell(text, odd) for text, odd in texts_of(kind, first, columns)] for kind in ordered
+        ]
+        rows = [(name, place) for place, kind in enumerate(ordered) for name in kind.names]
+        grids.append(Grid(section.name or "Nodes", ["node", *columns], kinds, rows, "node"))
+    if report.failed:
+        reasons = list(dict.fromkeys(answer.failed for answer in report.failed))
+        rows = [(answer.node, reasons.index(answer.failed)) for answer in report.failed]
+        cells = [[Cell(reason, True)] for reason in reasons]
+        grids.append(Grid("No answer", ["node", "reason"], cells, rows, "node"))
+    return grids
+
+
 def verdict_of(report: ClusterReport) -> str:
     """Return the first line: how many nodes are alike, and what the first that is not has."""
-    parts = [_verdict_of_section(section) for section in report.sections]
+    parts = [changes_text(report.since)] if report.since is not None else []
+    parts += [_verdict_of_section(section) for section in report.sections]
     if report.failed:
-        names = _names([answer.node for answer in report.failed])
+        names = names_text([answer.node for answer in report.failed])
         parts.append(f"no answer from {len(report.failed)} ({names})")
     return f"envdoctor: {'; '.join(parts) or 'no node was asked'}"
 
@@ -54,24 +80,18 @@ def _verdict_of_section(section: Section) -> str:
     if len(section.kinds) == 1:
         return (f"all {total} nodes{of} are alike" if total > 1 else f"1 node{of}") + wrong
     if 2 * len(first.names) <= total:
-        return f"{_nodes(total)}{of} of {len(section.kinds)} kinds{wrong}"
+        return f"{nodes_text(total)}{of} of {len(section.kinds)} kinds{wrong}"
     odd = section.kinds[1]
-    first_words = clip(fold(clean(", ".join([entry.text for entry in odd.differences]))), 90)
+    first_words = clip(
+        fold(clean(", ".join([entry.text("others") for entry in odd.differences]))), 90
+    )
     more = len(section.kinds) - 2
     return (
-        f"{len(first.names)} of {_nodes(total)}{of} are alike; {_names(odd.names)}: {first_words}"
+        f"{len(first.names)} of {nodes_text(total)}{of} are alike; {names_text(odd.names)}: "
+        + first_words
         + (f"; and {more} more kind{'s' if more > 1 else ''}" if more else "")
         + wrong
     )
-
-
-def _nodes(count: int) -> str:
-    return f"{count} node{'s' if count != 1 else ''}"
-
-
-def _names(names: Sequence[str]) -> str:
-    """Return names as one list, not longer than a line."""
-    return clip(fold(clean(fold_names(names))), _FEW_NAMES)
 
 
 def _kinds(section: Section, verbose: bool) -> Iterator[Block]:
@@ -83,20 +103,14 @@ def _kinds(section: Section, verbose: bool) -> Iterator[Block]:
         if number >= _FEW_KINDS and not verbose:
             left = section.kinds[number:]
             count = sum(len(kind.names) for kind in left)
-            yield Block(f"and {_nodes(count)} of {len(left)} more kinds (--verbose names them)")
+            yield Block(f"and {nodes_text(count)} of {len(left)} more kinds (--verbose names them)")
             return
         head = f"{len(kind.names)} x" if len(kind.names) > 1 else "1 x"
-        facts = nodes.get(fold_names(kind.judged[0][1]))
+        facts = nodes.get(fold_names(kind.judged[0].names))
         what = target_line(facts) if facts is not None and not number else ""
-        text = f"{_names(kind.names)}: {what or _differences(kind, verbose)}"
+        what = what or differences_text(kind.differences, "others", verbose)
+        text = f"{names_text(kind.names)}: {what}"
         yield Block(text, head, "label" if number == 0 else "warning", 0, 4)
-
-
-def _differences(kind: Kind, verbose: bool) -> str:
-    shown = kind.differences if verbose else kind.differences[:_FEW_DIFFERENCES]
-    more = len(kind.differences) - len(shown)
-    words = [clip(fold(clean(entry.text)), 300 if verbose else 120) for entry in shown]
-    return ", ".join(words) + (f", and {more} more (--verbose)" if more else "")
 
 
 def _failed(answers: Sequence[NodeAnswer], verbose: bool) -> Iterator[Block]:
@@ -108,7 +122,7 @@ def _failed(answers: Sequence[NodeAnswer], verbose: bool) -> Iterator[Block]:
         if number >= _FEW_KINDS and not verbose:
             yield Block(f"and {len(reasons) - number} more reasons (--verbose names them)")
             return
-        yield Block(f"{_names(names)}: {fold(clean(reason))}", "no answer:", "error", 0, 4)
+        yield Block(f"{names_text(names)}: {fold(clean(reason))}", "no answer:", "error", 0, 4)
 
 
 def _findings(section: Section, verbose: bool, several: bool) -> Iterator[Block]:

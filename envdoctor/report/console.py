@@ -12,7 +12,9 @@ from .view import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Iterator, Mapping, Tuple
+    from typing import Callable, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
+
+    from .figures import Figure
 
 __all__ = ["draw", "render"]
 
@@ -39,16 +41,24 @@ def render(report: Report, view: View) -> str:
     return draw(lay_out(report, view), view)
 
 
-def draw(blocks: Iterable[Block], view: View) -> str:
+def draw(
+    blocks: Iterable[Block], view: View, figures: Optional[Callable[[], Sequence[Figure]]] = None
+) -> str:
     """Return blocks as lines of at most ``view.width`` columns, commands and long words excepted;
-    words and line breaks are the same with and without colour.
+    words and line breaks are the same with and without colour. ``figures`` are for a page.
     """
-    if view.markdown:
+    if view.quiet:
+        blocks = _first(blocks)
+    if view.markup == "markdown":
         from .markdown import draw as draw_markdown
 
-        return draw_markdown(_first(blocks) if view.quiet else blocks)
+        return draw_markdown(blocks)
+    if view.markup == "html":
+        from .html import draw as draw_page
+
+        return draw_page(blocks, figures() if figures is not None and not view.quiet else ())
     lines = []
-    for block in _first(blocks) if view.quiet else blocks:
+    for block in blocks:
         head_style, text_style = _STYLES.get(block.style, _PLAIN) if view.color else _PLAIN
         for head, text in lines_of(block, view.width):
             if text.strip():

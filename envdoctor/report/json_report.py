@@ -14,11 +14,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Optional
 
+    from ..model.differences import NodeDifference, Since
+
 __all__ = [
     "BAKE_SCHEMA_VERSION",
     "REPORT_SCHEMA_VERSION",
+    "dump_difference",
     "dump_finding",
     "dump_report",
+    "dump_since",
     "render",
     "render_bake",
 ]
@@ -93,6 +97,37 @@ def dump_report(report: Report) -> Dict[str, Any]:
         ],
         "ignored": [_ignored(ignored) for ignored in report.ignored],
         "expired": [_ignored(ignored) for ignored in report.expired],
+        **({} if report.since is None else {"since": dump_since(report.since)}),
+    }
+
+
+def dump_difference(difference: NodeDifference, word: str) -> Dict[str, Any]:
+    """Return what differs; ``word`` names the member of the other value: "others", "was"."""
+    value, other = difference.value, difference.other
+    return {
+        "name": clean(difference.name),
+        "value": None if value is None else clean(value),
+        word: None if other is None else clean(other),
+    }
+
+
+def dump_since(since: Since) -> Dict[str, Any]:
+    """Return what changed since a file was written."""
+    return {
+        "file": clean(since.where),
+        "changed": [
+            {
+                "nodes": [clean(name) for name in entry.names],
+                "differences": [dump_difference(one, "was") for one in entry.differences],
+            }
+            for entry in since.changed
+        ],
+        "unchanged": since.same,
+        "added": [clean(name) for name in since.added],
+        "gone": [clean(name) for name in since.gone],
+        "silent": [clean(name) for name in since.silent],
+        "appeared": [dump_finding(finding) for finding in since.appeared],
+        "cured": [dump_finding(finding) for finding in since.cured],
     }
 
 

@@ -102,7 +102,12 @@ def lay_out(report: Report, view: View) -> List[Block]:
     """
     verbose = view.verbose
     verdict = verdict_block(summary_line(report, max(80, view.width, view.columns)), view)
-    blocks = [verdict, _BLANK, *_targets(report), *all_findings(report, verbose)]
+    blocks = [verdict, _BLANK, *_targets(report)]
+    if report.since is not None:
+        from .changes_text import since_blocks
+
+        blocks += since_blocks(report.since, verbose, len(report.nodes) == 1)
+    blocks += all_findings(report, verbose)
     blocks += _examined(report)
     blocks += _questions(report, verbose)
     blocks += _ignored(report, verbose)

@@ -32,10 +32,12 @@ class Style(NamedTuple):
 
 #: nagios: the plugin guidelines (OK, WARNING, CRITICAL, UNKNOWN). nhc: silent and 0, or a line and
 #: 1, as LBNL's Node Health Check and Slurm's HealthCheckProgram want it; there neither a warning
-#: nor a failed check may take a node out of service.
+#: nor a failed check may take a node out of service. npd: Kubernetes' node-problem-detector (OK,
+#: NonOK, Unknown), which shows the first 80 characters.
 STYLES: Mapping[str, Style] = {
     "nagios": Style(error=2, warning=1, fine=0, unknown=3, failed=3),
     "nhc": Style(error=1, warning=0, fine=0, unknown=0, failed=0),
+    "npd": Style(error=1, warning=0, fine=0, unknown=2, failed=2),
 }
 
 _NAGIOS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
@@ -54,7 +56,7 @@ def render_status(report: Report, style: str) -> Tuple[str, int]:
         code = codes.fine
     else:
         code = codes.unknown
-    return (_nagios(report, code) if style == "nagios" else _nhc(report, code)), code
+    return _WORDS[style](report, code), code
 
 
 def status_of_failure(message: str, style: str) -> Tuple[str, int]:
@@ -62,7 +64,8 @@ def status_of_failure(message: str, style: str) -> Tuple[str, int]:
     of the check.
     """
     code = STYLES[style].failed
-    return (f"ENVDOCTOR {_NAGIOS[code]}: {_plain(message)}\n" if style == "nagios" else ""), code
+    words = {"nagios": f"ENVDOCTOR {_NAGIOS[code]}: {_plain(message)}\n", "npd": _short(message)}
+    return words.get(style, ""), code
 
 
 def _nagios(report: Report, code: int) -> str:
@@ -88,6 +91,18 @@ def _counts(report: Report) -> List[Tuple[str, int]]:
 
 def _nhc(report: Report, code: int) -> str:
     return f"ERROR:  nhc:  Health check failed:  {_plain(summary_line(report))}\n" if code else ""
+
+
+def _npd(report: Report, code: int) -> str:  # noqa: ARG001 - every style takes it
+    return _short(verdict_text(report))
+
+
+def _short(text: str) -> str:
+    return f"{clip(_plain(text), _WIDTH)}\n"
+
+
+#: What each style prints.
+_WORDS = {"nagios": _nagios, "nhc": _nhc, "npd": _npd}
 
 
 def _plain(text: str) -> str:

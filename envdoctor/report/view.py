@@ -19,4 +19,4 @@ class View(NamedTuple):
     color: bool = False
     columns: int = 0
     quiet: bool = False
-    markdown: bool = False  # blocks become Markdown, to be pasted into an issue
+    markup: str = ""  # blocks become "markdown", to be pasted into an issue, or an "html" page

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from ..errors import InputError
+from ..model.differences import Changed, NodeDifference
 from ..model.facts import FIELDS
 from ..model.host_names import fold_names
 from ..model.record import NamedTuple
@@ -18,15 +19,35 @@ from ..model.sizes import gib_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+    from typing import (
+        Any,
+        Callable,
+        Dict,
+        Iterable,
+        Iterator,
+        List,
+        Mapping,
+        Optional,
+        Sequence,
+        Tuple,
+    )
 
+    from ..model.differences import Since
     from ..model.node_answers import NodeAnswer
     from ..model.report import Report
 
     # (field, entry of a list), value; the entry "" is the field itself
     Cell = Tuple[Tuple[str, str], Any]
 
-__all__ = ["ClusterReport", "Kind", "NodeDifference", "NodeTable", "Section"]
+__all__ = [
+    "ClusterReport",
+    "Kind",
+    "NodeState",
+    "NodeTable",
+    "Section",
+    "columns_of",
+    "texts_of",
+]
 
 #: Bytes that differ by less count as equal: firmware takes some of a node's memory.
 _TOLERANCE = 0.01
@@ -65,33 +86,31 @@ _FIRST = (
     "memory.total",
     "memory.limit",
 )
+#: Shown of nodes even where all are alike.
+_ALWAYS = ("GPUs", "driver.release", "os.kernel", "python.version", "torch", "memory.total")
 _ORDER = {name: position for position, name in enumerate(_FIRST)}
 
 
-class NodeDifference(NamedTuple):
-    """What one kind of node has where most have something else; None: nothing."""
+class NodeState(NamedTuple):
+    """Nodes of one kind in one state: the answer of one of them, their names, and the answer of one
+    that was what they were before, where that is known.
+    """
 
-    name: str
-    value: Optional[str]
-    others: Optional[str]
-
-    @property
-    def text(self) -> str:
-        """Both values in words."""
-        return f"{self.name} {self.value or 'none'} (others {self.others or 'none'})"
+    answer: NodeAnswer
+    names: List[str]
+    before: Optional[NodeAnswer] = None
 
 
 class Kind(NamedTuple):
     """Nodes that are alike in all that is compared.
 
-    differences: from the largest kind. judged: one answer for each state that they are in, with the
-    names of those that are in it.
+    differences: from the largest kind. judged: the states that they are in.
     """
 
     names: Tuple[str, ...]
     cells: Mapping[Tuple[str, str], Any]
     differences: Tuple[NodeDifference, ...]
-    judged: Tuple[Tuple[NodeAnswer, Tuple[str, ...]], ...]
+    judged: Tuple[NodeState, ...]
 
     @property
     def folded(self) -> str:
@@ -117,10 +136,14 @@ class Section(NamedTuple):
 
 
 class ClusterReport(NamedTuple):
-    """The answer about a cluster. failed: nodes without an answer, with the reason."""
+    """The answer about a cluster.
+
+    failed: nodes without an answer, with the reason. since: what changed, where that was asked.
+    """
 
     sections: Tuple[Section, ...]
     failed: Tuple[NodeAnswer, ...]
+    since: Optional[Since] = None
 
     @property
     def exit_code(self) -> int:
@@ -128,16 +151,31 @@ class ClusterReport(NamedTuple):
         return 1 if self.failed or any(one.report.exit_code for one in self.sections) else 0
 
 
-class NodeTable:
-    """Takes answers one by one, and tells the kinds."""
+class _Row(NamedTuple):
+    """What a node is: the digest of its environment, and the cells of its host."""
 
-    def __init__(self, environments: Mapping[str, Mapping[str, Any]]) -> None:
-        self._environments = environments
+    environment: str
+    cells: Tuple[Cell, ...]
+
+
+class NodeTable:
+    """Takes answers one by one, and tells the kinds.
+
+    Args:
+        environments: The halves that answers share, by digest.
+        before: The same nodes at an earlier time, all of which were added.
+    """
+
+    def __init__(
+        self, environments: Mapping[str, Mapping[str, Any]], before: Optional[NodeTable] = None
+    ) -> None:
+        self.environments = environments
+        self.before = before
         self._cells_of: Dict[str, Tuple[Cell, ...]] = {}
         self._kept: Dict[Tuple[Cell, ...], Tuple[Cell, ...]] = {}
-        self._sizes: Dict[str, List[int]] = {}
-        # What a node is -> the state that it is in -> one answer, and the names
-        self._rows: Dict[Any, Dict[Any, Tuple[NodeAnswer, List[str]]]] = {}
+        self._sizes: Dict[str, List[int]] = {} if before is None else before._sizes
+        self._row_of: Dict[str, _Row] = {}
+        self._rows: Dict[_Row, Dict[Any, NodeState]] = {}
 
     def add(self, answer: NodeAnswer) -> None:
         """Take the answer of a node; raises :class:`InputError` where its facts are none."""
@@ -159,33 +197,45 @@ class NodeTable:
                 for key, value in _cells(host)
             ]
         )
-        cells = self._kept.setdefault(cells, cells)
-        state = (tuple(_state(host)), _clock_class(answer.clock_offset))
-        states = self._rows.setdefault((answer.environment, cells), {})
+        row = _Row(answer.environment, self._kept.setdefault(cells, cells))
+        self._row_of[answer.node] = row
+        earlier = self.before._row_of.get(answer.node) if self.before is not None else None
+        state = (tuple(_state(host)), _clock_class(answer.clock_offset), earlier)
+        states = self._rows.setdefault(row, {})
         if state not in states:
-            states[state] = (answer, [])
-        states[state][1].append(answer.node)
+            states[state] = NodeState(answer, [], self._answer_before(earlier))
+        states[state].names.append(answer.node)
+
+    def _answer_before(self, row: Optional[_Row]) -> Optional[NodeAnswer]:
+        """Return one answer of the nodes that were this before."""
+        if row is None or self.before is None:
+            return None
+        return next(iter(self.before._rows[row].values())).answer
+
+    def __bool__(self) -> bool:
+        return bool(self._row_of)
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of all nodes that were added."""
+        return self._row_of.keys()
 
     def kinds(self) -> List[Kind]:
         """Return the kinds, the largest first."""
-        groups: Dict[Any, List[Dict[Any, Tuple[NodeAnswer, List[str]]]]] = {}
+        groups: Dict[Any, List[NodeState]] = {}
         tables: Dict[Any, Mapping[Tuple[str, str], Any]] = {}
-        for (environment, host_cells), states in self._rows.items():
-            cells = {**dict(self._environment_cells(environment)), **dict(host_cells)}
+        for row, states in self._rows.items():
+            cells = self._cells_of_row(row)
             key = frozenset(cells.items())
             tables[key] = cells
-            groups.setdefault(key, []).append(states)
-        ordered = sorted(groups, key=lambda key: -_count(groups[key]))
+            groups.setdefault(key, []).extend(states.values())
+        ordered = sorted(groups, key=lambda key: -sum(len(one.names) for one in groups[key]))
         most = tables[ordered[0]] if ordered else {}
         kinds: Dict[Tuple[NodeDifference, ...], Kind] = {}
         for key in ordered:
             differences = tuple(_differences(tables[key], most))
-            judged = tuple(
-                (answer, tuple(names))
-                for states in groups[key]
-                for answer, names in states.values()
-            )
-            names = tuple(name for _, names in judged for name in names)
+            judged = tuple(groups[key])
+            names = tuple([name for state in judged for name in state.names])
             known = kinds.get(differences)  # what one does not know the other may have
             kinds[differences] = (
                 Kind(names, tables[key], differences, judged)
@@ -194,9 +244,31 @@ class NodeTable:
             )
         return sorted(kinds.values(), key=lambda kind: -len(kind.names))
 
+    def changes(self) -> Tuple[List[Changed], int]:
+        """Return the nodes that are not what they were, the most first, and how many still are."""
+        before = self.before
+        if before is None:
+            return [], 0
+        differences: Dict[Tuple[_Row, _Row], Tuple[NodeDifference, ...]] = {}
+        names: Dict[Tuple[NodeDifference, ...], List[str]] = {}
+        for name, row in self._row_of.items():
+            earlier = before._row_of.get(name)
+            if earlier is None:
+                continue
+            if (row, earlier) not in differences:
+                both = self._cells_of_row(row), before._cells_of_row(earlier)
+                differences[row, earlier] = tuple(_differences(*both))
+            names.setdefault(differences[row, earlier], []).append(name)
+        same = names.pop((), [])
+        changed = [Changed(tuple(listed), entries) for entries, listed in names.items()]
+        return sorted(changed, key=lambda entry: -len(entry.names)), len(same)
+
+    def _cells_of_row(self, row: _Row) -> Dict[Tuple[str, str], Any]:
+        return {**dict(self._environment_cells(row.environment)), **dict(row.cells)}
+
     def _environment_cells(self, digest: str) -> Tuple[Cell, ...]:
         if digest not in self._cells_of:
-            self._cells_of[digest] = tuple(_cells(self._environments.get(digest, {})))
+            self._cells_of[digest] = tuple(_cells(self.environments.get(digest, {})))
         return self._cells_of[digest]
 
     def _known_size(self, name: str, size: int) -> int:
@@ -214,21 +286,53 @@ _BYTES = frozenset(
 )
 
 
-def _count(states: List[Dict[Any, Tuple[NodeAnswer, List[str]]]]) -> int:
-    return sum(len(names) for state in states for _, names in state.values())
+def columns_of(kinds: Sequence[Kind], most: int) -> List[str]:
+    """Return the names of what is shown of every kind: what tells nodes, and what differs; at most
+    ``most``.
+    """
+    names = {name: True for name in _ALWAYS for kind in kinds[:1] if name in dict(_named(kind))}
+    for kind in kinds:
+        for difference in kind.differences:
+            names[difference.name] = True
+    return sorted(names, key=lambda name: (name not in _ALWAYS, _rank(("", name))))[:most]
+
+
+def texts_of(kind: Kind, first: Kind, columns: Sequence[str]) -> List[Tuple[str, bool]]:
+    """Return what a kind has in these columns, in words, and whether it differs from the first."""
+    own, usual = dict(_named(kind)), dict(_named(first))
+    odd = {entry.name: entry.value for entry in kind.differences}
+    texts = []
+    for name in columns:
+        if name in odd:
+            text = odd[name] or "none"
+        elif name in own or name in usual:
+            field, value = own[name] if name in own else usual[name]
+            # Of a list that was not read nothing is known.
+            known = name in own or (field, "") in kind.cells
+            text = _text(field, name, value) or "none" if known else "?"
+        else:
+            text = "none"
+        texts.append((text, name in odd))
+    return texts
+
+
+def _named(kind: Kind) -> Iterator[Tuple[str, Tuple[str, Any]]]:
+    for (field, entry), value in kind.cells.items():
+        if value != _READ:
+            yield entry or field, (field, value)
 
 
 def _differences(
-    cells: Mapping[Tuple[str, str], Any], most: Mapping[Tuple[str, str], Any]
+    cells: Mapping[Tuple[str, str], Any], others: Mapping[Tuple[str, str], Any]
 ) -> Iterator[NodeDifference]:
     """Yield where both are known and differ; what one could not read is no difference."""
-    keys = {key for key in {*cells, *most} if cells.get(key) != most.get(key)}
+    keys = {key for key in {*cells, *others} if cells.get(key) != others.get(key)}
     for field, entry in sorted(keys, key=_rank):
         # Of a list that was read, what is not there is not there.
-        if (field, "") in cells and (field, "") in most:
-            value, others = cells.get((field, entry)), most.get((field, entry))
+        if (field, "") in cells and (field, "") in others:
+            value, other = cells.get((field, entry)), others.get((field, entry))
             name = entry or field
-            yield NodeDifference(name, _text(field, name, value), _text(field, name, others))
+            yield NodeDifference(name, _text(field, name, value), _text(field, name, other))
 
 
 def _rank(key: Tuple[str, str]) -> Tuple[int, str]:

@@ -9,6 +9,7 @@ from ..model.facts import Facts
 from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
 from ..model.row import Source
+from ..model.sizes import size_text
 from ..model.versions import try_version
 from .rule import Context, Rule
 
@@ -678,6 +679,71 @@ def check_clock(context: Context) -> Iterator[Finding]:
     )
 
 
+_LESS_MEMORY = 0.97  # a DIMM of 32 is more; what firmware and kernel take changes by less
+
+
+def check_less(context: Context) -> Iterator[Finding]:
+    """The machine has less than it had.
+
+    What it checks:
+        GPUs of each model, memory, RDMA devices and NUMA nodes against what this node had when the
+        file of --since was written.
+
+    Why it matters:
+        What worked with all of it may start and hang, or not fit: a GPU fell off the bus, a DIMM
+        was taken out of use, a network card is gone.
+
+    How to fix:
+        Look into the kernel log of that node (dmesg) for Xid, EDAC and mlx5 lines; reset, reboot or
+        drain it. Where less was given on purpose, write the file anew.
+
+    References:
+        https://docs.nvidia.com/deploy/xid-errors/
+    """
+    if context.before is None:
+        return
+    node = context.facts.value("node.name", "")
+    for what, had, has, lost in _shrunk(context.before, context.facts):
+        yield Finding(
+            code="ED713",
+            component=what,
+            kind="hardware-fault",
+            severity="error" if lost else "warning",
+            message=f"{what}: {has} here, {had} before.",
+            evidence=(Evidence(node or "now", has), Evidence("before", had)),
+            sources=(Source("https://docs.nvidia.com/deploy/xid-errors/"),) if lost else (),
+            remedies=(
+                Remedy(
+                    "Look into this machine's kernel log for what was lost; where less was given "
+                    "on purpose, write the file of --since anew.",
+                    safety="changes-host",
+                ),
+            ),
+            nodes=(node,) if context.nodes else (),
+        )
+
+
+def _shrunk(before: Facts, facts: Facts) -> Iterator[Tuple[str, str, str, bool]]:
+    """Yield what is less than before, as it was and as it is, and whether it surely is a fault."""
+    devices = before.value("gpus"), facts.value("gpus")
+    if None not in devices:
+        had, has = ([device.name or "GPU" for device in listed] for listed in devices)
+        for model in sorted({name for name in had if has.count(name) < had.count(name)}):
+            left = has.count(model)
+            # A job may be given four of eight GPUs; nobody is given seven.
+            lost = left not in (0, *_USUAL_COUNTS)
+            yield f"GPUs ({model})", str(had.count(model)), str(left), lost
+    size = before.value("memory.total"), facts.value("memory.total")
+    if None not in size and size[1] < _LESS_MEMORY * size[0]:
+        yield "memory", size_text(size[0]), size_text(size[1]), False
+    cards = before.value("rdma.devices"), facts.value("rdma.devices")
+    if None not in cards and set(cards[0]) - set(cards[1]):
+        yield "RDMA devices", ", ".join(cards[0]), ", ".join(cards[1]) or "none", False
+    numa = before.value("numa.nodes"), facts.value("numa.nodes")
+    if None not in numa and numa[1] < numa[0]:
+        yield "NUMA nodes", str(numa[0]), str(numa[1]), False
+
+
 _KIND = "version-mismatch-across-nodes"
 _FEW = 4
 
@@ -696,4 +762,5 @@ RULES_HERE: Tuple[Rule, ...] = (
     Rule("ED710", "lost-gpu", "hardware-fault", "A node has lost a GPU", check_lost_gpus),
     Rule("ED711", "node-variables", _KIND, "Nodes have different variables", check_variables),
     Rule("ED712", "node-clock", _KIND, "The clock of a node is wrong", check_clock),
+    Rule("ED713", "less-than-before", "hardware-fault", "Less than before", check_less),
 )

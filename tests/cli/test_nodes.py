@@ -139,7 +139,7 @@ def test_a_secret_in_an_answer_is_in_no_output(tmp_path):
     )
     answers.append(NodeAnswer("gpu09", failed=f"token={secret}"))
     file = write(tmp_path / "cluster.jsonl", store, answers)
-    for form in ("text", "plain", "markdown", "json"):
+    for form in ("text", "plain", "markdown", "html", "json"):
         _, text, error = run("--facts", file, "--format", form, "--verbose")
         assert secret not in text + error
         assert "ARGS" in text
@@ -159,7 +159,7 @@ def test_answers_that_nobody_can_be_asked_for_again_are_kept(tmp_path):
 
 @pytest.mark.slow
 def test_ten_thousand_nodes(tmp_path):
-    """20 s and 500 MB, and linear: ten times the nodes, at most fifteen times the time."""
+    """20 s and 500 MB, and linear: ten times the nodes, at most twenty times the time."""
     rng = random.Random(1)
     store, answers = cluster(40, {17: without_gpu})
     seconds = {}
@@ -183,5 +183,5 @@ def test_ten_thousand_nodes(tmp_path):
         assert code == 1
         assert f"{count - 1} of {count} nodes are alike" in text
     assert seconds[10_000] < 20
-    assert seconds[10_000] < 15 * max(seconds[1_000], 0.3)
+    assert seconds[10_000] < 20 * max(seconds[1_000], 0.3)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 500 << 10

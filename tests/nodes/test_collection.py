@@ -12,6 +12,7 @@ import zlib
 
 import pytest
 
+from envdoctor.model.node_answers import Answers
 from envdoctor.nodes import collection
 from envdoctor.nodes.collection import FAILED_MARK, NAMES_MARK, SEPARATOR, Job, collect
 from envdoctor.nodes.payload import MARK
@@ -19,9 +20,14 @@ from envdoctor.nodes.payload import MARK
 PRINT = "import sys; sys.stdout.write(sys.argv[1])"
 
 
-def answer(**facts):
-    """Return the line of an answer with these facts."""
-    table = {"clock": time.time(), "facts": {"facts": facts}}
+def count(number):
+    """Return facts: so many CPUs."""
+    return {"cpu.count": {"value": number, "source": "test"}}
+
+
+def answer(number):
+    """Return the line of an answer with so many CPUs."""
+    table = {"clock": time.time(), "facts": {"facts": count(number)}}
     return MARK + base64.b85encode(zlib.compress(json.dumps(table).encode())).decode() + "\n"
 
 
@@ -31,7 +37,8 @@ def printing(text, node="n"):
 
 def replies_of(*jobs, deadline=10.0, at_once=64):
     return {
-        reply.node: reply for reply in collect(jobs, "program", deadline=deadline, at_once=at_once)
+        reply.node: reply
+        for reply in collect(jobs, "program", Answers(), deadline=deadline, at_once=at_once)
     }
 
 
@@ -40,14 +47,14 @@ def shell(text, node):
 
 
 def test_an_answer_is_found_in_whatever_a_login_prints():
-    reply = replies_of(printing(f"Welcome!\r\n{answer(a=1)}bye"))["n"]
-    assert (reply.table, reply.failed) == ({"a": 1}, "")
+    reply = replies_of(printing(f"Welcome!\r\n{answer(1)}bye"))["n"]
+    assert (reply.host, reply.failed) == (count(1), "")
     assert abs(reply.clock_offset) < 1
 
 
 def test_every_job_gets_the_whole_program():
     counts = [shell("cat | wc -c >&2; exit 3", f"n{number}") for number in range(8)]
-    replies = collect(counts, "x" * 300_000, deadline=20, at_once=8)
+    replies = collect(counts, "x" * 300_000, Answers(), deadline=20, at_once=8)
     assert {reply.failed.rpartition(": ")[2] for reply in replies} == {"300000"}
 
 
@@ -64,10 +71,10 @@ def test_every_job_gets_the_whole_program():
     ],
 )
 def test_a_node_that_fails_is_one_line(text, reason):
-    replies = replies_of(shell(text, "bad"), printing(answer(a=1), "good"))
+    replies = replies_of(shell(text, "bad"), printing(answer(1), "good"))
     assert reason in replies["bad"].failed
     assert "abcdefgh" not in replies["bad"].failed
-    assert replies["good"].table == {"a": 1}
+    assert replies["good"].host == count(1)
 
 
 def test_a_program_that_is_not_there():
@@ -82,9 +89,9 @@ def test_an_answer_that_never_ends_when_unpacked(monkeypatch):
 
 def test_a_flood_is_stopped():
     began = time.monotonic()
-    replies = replies_of(Job(("yes",), "flood"), printing(answer(a=1), "good"), deadline=60)
+    replies = replies_of(Job(("yes",), "flood"), printing(answer(1), "good"), deadline=60)
     assert "MiB of output" in replies["flood"].failed
-    assert replies["good"].table == {"a": 1}
+    assert replies["good"].host == count(1)
     assert time.monotonic() - began < 50  # not the deadline
 
 
@@ -92,9 +99,9 @@ def test_twenty_that_hang_cost_one_deadline_and_leave_nothing():
     mark = f"sleep 10{os.getpid()}"
     jobs = [shell(f"trap '' TERM; {mark}", f"h{number}") for number in range(20)]
     began = time.monotonic()
-    replies = replies_of(*jobs, printing(answer(a=1), "good"), deadline=3)
+    replies = replies_of(*jobs, printing(answer(1), "good"), deadline=3)
     assert time.monotonic() - began < 3 + 5
-    assert replies["good"].table == {"a": 1}
+    assert replies["good"].host == count(1)
     assert all("no answer within 3 s" in replies[f"h{number}"].failed for number in range(20))
     left = subprocess.run(["pgrep", "-f", mark], capture_output=True, check=False)
     assert left.stdout == b""
@@ -102,7 +109,7 @@ def test_twenty_that_hang_cost_one_deadline_and_leave_nothing():
 
 def test_what_runs_is_ended_where_nobody_waits_any_more():
     mark = f"sleep 20{os.getpid()}"
-    replies = collect([shell(mark, "h"), printing(answer(a=1), "good")], "x", deadline=60)
+    replies = collect([shell(mark, "h"), printing(answer(1), "good")], "x", Answers(), deadline=60)
     assert next(replies).node == "good"
     replies.close()
     left = subprocess.run(["pgrep", "-f", mark], capture_output=True, check=False)
@@ -112,7 +119,9 @@ def test_what_runs_is_ended_where_nobody_waits_any_more():
 def test_no_more_run_at_once_than_was_said(tmp_path):
     text = f"touch {tmp_path}/$$; ls {tmp_path} | wc -l >&2; sleep 0.2; rm {tmp_path}/$$; exit 1"
     jobs = [shell(text, f"n{number}") for number in range(12)]
-    counts = [int(reply.failed.rpartition(": ")[2]) for reply in collect(jobs, "", at_once=3)]
+    counts = [
+        int(reply.failed.rpartition(": ")[2]) for reply in collect(jobs, "", Answers(), at_once=3)
+    ]
     assert len(counts) == 12
     assert max(counts) <= 3
 
@@ -120,19 +129,19 @@ def test_no_more_run_at_once_than_was_said(tmp_path):
 def test_a_job_that_speaks_for_many():
     text = (
         f"{NAMES_MARK}{json.dumps(['a', 'b', 'c'])}\n"
-        f"{MARK}a{SEPARATOR}{answer(a=1)[len(MARK) :]}"
+        f"{MARK}a{SEPARATOR}{answer(1)[len(MARK) :]}"
         f"{FAILED_MARK}b{SEPARATOR}RayTaskError: no\n"
-        f"{MARK}z{SEPARATOR}{answer(a=2)[len(MARK) :]}"  # not asked
+        f"{MARK}z{SEPARATOR}{answer(2)[len(MARK) :]}"  # not asked
     )
     replies = replies_of(printing(text, ""))
-    assert replies["a"].table == {"a": 1}
+    assert replies["a"].host == count(1)
     assert replies["b"].failed == "RayTaskError: no"
     assert "exit code 0" in replies["c"].failed
     assert set(replies) == {"a", "b", "c"}
 
 
 def test_a_node_cannot_speak_for_another():
-    text = f"{MARK}other{SEPARATOR}{answer(a=1)[len(MARK) :]}{answer(a=2)}"
+    text = f"{MARK}other{SEPARATOR}{answer(1)[len(MARK) :]}{answer(2)}"
     replies = replies_of(printing(text, "n"))
     assert set(replies) == {"n"}
 
@@ -141,3 +150,10 @@ def test_a_clock_that_is_wrong():
     table = {"clock": time.time() + 400, "facts": {"facts": {}}}
     text = MARK + base64.b85encode(zlib.compress(json.dumps(table).encode())).decode() + "\n"
     assert 380 < replies_of(printing(text))["n"].clock_offset < 401
+
+
+@pytest.mark.parametrize("facts", [{"nonesuch": {"value": 1, "source": "x"}}, {"gpus": 3}, []])
+def test_an_answer_whose_facts_are_none(facts):
+    table = {"clock": time.time(), "facts": {"facts": facts}}
+    text = MARK + base64.b85encode(zlib.compress(json.dumps(table).encode())).decode() + "\n"
+    assert "cannot be read" in replies_of(printing(text))["n"].failed

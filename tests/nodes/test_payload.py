@@ -10,15 +10,17 @@ import sys
 
 import pytest
 
+from envdoctor.model.node_answers import Answers
 from envdoctor.nodes.collection import Job, collect
 from envdoctor.nodes.payload import LAUNCH, program_text
 
 
 def run(command, program, environment=None):
     job = Job(tuple(command), "n", environment)
-    (reply,) = collect([job], program, deadline=60)
+    answers = Answers()
+    (reply,) = collect([job], program, answers, deadline=60)
     assert not reply.failed
-    return reply.table
+    return {**answers.environments[reply.environment], **reply.host}
 
 
 def test_it_reads_what_probe_reads():
@@ -77,5 +79,5 @@ def test_another_python_is_looked_for_where_the_first_cannot(tmp_path, first):
 
 def test_a_node_without_python_says_so(tmp_path):
     job = Job((shutil.which("sh"), "-c", LAUNCH, "sh", ""), "n", {"PATH": str(tmp_path)})
-    (reply,) = collect([job], program_text(), deadline=20)
+    (reply,) = collect([job], program_text(), Answers(), deadline=20)
     assert "no Python 3.9 or newer was found" in reply.failed

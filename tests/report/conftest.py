@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from envdoctor.model.differences import Changed, NodeDifference, Since
 from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
 from envdoctor.model.facts import Distribution, Facts, Gpu
 from envdoctor.model.finding import Finding, Gap, Remedy
@@ -158,6 +159,16 @@ def hostile_report():
         (node, node),
         "2026-11-21",
         1,
+        since=Since(
+            text,
+            (Changed((text, "b"), (NodeDifference(text, text, text),)),),
+            1,
+            (text,),
+            (text,),
+            (finding,),
+            (finding,),
+            (text,),
+        ),
     )
 
 

@@ -36,7 +36,7 @@ def test_healthy(golden):
 
 
 #: Those whose golden outputs have tests of their own.
-_OTHERS = {"text", "plain", "sarif"}
+_OTHERS = {"text", "plain", "sarif", "html", "prometheus"}
 _SUFFIXES = {"markdown": "md", "json": "json"}
 
 

@@ -20,6 +20,7 @@ from envdoctor.report.diagnosis_text import DIAGNOSIS_SCHEMA_VERSION
 from envdoctor.report.explain_json import EXPLAIN_SCHEMA_VERSION
 from envdoctor.report.json_report import BAKE_SCHEMA_VERSION, REPORT_SCHEMA_VERSION
 from envdoctor.report.plan_json import PLAN_SCHEMA_VERSION
+from envdoctor.report.proof_json import PROVE_SCHEMA_VERSION
 from envdoctor.report.watch_json import WATCH_SCHEMA_VERSION
 from envdoctor.watch.trend import SHAPES
 
@@ -35,6 +36,7 @@ VERSIONS = {
     "matrix": MATRIX_SCHEMA_VERSION,
     "nodes": NODES_SCHEMA_VERSION,
     "plan": PLAN_SCHEMA_VERSION,
+    "prove": PROVE_SCHEMA_VERSION,
     "report": REPORT_SCHEMA_VERSION,
     "watch": WATCH_SCHEMA_VERSION,
 }

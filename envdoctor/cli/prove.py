@@ -1,0 +1,224 @@
+"""``envdoctor prove``."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+
+from ..app import check, diagnose
+from ..errors import InputError
+from ..model.requirement import is_for_extra, try_requirement
+from ..sources import Sources, gather
+from .command import Command
+from .output import PROGRESS, view
+from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+
+    from ..matrix.loader import Matrix
+    from ..model.facts import Facts, Gpu
+    from ..model.finding import Finding
+    from ..model.proof import TrialStep
+
+__all__ = ["COMMAND"]
+
+_BUSY = 1 << 30  # bytes: a context of CUDA alone takes half of that
+_COPIED = 256 << 20  # bytes
+_REDUCED = (1 << 20, 16 << 20)  # bytes
+_PROCESSES = 4  # of a collective without GPUs
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is tried (default: --imports)")
+    group.add_argument(
+        "--imports",
+        metavar="NAME",
+        nargs="*",
+        help="import these distributions, each in a process of its own (default: what --lock was "
+        "asked for, else torch, ray and what requires torch)",
+    )
+    group.add_argument(
+        "--gpu",
+        action="store_true",
+        help="multiply matrices of every type on every GPU, copy within and between GPUs",
+    )
+    group.add_argument(
+        "--kernels",
+        action="store_true",
+        help="compile a kernel of Triton's; run one of flash-attn and of vllm, where installed",
+    )
+    group.add_argument(
+        "--nccl",
+        action="store_true",
+        help="all-reduce over the GPUs of this machine, without one over four processes (gloo)",
+    )
+    group = parser.add_argument_group("where and how")
+    add_options(group, "python", "lock")
+    group.add_argument(
+        "--deadline",
+        metavar="S",
+        type=float,
+        default=120.0,
+        help="seconds per trial (default: 120)",
+    )
+    group.add_argument(
+        "--busy", action="store_true", help="use GPUs that others have memory of, too"
+    )
+    group = parser.add_argument_group("what is reported")
+    add_format(group, {**TEXT_FORMATS, "json": "for programs (schemas/prove.schema.json)"})
+    add_options(group, "output", "matrix")
+    add_general(parser, "show every step, and what failing ones wrote")
+
+
+def _execute(options: argparse.Namespace) -> Tuple[str, int]:
+    from importlib import import_module
+
+    from ..matrix.loader import load_matrix
+    from ..model.proof import Proof
+    from ..prove.judging import compare
+    from ..rules.addressing import judged_interpreter
+
+    if not 1 <= options.deadline <= 3600:
+        raise InputError(f"--deadline: expected 1 to 3600 seconds, found {options.deadline:g}")
+    matrix = load_matrix(options.matrix)
+    (facts,) = gather(Sources(python=options.python, lock=options.lock))
+    python = judged_interpreter(facts)
+    if python is None:
+        raise InputError("no interpreter is known that could run a trial; name one with --python")
+    trials, skipped = _trials(options, facts)
+    report = check(facts, matrix)
+    steps: List[TrialStep] = []
+    for name, run in trials:
+        PROGRESS.say(f"trying {name}")
+        steps += run(python, options.deadline)
+    compared = compare(
+        steps, (*report.findings, *report.undetermined), lambda text: _explain(text, facts, matrix)
+    )
+    proof = Proof(tuple(compared), report, tuple(skipped))
+    module = "proof_json" if options.format == "json" else "proof_text"
+    text: str = import_module(f"..report.{module}", __package__).render(proof, view(options))
+    return text, proof.exit_code
+
+
+def _explain(text: str, facts: Facts, matrix: Matrix) -> List[Finding]:
+    """Return what the words of a failing trial tell, as the diagnosis of a log."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".log") as file:
+        file.write(text)
+        file.flush()
+        traces = diagnose([file.name], facts, matrix).traces
+    # What only repeats the exception explains nothing.
+    return [trace.finding for trace in traces if trace.finding.remedies or trace.finding.row]
+
+
+def _trials(
+    options: argparse.Namespace, facts: Facts
+) -> Tuple[List[Tuple[str, Callable[[str, float], List[TrialStep]]]], List[str]]:
+    """Return the trials by name, and what is not tried, with the reason."""
+    trials: List[Tuple[str, Callable[[str, float], List[TrialStep]]]] = []
+    skipped: List[str] = []
+    wanted = options.imports
+    if wanted is not None or not (options.gpu or options.kernels or options.nccl):
+        names = wanted or _distributions(facts)
+        if not names:
+            skipped.append("imports: nothing is installed that a run would import")
+        trials += [_trial("imports", name, {"distribution": name}) for name in names]
+    if not (options.gpu or options.kernels or options.nccl):
+        return trials, skipped
+    devices = _devices(facts, options.busy)
+    if options.gpu and not devices:
+        skipped.append("GPUs: none is visible")
+    if options.gpu:
+        for device in devices:
+            trials.append(_trial("arithmetic", device, {"device": device}))
+            trials.append(_trial("memory", device, {"device": device, "bytes": _COPIED}))
+        if len(devices) > 1:
+            values: Dict[str, Any] = {"devices": devices, "bytes": _COPIED}
+            trials.append(_trial("peers", "GPUs", values))
+    if options.kernels and not devices:
+        skipped.append("kernels: they need a GPU, and none is visible")
+    elif options.kernels:
+        values = {
+            "device": devices[0],
+            "folder": "{folder}",
+            "packages": [
+                name for name in ("triton", "flash-attn", "vllm") if facts.version_of(name)
+            ],
+        }
+        trials.append(_trial("kernels", devices[0], values))
+    if options.nccl:
+        trials.append(_collective(devices))
+    return trials, skipped
+
+
+def _trial(
+    trial: str, subject: str, parameters: Dict[str, Any]
+) -> Tuple[str, Callable[[str, float], List[TrialStep]]]:
+    from ..prove.running import run_trial
+
+    def run(python: str, deadline: float) -> List[TrialStep]:
+        return run_trial(python, trial, parameters, deadline, subject)
+
+    return f"{trial} of {subject}", run
+
+
+def _collective(devices: Sequence[str]) -> Tuple[str, Callable[[str, float], List[TrialStep]]]:
+    from ..prove.running import run_together
+
+    backend = "nccl" if len(devices) > 1 else "gloo"
+    used = list(devices) if len(devices) > 1 else ["cpu"] * _PROCESSES
+
+    def run(python: str, deadline: float) -> List[TrialStep]:
+        parameters = {
+            "devices": used,
+            "backend": backend,
+            "store": "{folder}/store",
+            "seconds": deadline,
+            "bytes": _REDUCED,
+        }
+        return run_together(python, "collective", parameters, deadline, len(used), backend)
+
+    return f"{backend} over {len(used)} processes", run
+
+
+def _devices(facts: Facts, busy: bool) -> List[str]:
+    """Return the visible GPUs as torch names them.
+
+    Raises:
+        InputError: one of them is in use.
+    """
+    visible: List[Gpu] = [gpu for gpu in facts.value("gpus", ()) if gpu.visible is not False]
+    used = [
+        f"{number} ({gpu.name or 'GPU'}, {gpu.memory_used / (1 << 30):.1f} GiB)"
+        for number, gpu in enumerate(visible)
+        if gpu.memory_used is not None and gpu.memory_used > _BUSY
+    ]
+    if used and not busy:
+        raise InputError(
+            f"memory is in use on GPU {', '.join(used)}: a trial there may end somebody's run; "
+            "choose others with CUDA_VISIBLE_DEVICES, or give --busy"
+        )
+    return [f"cuda:{number}" for number in range(len(visible))]
+
+
+def _distributions(facts: Facts) -> List[str]:
+    """Return what the lock was asked for, else torch, ray, and what cannot do without torch."""
+    asked = [try_requirement(line) for line in facts.value("lock.asked", ())]
+    if asked:
+        return [requirement.name for requirement in asked if requirement is not None]
+    installed = facts.value("distributions", {})
+    return [name for name in installed if name in ("torch", "ray") or _needs_torch(installed[name])]
+
+
+def _needs_torch(distribution: Any) -> bool:
+    return any(_names(distribution.requires or ()))
+
+
+def _names(lines: Sequence[str]) -> Iterator[bool]:
+    for line in lines:
+        requirement = None if is_for_extra(line) else try_requirement(line)
+        yield requirement is not None and requirement.name == "torch"
+
+
+COMMAND = Command(_configure, _execute, doing="trying")

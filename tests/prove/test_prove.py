@@ -1,0 +1,321 @@
+"""Trials in real children: what fails, dies, hangs, floods or hides, and what is left of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import pytest
+
+from envdoctor.cli.prove import _devices, _distributions
+from envdoctor.errors import InputError
+from envdoctor.model.evidence import Evidence, Known
+from envdoctor.model.facts import Distribution, Facts, Gpu
+from envdoctor.model.finding import Finding
+from envdoctor.model.proof import Comparison, Proof, TrialStep
+from envdoctor.prove import running
+from envdoctor.prove.judging import compare
+from envdoctor.prove.running import run_together, run_trial
+from envdoctor.report import View
+from envdoctor.report.proof_json import render as render_json
+from envdoctor.report.proof_text import render
+from tests.report.conftest import HEALTHY, HOSTILE_TEXT
+from tests.schemas import unproduced, validate
+
+SECRET = "hf_" + "a1B2" * 9
+
+#: What the module of a distribution does -> outcome, and words of its error.
+MODULES = {
+    "works": ("", "works", ""),
+    "raises": ("import nonesuch_module", "fails", "No module named 'nonesuch_module'"),
+    "exits": ("import sys; sys.exit(3)", "fails", "exit code 3"),
+    "leaves": ("import os; os._exit(0)", "fails", "exit code 0"),
+    "segfaults": ("import os; os.kill(os.getpid(), 11)", "crashes", "SIGSEGV"),
+    "divides": ("import os, signal; os.kill(os.getpid(), signal.SIGFPE)", "crashes", "SIGFPE"),
+    "hangs": ("import time; time.sleep(600)", "hangs", "not done after"),
+    "floods": ("import os\nfor _ in range(3000): os.write(1, b'x' * 65536)", "works", ""),
+    "shouts": ("import os\nfor _ in range(3000): os.write(2, b'x' * 65536)", "works", ""),
+    "tells": (f"raise RuntimeError('token={SECRET}')", "fails", "token="),
+}
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The interpreter of an environment with a distribution of each kind."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (place,) = folder.glob("lib/python*/site-packages")
+
+    def install(name, text):
+        (place / name).mkdir()
+        (place / name / "__init__.py").write_text(text)
+        info = place / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "RECORD").write_text(f"{name}/__init__.py,,\n{name}-1.0.dist-info/METADATA,,\n")
+
+    for name, (text, _, _) in MODULES.items():
+        install(name, text)
+    install("daemon", DAEMON)
+    return str(folder / "bin/python")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_end_of_an_import(environment, name):
+    _, outcome, words = MODULES[name]
+    deadline = 3 if name == "hangs" else 60
+    steps = run_trial(environment, "imports", {"distribution": name}, deadline, name)
+    assert [(step.name, step.outcome) for step in steps] == [(name, outcome)]
+    assert words in steps[0].error
+    assert SECRET not in steps[0].error + steps[0].said
+    assert len(steps[0].said) <= 64 << 10
+
+
+def test_a_distribution_that_is_not_there(environment):
+    (step,) = run_trial(environment, "imports", {"distribution": "nonesuch"}, 60, "nonesuch")
+    assert (step.name, step.outcome) == ("start", "fails")
+    assert "nonesuch" in step.error
+
+
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        sys.argv[:] = ["x"]
+        time.sleep(600)
+    os._exit(0)
+"""
+
+
+@pytest.fixture
+def marked(monkeypatch):
+    """Return a function that names the processes that trials of this test started."""
+    mark = os.urandom(8).hex()
+    monkeypatch.setattr(running, "token_hex", lambda _: mark)
+    return lambda: processes_with(mark.encode())
+
+
+def processes_with(mark):
+    left = []
+    for name in os.listdir("/proc"):
+        with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+            if mark in file.read():
+                left.append(name)
+    return left
+
+
+def test_nothing_is_left_of_it(environment, tmp_path, monkeypatch, marked):
+    """Neither a process that left its session, nor a folder."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    began = time.monotonic()
+    (step,) = run_trial(environment, "imports", {"distribution": "daemon"}, 60, "daemon")
+    assert step.outcome == "works"
+    assert time.monotonic() - began < 30  # its pipes are open in the daemon
+    assert marked() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def run(*arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "envdoctor", "prove", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env={**os.environ, "COLUMNS": "100"},
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_command(environment):
+    code, text, error = run("--python", environment, "--imports", "works", "raises")
+    words = " ".join(text.split())
+    assert code == 1, error
+    assert words.startswith("envdoctor: 1 of 2 steps work; imports: raises fails: ModuleNotFound")
+    assert "imports of works" in words
+
+
+def test_json_is_as_the_schema_says(environment):
+    code, text, _ = run("--python", environment, "--imports", "works", "raises", "--format", "json")
+    document = json.loads(text)
+    validate(document, "prove")
+    assert document["exit_code"] == code == 1
+    assert [(step["name"], step["outcome"], step["check"]) for step in document["steps"]] == [
+        ("works", "works", ""),
+        ("raises", "fails", document["steps"][1]["check"]),
+    ]
+    assert document["steps"][1]["said"][-1].startswith("ModuleNotFoundError")
+
+
+def test_what_works_alone_is_fine(environment):
+    code, text, _ = run("--python", environment, "--imports", "works")
+    assert (code, text.split("\n")[0]) == (0, "envdoctor: 1 of 1 steps work")
+
+
+def test_without_a_gpu_gpus_are_not_tried(environment):
+    code, text, _ = run("--python", environment, "--gpu", "--kernels")
+    assert code == 0
+    assert "not tried: GPUs: none is visible" in text
+
+
+def facts(**fields):
+    source = Evidence("test")
+    return Facts({name.replace("__", "."): Known(value, source) for name, value in fields.items()})
+
+
+def test_a_busy_gpu_is_left_alone():
+    """A hidden one may be busy; a context alone is no run."""
+    idle, busy = Gpu(name="H100", memory_used=600 << 20), Gpu(name="H100", memory_used=30 << 30)
+    hidden = busy._replace(visible=False)
+    assert _devices(facts(gpus=(idle, hidden, idle)), False) == ["cuda:0", "cuda:1"]
+    with pytest.raises(InputError, match=r"GPU 1 \(H100, 30\.0 GiB\)"):
+        _devices(facts(gpus=(idle, busy)), False)
+    assert _devices(facts(gpus=(idle, busy)), True) == ["cuda:0", "cuda:1"]
+
+
+def test_what_is_imported_by_default():
+    def of(name, *requires):
+        return Distribution(name, "1", requires=requires)
+
+    installed = [
+        of("torch", "sympy"),
+        of("vllm", "torch==2.6.0"),
+        of("numpy"),
+        of("ray"),
+        of("pandas", "torch; extra == 'all'"),
+    ]
+    known = facts(distributions={entry.name: entry for entry in installed})
+    assert _distributions(known) == ["torch", "vllm", "ray"]
+    asked = known.updated({"lock.asked": Known(("trl[vllm]>=0.20",), Evidence("lock"))})
+    assert _distributions(asked) == ["trl"]
+
+
+WORKS = TrialStep("imports", "flash-attn", "flash_attn", "works")
+FAILS = TrialStep("imports", "flash-attn", "flash_attn", "fails", "ImportError: undefined symbol")
+ABI = Finding("ED405", "flash-attn", "abi-mismatch", "error", "built for another torch")
+
+
+@pytest.mark.parametrize(
+    ("step", "finding", "verdict"),
+    [
+        (WORKS, ABI, "contradicts"),
+        (FAILS, ABI, "agrees"),
+        (FAILS, None, "unexplained"),
+        (WORKS, None, ""),
+        (WORKS, ABI._replace(severity="warning"), ""),
+        (WORKS, ABI._replace(verdict="undetermined"), ""),
+        (FAILS, ABI._replace(verdict="undetermined"), "unexplained"),
+        (WORKS, ABI._replace(presumed=True), ""),
+        (WORKS, ABI._replace(component="vllm"), ""),
+        (FAILS, ABI._replace(component="vllm"), "unexplained"),
+        # What a driver is too old for is imported all the same.
+        (WORKS, ABI._replace(code="ED101"), ""),
+    ],
+)
+def test_what_is_tried_beside_what_is_said(step, finding, verdict):
+    (entry,) = compare([step], [finding] if finding else [], lambda text: [])
+    assert entry.verdict == verdict
+
+
+def test_what_a_diagnosis_says_explains():
+    (entry,) = compare([FAILS], [], lambda text: [ABI] if "undefined symbol" in text else [])
+    assert entry.verdict == "agrees"
+
+
+def test_a_contradiction_is_reported_as_ours():
+    proof = Proof((Comparison(WORKS, "contradicts", (ABI,)),), HEALTHY)
+    text = render(proof, View(100))
+    assert "works, against the check:" in text
+    assert "Please report this" in text
+    assert "contradicts: imports of flash-attn: flash_attn: works [ED405:flash-attn" in text
+    assert proof.exit_code == 1
+
+
+@pytest.mark.parametrize("markup", ["", "markdown", "html"])
+def test_hostile_words_are_words(markup):
+    step = TrialStep(
+        *[HOSTILE_TEXT] * 3, "fails", HOSTILE_TEXT, 1.5, HOSTILE_TEXT, HOSTILE_TEXT, "0"
+    )
+    proof = Proof((Comparison(step, "unexplained"),), HEALTHY, (HOSTILE_TEXT,))
+    text = render(proof, View(100, True, markup=markup))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    if markup == "html":
+        assert "<img src=x>" not in text
+
+
+def test_schema_is_produced():
+    step = FAILS._replace(said="a\nb", value=1.0)
+    proof = Proof((Comparison(step, "agrees", (ABI,)), Comparison(WORKS, "")), HEALTHY, ("x",))
+    left = unproduced("prove", [json.loads(render_json(proof, View(80)))])
+    assert {place for place in left if "/$defs/" not in place} == set()
+
+
+@pytest.fixture(scope="module")
+def torch_python():
+    """An interpreter with torch, which is too large to be installed for a test."""
+    python = os.environ.get("ENVDOCTOR_TORCH_PYTHON")
+    if not python:
+        pytest.skip("$ENVDOCTOR_TORCH_PYTHON names no interpreter with torch")
+    return python
+
+
+@pytest.mark.slow
+def test_arithmetic_on_a_cpu(torch_python):
+    steps = run_trial(torch_python, "arithmetic", {"device": "cpu"}, 300, "cpu")
+    assert len(steps) == 12
+    assert {step.outcome for step in steps} == {"works"}, steps
+    assert all(step.value < 0.02 for step in steps)
+
+
+@pytest.mark.slow
+def test_copies_on_a_cpu(torch_python):
+    (step,) = run_trial(torch_python, "memory", {"device": "cpu", "bytes": 8 << 20}, 120, "cpu")
+    assert (step.outcome, step.unit) == ("works", "GB/s")
+    assert step.value > 0.1
+
+
+@pytest.mark.slow
+def test_a_device_that_is_not_there(torch_python):
+    steps = run_trial(torch_python, "memory", {"device": "cuda:7", "bytes": 8 << 20}, 120, "cuda:7")
+    assert [step.outcome for step in steps] == ["fails"]
+    assert steps[0].error
+
+
+def collective(count, **changes):
+    return {
+        "devices": ["cpu"] * count,
+        "backend": "gloo",
+        "store": "{folder}/store",
+        "seconds": 60,
+        "bytes": [1 << 20],
+        **changes,
+    }
+
+
+@pytest.mark.slow
+def test_four_processes_reduce(torch_python):
+    steps = run_together(torch_python, "collective", collective(4), 120, 4, "gloo")
+    assert [(step.name, step.outcome) for step in steps] == [
+        ("joining", "works"),
+        ("all-reduce of 1024 KiB", "works"),
+        ("leaving", "works"),
+    ]
+
+
+@pytest.mark.slow
+def test_a_process_that_never_comes(torch_python, marked):
+    """Two of three: the others wait until the deadline, and nothing is left of them."""
+    began = time.monotonic()
+    parameters = collective(3, store="/nonexistent/{folder}/store")
+    steps = run_together(torch_python, "collective", parameters, 60, 3, "gloo")
+    assert {step.outcome for step in steps} <= {"fails", "hangs", "crashes"}
+    assert {step.rank for step in steps} == {"0", "1", "2"}
+    assert time.monotonic() - began < 100
+    assert marked() == []
