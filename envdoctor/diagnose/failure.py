@@ -24,6 +24,7 @@ from ..model.row import Row
 from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from ..rules.matrix_rows import remedies_of_row
 from ..rules.rule import Context
+from .collectives import tell_collectives
 from .draft import (
     Knowledge,
     TraceDraft,
@@ -39,6 +40,7 @@ from .draft import (
 )
 from .names import tell_histories
 from .raised import doubt, failure_of, join_failure, trust_complaint
+from .symbols import tell_symbols
 
 __all__ = ["explain"]
 
@@ -69,7 +71,9 @@ def explain(
         complained_of: somebody chose these lines to show what is wrong.
     """
     drafts = drafts_of(events, knowledge)
-    tell_histories(drafts, knowledge.modules, contexts)
+    tell_histories(drafts, raised, knowledge.modules, contexts)
+    tell_symbols(drafts, knowledge.modules, contexts[0])
+    tell_collectives(drafts)
     violated = [finding for finding in findings if finding.verdict == "violated"]
     _join_rows(drafts, events, knowledge, contexts, violated)
     _join_findings(drafts, knowledge, violated)
@@ -466,6 +470,8 @@ def _link(drafts: List[TraceDraft]) -> None:
         if nearest is not None:
             draft.parent = nearest
             draft.suspects = []
+            if draft.role == "cause":  # what ends that ends this
+                draft.finding = draft.finding._replace(remedies=())
 
 
 def _nearest(

@@ -12,8 +12,8 @@ __all__ = ["MORE", "ClaimedVersion", "claimed_version"]
 _NUMBER = r"\d+(?:\.\d+)+(?:[a-zA-Z0-9.]*)(?:\+[A-Za-z0-9.]*)?"
 _VERSION = re.compile(rf"v?({_NUMBER}|\d+\.\w+)")
 MORE = re.compile(
-    r"\s*(?:\+|or (?:later|newer|above|more|higher|greater)|and "
-    r"(?:later|newer|above|up|higher)|及以上|以上)(?:$|[\s,;)])"
+    r"(?:\s*\+(?=$|[,;)])|\+|\s*or (?:later|newer|above|more|higher|greater)|\s*and "
+    r"(?:later|newer|above|up|higher)|\s*(?:及)?以上)(?:$|[\s,;)])"
 )
 _LESS = re.compile(r"\s*or (?:older|below|earlier|lower|less)\b")
 _RANGE = re.compile(r"(?:(?:>=|<=|==|~=|!=|<|>)\s*v?\d[\w.+*]*\s*,?\s*)+")

@@ -56,7 +56,8 @@ _ASSIGNED = re.compile(
     r"(?<![\w.-])([a-z][a-z0-9_]{1,40})=(\"[^\"]{1,200}\"|'[^']{1,200}'|[\w./+-]{1,200})"
 )
 _FLAG = re.compile(r"(?<![\w-])--?([a-z][a-z0-9_-]{1,50})(?:[ =]+([\w./:+-]{1,200}))?")
-_WIDE = str.maketrans("：＝，、（）；．～", ":=,,();.~")
+#: Wide marks, and the particle that stands between words where others have a space.
+_WIDE = str.maketrans("：＝，、（）；．～的", ":=,,();.~ ")
 
 #: What makes of a clause a wish, a demand or a try, and what makes it a fact again.
 _WANTED = re.compile(
@@ -64,12 +65,13 @@ _WANTED = re.compile(
     r"upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed|works? (?:with|on)|tried|also|"
     r"(?:before|after|since)(?! \w+ing\b)|until|not|"
     r"(?:built|compiled|linked|tied|made|meant) (?:for|with|against|to)|"
+    r"(?:was|is|were|are|been) (?:trained|saved|created|exported|pickled) (?:with|by|in|under)|"
     r"(?:re)?install|(?<!\bwe )(?<!\bI )(?:re)?build|(?<!\bwe )(?<!\bI )use|switch\w*|move to|"
     r"pin(?:s|ned)?|changed|fixes|minimum|at least|wants?|asks?|please|if|would|could)\b|n't\b",
     re.IGNORECASE,
 )
 _HAD = re.compile(
-    r"\b(?:found|you have|i have|we have|it has|got|detected|but (?:have|got|has|is)|"
+    r"\b(?:found|yours is|you have|i have|we have|it has|got|detected|but (?:have|got|has|is)|"
     r"installed (?:is|version)|is installed|currently|actually|running|i am using|i'm using|"
     r"we use|i use|"
     r"(?:fix\w*|fail\w*|error|crash\w*|breaks?|broken|wrong|bug)\b.{0,150}?\b"
@@ -104,6 +106,10 @@ _CHANGED = re.compile(
     r"from\s+(?:version\s+)?v?\d[\w.]*\s+to\s+(?:version\s+)?v?(\d[\w.]*\w)",
     re.IGNORECASE,
 )
+#: A version that stands in brackets behind its name: ``torch (2.6.0)``, ``peft (version 0.14.0)``.
+_BRACKETED = re.compile(
+    r"(?<=[A-Za-z]) ?\((?:version:? |ver\.? |v)?(\d+\.\d+[\w.+]{0,30})\)", re.IGNORECASE
+)
 #: An image of an engine by its name and tag, where nothing labels it.
 _IMAGE = re.compile(
     r"(?<![\w./@:-])(?:[\w.-]{1,80}/){0,3}(?:vllm-openai|vllm|sglang):v?\d[\w.-]{2,60}"
@@ -134,7 +140,7 @@ _GENERAL = re.compile(
 _ATOM = re.compile(r"[A-Za-z0-9]+|[\u4e00-\u9fff]+")
 _LINK = re.compile(
     r"\s*(?:(?:versions?|ver\.?|release|branch|is|was|are|of|at|to|set|size|returns?|installed|"
-    r"about|only|has|=|:|->|\u2192|\(|\u4e3a|\u662f|\u7248\u672c)\s*)*v?",
+    r"about|only|has|says|gives|shows|reports|prints|=|:|->|\u2192|\(|\u4e3a|\u662f|\u7248\u672c)\s*)*v?",
     re.IGNORECASE,
 )
 _SIZE = r"\d{1,9}(?:\.\d{1,3})?\s?[KMGT]i?B?\b"
@@ -145,7 +151,7 @@ _CUDA = r"\d{1,2}\.\d{1,2}(?:\.\d{1,4})?(?![\w.]*\w)"
 #: there).
 _VALUES = {
     kind: (re.compile(after, re.IGNORECASE), re.compile(
-        rf"(?:^|[\s(,])({before})\s*(?:of\s+)?$") if before else None)
+        rf"(?:^|[\s(,\u4e00-\u9fff])({before})\s*(?:of\s+)?$") if before else None)
     for kind, after, before in (
         ("bool", r"(?:true|false|enabled|disabled)\b", ""),
         ("capability", r"\d{1,2}\.\d(?!\d)", ""),
@@ -414,6 +420,7 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
         draft.image(image.rstrip("."), line)
         text = text.replace(image, " ")
         understood = True
+    text = _BRACKETED.sub(r" \1", text)
     text = _CHANGED.sub(r"Now \1 \2", _BARE_NUMBER.sub(r"\1x RTX \2 \3 ", text))
     if _GLUED.search(text):
         text = _GLUED.sub(r"\1 \2", _JOINED.sub(", ", text))

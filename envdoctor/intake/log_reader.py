@@ -3,8 +3,8 @@
 Nothing is judged, nothing is executed.
 
 A log is read in chunks of bytes. Of each chunk the set of its words is made, in C; only anchors
-(literal texts, one for each pattern) whose rarest word is among them are searched, and only a line
-with an anchor is decoded, cleaned, cut and matched. So the cost of ordinary lines does not grow
+(literal texts, one for each pattern) whose words are among them are searched, and only a line with
+an anchor is decoded, cleaned, cut and matched. So the cost of ordinary lines does not grow
 with the number of patterns, and a line of any length costs no more than a window of a few KiB
 around the hit.
 
@@ -78,7 +78,8 @@ _WARNED = re.compile(
     r"|\S{0,20}\[?W\d{4} \d\d:|\S{0,40}\[[\d :.,-]{10,30} W \d|.{0,300}\b[A-Z]\w{0,40}Warning: )"
 )
 
-#: What begins a description of an environment, and how much of it is kept.
+#: What begins a description of an environment, how much of one is kept, and of all behind the
+#: beginning of a log, which is kept whole.
 _REPORT_MARKS = (
     b"Collecting environment information",
     b"PyTorch version:",
@@ -93,7 +94,7 @@ _REPORT_MARKS = (
 )
 _REPORT_PIECE = 64 << 10
 _REPORT_SIZE = 512 << 10
-_SHORT = 1 << 20
+_BEGINNING = 1 << 20
 
 
 def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
@@ -246,9 +247,10 @@ class _Search:
             for anchor in known.anchors:
                 by_anchor.setdefault(anchor, []).append(known)
         self._by_anchor = by_anchor
-        self._by_word: Dict[bytes, List[bytes]] = {}
+        self._by_word: Dict[bytes, List[Tuple[bytes, FrozenSet[bytes]]]] = {}
         for anchor in by_anchor:
-            self._by_word.setdefault(key_word(anchor), []).append(anchor)
+            sieve = (anchor, _whole_words(anchor))
+            self._by_word.setdefault(key_word(anchor), []).append(sieve)
         self._events: Dict[str, Dict[Tuple[Tuple[str, str], ...], _Found]] = {}
         self._before = 0  # lines in the windows before this one
         self._lines = 0
@@ -266,9 +268,11 @@ class _Search:
         hits: Dict[int, _Hit] = {}  # by the start of the line
         # The last letter of a colour's escape would stick to the word behind it.
         plain = _COLOUR.sub(b" ", data) if b"\x1b[" in data else data
-        for word in self._by_word.keys() & set(plain.translate(_LETTERS).split()):
-            for anchor in self._by_word[word]:
-                self._find(data, cut, anchor, hits)
+        words = set(plain.translate(_LETTERS).split())
+        for word in self._by_word.keys() & words:
+            for anchor, needed in self._by_word[word]:
+                if needed <= words:
+                    self._find(data, cut, anchor, hits)
         self._tried = 0
         for known in self._known:
             known.matches = known.tries = 0
@@ -369,12 +373,11 @@ class _Search:
         return event
 
     def _keep_report(self, data: bytes, cut: int) -> None:
-        """Keep what may describe the environment: of a short log everything, of a longer one what
-        stands behind a mark.
+        """Keep what may describe the environment: of the beginning everything, of what comes later
+        what stands behind a mark.
         """
-        if self.size <= _SHORT:
+        if self.size <= _BEGINNING:
             self._report.append(data[:cut].decode("utf-8", "replace"))
-            self._report_size += cut
             return
         for mark in _REPORT_MARKS:
             position = data.find(mark, 0, cut)
@@ -434,6 +437,13 @@ def key_word(anchor: bytes) -> bytes:
         other = max(words[1:], key=rarity)  # the anchor may begin within a word
         best = other if len(other) > 2 else best
     return best
+
+
+def _whole_words(anchor: bytes) -> FrozenSet[bytes]:
+    """Return the words that a text with this anchor holds: it may begin or end within one."""
+    words = anchor.translate(_LETTERS).split()
+    begins_within, ends_within = anchor[:1].isalpha(), anchor[-1:].isalpha()
+    return frozenset(words[begins_within : len(words) - ends_within])
 
 
 def _is_warning(line: LogPlace) -> bool:

@@ -37,7 +37,8 @@ _KNOWN = words(
     typing-extensions unsloth unsloth-zoo uv uvicorn uvloop verl vllm vllm-flash-attn vllm-nccl-cu11
     vllm-nccl-cu12 vllm-ascend wandb watchfiles wheel xformers xgrammar xinference zmq tvm-ffi
     torchtitan torchrec torchtune slime rl-games nemo-rl fbgemm-gpu fbgemm-gpu-genai axolotl
-    lightllm mlc-llm
+    lightllm mlc-llm ctranslate2 dlinfer exllamav2 exllamav3 faster-whisper jax jaxlib keras
+    pyannote-audio torch-npu whisperx
     """
 )
 _PREFIXES = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Optional
+from typing import List, Optional, Tuple
 
 from .clean_text import Line
 from .draft import EXACT, LABEL, Draft
@@ -16,6 +16,7 @@ __all__ = [
     "operating_system",
     "platform_words",
     "python_platform",
+    "systems_with_glibc",
 ]
 
 _NOTHING = phrases(", n/a, could not collect, none, not found, unknown, na")
@@ -65,6 +66,22 @@ def glibc_of_release(name: str) -> Optional[str]:
     parts = match.group("number").rstrip(".").split(".")
     number = ".".join(parts[: 2 if vendor == "ubuntu" else 1])
     return _GLIBC[vendor.replace("_", " ")].get(number)
+
+
+def systems_with_glibc(version: str) -> List[str]:
+    """Return of each distribution the oldest release that has a glibc or a newer one."""
+    wanted = _numbers(version)
+    names = {"ubuntu": "Ubuntu", "debian": "Debian", "red hat": "RHEL", "amazon": "Amazon Linux"}
+    systems = []
+    for vendor, releases in _GLIBC.items():
+        fitting = [name for name, glibc in releases.items() if _numbers(glibc) >= wanted]
+        if fitting:
+            systems.append(f"{names[vendor]} {min(fitting, key=_numbers)}")
+    return systems
+
+
+def _numbers(text: str) -> Tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
 
 
 def architecture(text: str) -> Optional[str]:

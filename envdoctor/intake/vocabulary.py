@@ -57,7 +57,7 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         "driver.cuda_version",
         "cuda",
         """driver cuda, cuda of the driver, nvidia-smi cuda, cuda nvidia-smi, max cuda, driver api,
-        cuda driver api, cuda supported by driver, 驱动支持的 cuda, 驱动 cuda""",
+        cuda driver api, cuda supported by driver, 驱动支持的 cuda, 驱动支持 cuda, 驱动 cuda""",
         "",
     ),
     (

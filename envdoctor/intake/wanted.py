@@ -19,6 +19,7 @@ from ..model.requirement import (
     InvalidRequirement,
     Requirement,
     joined_lines,
+    line_with_extras,
     parse_requirement,
     try_requirement,
 )
@@ -168,9 +169,7 @@ class _Reader:
             self._note_address(name, body)
             self.entries["requirements"].append(f"{name}=={version}")
         elif body.startswith("git+"):
-            raise InputError(
-                _fault(where, f"expected 'NAME @ git+ADDRESS@TAG', found no name before {body!r}")
-            )
+            self._take_address(_named_repository(body, where), where)
         else:
             _checked(body, where)  # says what was expected
             raise InputError(_fault(where, f"cannot be read: {body[:80]!r}"))
@@ -178,16 +177,17 @@ class _Reader:
     def _take_address(self, requirement: Requirement, where: str) -> None:
         url = requirement.url
         wheel = wheel_file(url)
+        extras = f"[{','.join(requirement.extras)}]" if requirement.extras else ""
         if url.startswith("git+"):
             self.entries["direct"].append(requirement.line)
-            self.entries["notes"].append(
-                f"{requirement.name} comes from a repository; what it requires was not read"
-            )
+            words = f"{requirement.name} comes from a repository; what it requires was not read"
+            if "@" not in urlsplit(url).path:
+                words += "; no tag or commit is named, so another day may bring another release"
+            self.entries["notes"].append(words)
         elif url.startswith("file:") and wheel is not None:
-            self._take_wheel(unquote(urlsplit(url).path), where)
+            self._take_wheel(unquote(urlsplit(url).path), where, extras)
         elif wheel is not None:
             self._note_address(requirement.name, url)
-            extras = f"[{','.join(requirement.extras)}]" if requirement.extras else ""
             marker = f" ; {requirement.marker}" if requirement.marker else ""
             self.entries["requirements"].append(f"{requirement.name}{extras}=={wheel[1]}{marker}")
         else:
@@ -221,8 +221,9 @@ class _Reader:
         self.entries["requirements"].append(own.line)
         for line in described.get_all("Requires-Dist") or ():
             requirement = try_requirement(" ".join(line.split()))
-            if requirement is not None and not requirement.marker_extras:
-                self.entries["requirements"].append(requirement.line)
+            if requirement is not None:
+                line = line_with_extras(requirement, own.extras)
+                self.entries["requirements"] += [line] if line else []
         self.entries["find_links"].append(os.path.dirname(os.path.abspath(path)))
         self.entries["notes"].append(
             f"{own.name} {version} is given as a file, {os.path.basename(path)}, which was read"
@@ -346,6 +347,22 @@ def _checked(line: str, where: str) -> Requirement:
 
 def _fault(where: str, words: str) -> str:
     return f"{where}: {words}" if where else words
+
+
+def _named_repository(body: str, where: str) -> Requirement:
+    """Read ``git+ADDRESS@TAG#egg=NAME``, the older form of ``NAME @ git+ADDRESS@TAG``."""
+    address, space, marker = body.partition(" ")
+    base, _, fragment = address.partition("#")
+    parts = fragment.split("&") if fragment else []
+    name = next((part[4:] for part in parts if part.startswith("egg=")), "")
+    if not name:
+        expected = "expected 'NAME @ git+ADDRESS@TAG' or '#egg=NAME' behind the address"
+        raise InputError(
+            _fault(where, f"{expected}, found no name in {without_credentials(body)!r}")
+        )
+    kept = "&".join(part for part in parts if not part.startswith("egg="))
+    line = f"{unquote(name)} @ {base}{'#' * bool(kept)}{kept}{space}{marker}"
+    return _checked(line, where)
 
 
 def _refuse_null(line: str, where: str) -> None:

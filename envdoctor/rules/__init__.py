@@ -34,6 +34,7 @@ def judge(
     families: Optional[Sequence[str]] = None,
     also: Iterable[Finding] = (),
     examined: Optional[Set[Judged]] = None,
+    before: Optional[Facts] = None,
 ) -> List[Finding]:
     """Return what is wrong with one target, roots first, errors before warnings before advice.
 
@@ -48,13 +49,14 @@ def judge(
             the others still run.
         also: Findings from elsewhere (the memory plan), to be ordered with the others.
         examined: Gets every rule that ran and every row that was held against the target.
+        before: The same target at an earlier time, for what must not become less.
     """
     if today is None:
         import time
 
         today = time.strftime("%Y-%m-%d")
     context = Context(
-        facts, matrix, derive_target(facts, matrix), tuple(nodes), today, {}, examined
+        facts, matrix, derive_target(facts, matrix), tuple(nodes), today, {}, examined, before
     )
     findings: List[Finding] = []
     rules = load_rules(CHECKS if families is None else families)

@@ -120,6 +120,7 @@ CODES: Mapping[str, str] = {
     "ED710": "lost-gpu",
     "ED711": "node-variables",
     "ED712": "node-clock",
+    "ED713": "less-than-before",
     "ED795": "node-log",
     "ED801": "duplicate-distribution",
     "ED802": "leftover",

@@ -17,6 +17,10 @@ __all__ = ["RULES_HERE"]
 _ENGINES = ("vllm", "sgl-kernel", "flash-attn")
 #: An engine's kernels are a distribution of their own.
 _NAMED_BY = {"sgl-kernel": ("sglang", "sgl-kernel")}
+#: What collect_env looks for in names (torch 2.8.0 torch/utils/collect_env.py, PIP_PATTERNS; vLLM
+#: 0.9.1 vllm/collect_env.py adds the last two).
+_OF_COLLECT_ENV = ("torch", "numpy", "mypy", "flake8", "triton", "optree", "onnx", "nvidia-",
+                   "zmq", "transformers")  # fmt: skip
 _SOURCE = Source(
     "https://docs.nvidia.com/cuda/ampere-compatibility-guide/index.html",
     "machine code runs on GPUs of its own major, PTX on newer ones",
@@ -29,7 +33,8 @@ def check_served_by_no_release(context: Context) -> Iterator[Finding]:
     What it checks:
         The code in the wheels of all releases of vllm, sgl-kernel and flash-attn against each
         visible GPU, where their release is not known: rows of the matrix judge a known one. vllm
-        is looked at too where a report does not list all packages.
+        is looked at too where a report names only packages of the kinds that collect_env looks
+        for, among which it is not.
 
     Why it matters:
         "no kernel image is available for execution on the device", whichever release is taken.
@@ -50,7 +55,7 @@ def check_served_by_no_release(context: Context) -> Iterator[Finding]:
         if capability not in context.matrix.capabilities:
             continue
         judged.add((device.name, capability))
-        engines = [name for name in _ENGINES if _may_be_there(context, name)]
+        engines = [name for name in _ENGINES if _is_named(context, name)] or _left_out(context)
         spans = {name: _unserved(context, name, capability) for name in engines}
         lacking = [(name, span) for name, span in spans.items() if span]
         if not lacking:
@@ -77,11 +82,18 @@ def check_served_by_no_release(context: Context) -> Iterator[Finding]:
         )
 
 
-def _may_be_there(context: Context, name: str) -> bool:
-    """Tell whether an engine is named, or is the one that most run and may be left out."""
-    if any(entry in context.distributions for entry in _NAMED_BY.get(name, (name,))):
-        return True
-    return name == _ENGINES[0] and context.facts.value("distributions.complete") is False
+def _is_named(context: Context, name: str) -> bool:
+    return any(entry in context.distributions for entry in _NAMED_BY.get(name, (name,)))
+
+
+def _left_out(context: Context) -> List[str]:
+    """Return the engine that most run, where the tool that wrote the report would not list it."""
+    if context.facts.value("distributions.complete") is not False:
+        return []
+    of_collect_env = all(
+        any(kind in name for kind in _OF_COLLECT_ENV) for name in context.distributions
+    )
+    return [_ENGINES[0]] if of_collect_env else []
 
 
 def _unserved(context: Context, name: str, capability: str) -> str:

@@ -15,7 +15,7 @@ from ..model.row import Row, Term
 from ..model.sizes import whole_number
 from ..model.versions import VersionSet
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
-from .rule import Context, distribution_evidence, is_unindexed
+from .rule import Context, distribution_evidence, is_built_for_rocm, is_unindexed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ _HOST_WORDS = {
     "toolkit": "CUDA toolkit",
 }
 
+#: What rows say of machine code in wheels: of the indexes' own, which are for CUDA.
+_OF_CUDA_CODE = frozenset(["abi-mismatch", "arch-missing", "cuda-major-mismatch"])
 #: Of the releases that a name without a version may mean.
 _MOST = 0.9
 #: Pins on what pip does not install.
@@ -90,7 +92,10 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
     presumed = presume(context)
     rows = _rows_about(context, presumed)
     _note_examined(context, rows)
+    of_cuda = not is_built_for_rocm(context)
     for row in rows:
+        if row.kind in _OF_CUDA_CODE and not of_cuda:
+            continue
         binding = bind(row, unset.target)
         if binding.outcome == "violated":
             hits.append(_violated(unset, context.matrix.complete(row), binding))

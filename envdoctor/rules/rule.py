@@ -40,6 +40,7 @@ __all__ = [
     "device_names",
     "distribution_evidence",
     "field_evidence",
+    "is_built_for_rocm",
     "is_installed",
     "is_unindexed",
     "minor_text",
@@ -64,6 +65,7 @@ class Context(NamedTuple):
     today: str = ""  # ISO date; empty: not asked
     memo: Optional[Dict[str, Any]] = None  # what several rules work out once for this target
     examined: Optional[Set[Judged]] = None  # gets the rows that are held against this target
+    before: Optional[Facts] = None  # the same target at an earlier time
 
     def once(self, key: str, make: Callable[[], T]) -> T:
         """Return what ``make`` gives, worked out once per target."""
@@ -159,6 +161,12 @@ def distribution_evidence(facts: Facts, installed: Distribution) -> Evidence:
 
 
 _CUDA_ENGINES = ("vllm", "sglang", "sgl-kernel", "flash-attn", "deepspeed")
+
+
+def is_built_for_rocm(context: Context) -> bool:
+    """Tell whether the torch that is there is one for AMD GPUs."""
+    torch = context.facts.value("torch.version") or context.facts.version_of("torch") or ""
+    return isinstance(context.facts.get("torch.hip"), Known) or "rocm" in torch
 
 
 def needs_cuda(context: Context) -> Tuple[str, ...]:

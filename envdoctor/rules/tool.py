@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from ..model.evidence import Evidence, Known, Unknown
+from ..model.evidence import Evidence, Unknown
 from ..model.facts import Oddity
 from ..model.finding import Finding, Gap, Remedy
-from .rule import Context, Rule
+from .rule import Context, Rule, is_built_for_rocm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ _UNJUDGED_SYSTEMS = {"darwin": "This is macOS", "win32": "This is Windows outsid
 def _unjudged_platform(context: Context) -> Optional[Tuple[str, str]]:
     """Return a short name of what the matrix does not speak of, and what it is in words."""
     torch = context.facts.value("torch.version") or context.facts.version_of("torch") or ""
-    if isinstance(context.facts.get("torch.hip"), Known) or "rocm" in torch:
+    if is_built_for_rocm(context):
         return "amd", f"torch {torch} is a ROCm build for AMD GPUs".replace("  ", " ")
     if "+xpu" in torch:
         return "intel", f"torch {torch} is a build for Intel GPUs"

@@ -15,7 +15,7 @@ from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.row import Source
-from ..model.versions import Version, try_version
+from ..model.versions import Version, parse_version, try_version
 from .requirement_lines import meets, unconditional
 from .rule import Context, is_unindexed
 
@@ -29,10 +29,13 @@ __all__ = [
     "LINKED",
     "Torch",
     "attributes_of",
+    "built_against",
     "find_mismatches",
     "group_binaries",
     "installed_torch",
     "is_main",
+    "newest_for_torch",
+    "newest_that_may_load",
     "short_path",
     "title_of",
 ]
@@ -202,7 +205,32 @@ def attributes_of(context: Context, name: str) -> Mapping[str, object]:
     )
 
 
-def _reinstall(context: Context, name: str, torch: Torch) -> Tuple[Remedy, ...]:
+def newest_for_torch(context: Context, name: str, minor: str) -> str:
+    """Return the newest release of a package that has builds for a torch minor, "" for none."""
+    package = context.matrix.package(name)
+    for version, release in reversed(package.releases() if package is not None else ()):
+        if version.is_prerelease or release.yanked:
+            continue
+        builds = _official_builds(context, name, version)
+        if any(build.torch == minor and not build.nightly for build in builds):
+            return str(version)
+        pin = exact_pins(release.requires or ()).get("torch")
+        if pin is not None and minor_of(pin) == minor:
+            return str(version)
+    return ""
+
+
+def newest_that_may_load(context: Context, name: str, torch: Torch) -> str:
+    """Return the newest release of a package whose wheel needs no symbol that a torch is known to
+    lack, "" for none.
+    """
+    measured = context.matrix.torch_of_wheels(name)
+    fitting = [text for text, releases in measured.items() if torch.version.public in releases]
+    return max(fitting, key=parse_version, default="")
+
+
+def built_against(context: Context, name: str, torch: Torch) -> Tuple[Remedy, ...]:
+    """Return how to get a package whose extension fits the installed torch."""
     if name == "flash-attn":
         cuda = (torch.cuda or "12").split(".")[0]
         return (
@@ -337,7 +365,7 @@ def _all_mismatches(context: Context) -> Iterator[Finding]:
             subject=mismatch.subject,
             evidence=(*mismatch.evidence, *context.evidence("torch.version")),
             sources=mismatch.sources,
-            remedies=_reinstall(context, name, torch),
+            remedies=built_against(context, name, torch),
             packages=(name, "torch"),
         )
 

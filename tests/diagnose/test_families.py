@@ -26,6 +26,21 @@ SIZE = "torch.Size([151936, 896])"
         ("git@github.com: Permission denied (publickey).", None),
         ("OSError: [Errno 122] Disk quota exceeded", "quota-exceeded"),
         (
+            (
+                "E0000 cuda_dnn.cc:456] Loaded runtime CuDNN library: 9.1.0 but source was compiled "
+                "with: 9.8.0.  CuDNN library needs to have matching major version"
+            ),
+            "xla-older-cudnn",
+        ),
+        (
+            (
+                "RuntimeError: Unable to load cuPTI. Found cuDNN version 8907, but JAX was built "
+                "against version 90100, which is newer."
+            ),
+            "jax-older-cuda-library",
+        ),
+        ("JAX was built against version 120304 of cuBLAS", None),
+        (
             "RuntimeError: [enforce fail at inline_container.cc:603] . unexpected pos 576 vs 470",
             "torch-save-short",
         ),
@@ -56,7 +71,29 @@ SIZE = "torch.Size([151936, 896])"
             ),
             "checkpoint-shape",
         ),
-        ("RuntimeError: Error(s) in loading state_dict for Net:", "checkpoint-keys"),
+        ('	Missing key(s) in state_dict: "module.weight". ', "checkpoint-keys"),
+        (
+            "0: misc/ibvwrap.cc:284 NCCL WARN Call to ibv_modify_qp failed with error Invalid argument",
+            "nccl-ibverbs",
+        ),
+        (
+            "Speed 21 samples/sec   Loss nan   Epoch: 0   Fp16 Grad Scale:  0   ",
+            "numbers-not-finite",
+        ),
+        ("Skipping step. Attempted loss scale: 1, reducing to 1", "loss-scale-at-minimum"),
+        ("a.cu:6:3: internal compiler error: in finish, at cp/s.c:1", "compiler-failed-itself"),
+        (
+            "subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.",
+            "extension-build-failed",
+        ),
+        (
+            "actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons",
+            "ray-memory-monitor",
+        ),
+        (
+            "TimeoutError: The client socket has timed out after 1800s while trying to connect to",
+            "rendezvous-timeout",
+        ),
         (
             (
                 "Exception: data did not match any variant of untagged enum ModelWrapper at line 7 "

@@ -44,6 +44,19 @@ COUNT = (
             ),
             "xid-row-retired",
         ),
+        *(
+            (
+                f"NVRM: Xid (PCI:0000:dc:00): 45, pid=1, name=python3, Ch 00000001{cause}",
+                signature,
+            )
+            for cause, signature in (
+                ("", "xid-application"),
+                (" caused by previous Xid 13", "xid-application"),
+                (" caused by previous Xid 48", "xid-ecc"),
+                (" caused by previous Xid 149", "xid-nvlink5"),
+                (" caused by previous Xid 79", "nvrm-fell-off-bus"),
+            )
+        ),
         (
             "python3[77]: segfault at 0 ip 0000000000000000 sp 00007ffe12 error 14",
             "kernel-segfault",

@@ -367,3 +367,24 @@ def test_facts_in_sentences_without_a_label(text, field, value):
 def test_an_update_leaves_the_second_version():
     facts = parse_report("After upgrading peft from version 0.9.0 to version 0.15.1 it fails")
     assert facts.version_of("peft") == "0.15.1"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "version"),
+    [
+        ("torch (2.6.0) is what we have", "torch", "2.6.0"),
+        ("peft (version 0.14.0) fails", "peft", "0.14.0"),
+        ("import torch gives 2.6.0", "torch", "2.6.0"),
+        ("torch 2.6 + vllm 0.8.5", "torch", "2.6"),
+        ("torch 2.6 + vllm 0.8.5", "vllm", "0.8.5"),
+        ("The checkpoint was saved with torch 1.10.0+cu102, yours is 2.5.1.", "torch", "2.5.1"),
+        ("The model was trained with torch 1.10.0", "torch", None),
+        ("it fails in faster-whisper v1.1.0", "faster-whisper", "1.1.0"),
+    ],
+)
+def test_versions_in_sentences(text, name, version):
+    assert read(text).version_of(name) == version
+
+
+def test_a_size_before_a_chinese_name_is_its_value():
+    assert read("机器只有400GB的内存").value("memory.total") == 400 * 10**9

@@ -315,6 +315,29 @@ def test_every_anchor_has_a_word(patterns):
     )
 
 
+@pytest.mark.parametrize(
+    ("anchor", "line"),
+    [
+        ("xit code -9", "it ended with exit code -9"),
+        ("undefined symbol: cu", "undefined symbol: cublasLtCreate"),
+        ("isk full", "disk full"),
+        (" not found.", "Model x not found."),
+    ],
+)
+def test_an_anchor_may_begin_and_end_within_a_word(tmp_path, anchor, line):
+    (event,) = read(tmp_path, f"{line}\n", [Pattern("part", (anchor,))]).events
+    assert event.first.text == line
+
+
+def test_a_report_far_behind_the_beginning_is_kept(tmp_path):
+    noise = "all is well\n" * (3 << 16)
+    report = "Collecting environment information...\nPyTorch version: 2.4.0+cu121\n"
+    kept = read(tmp_path, f"ray 2.9.0\n{noise}{report}{noise * 9}{report * 30000}").report
+    assert kept.startswith("ray 2.9.0\n")
+    assert report in kept
+    assert len(kept) < 2 << 20
+
+
 def test_what_stands_above_a_line_is_read_across_windows(tmp_path):
     """The last line without a newline, and the first of the next MiB, have their traceback in the
     window before.

@@ -7,11 +7,12 @@ import subprocess
 import sys
 
 import pytest
+from packaging.requirements import Requirement as Oracle
 
 from envdoctor.errors import InputError
 from envdoctor.intake.wanted import read_wanted
 from envdoctor.lock.asked import read_roots
-from envdoctor.model.request import Request
+from envdoctor.model.request import Request, parse_source
 from tests.lock.closing.synthetic_index import Index, wheel
 
 PROJECT = """\
@@ -145,7 +146,37 @@ def test_a_wheel_says_what_it_is_and_what_it_requires(tmp_path):
         assert wanted.find_links == (str(tmp_path),)
         assert str(tmp_path) not in " ".join(wanted.notes)
         assert wanted.wheels == (name,)
-    assert read_wanted([f"{tmp_path / name}[x]"]).requirements[0] == "my-tool[x]==1.0+cu126"
+    for word in (f"{tmp_path / name}[x]", f"my-tool[x] @ file://{tmp_path / name}"):
+        own, *required = read_wanted([word]).requirements
+        assert own == "my-tool[x]==1.0+cu126"
+        assert [Oracle(line).name for line in required if Oracle(line).marker is None] == ["torch"]
+        (marker,) = [
+            mark for mark in (Oracle(line).marker for line in required) if mark is not None
+        ]
+        assert marker.evaluate()
+
+
+@pytest.mark.parametrize(
+    ("text", "requirement"),
+    [
+        ("git+https://one.example/x@v1#egg=my_tool", "my_tool @ git+https://one.example/x@v1"),
+        ("-e git+https://one.example/x#egg=x[a]", "x[a] @ git+https://one.example/x"),
+        (
+            "git+ssh://git@one.example/x.git@v1#egg=x&subdirectory=y ; python_version > '3'",
+            "x @ git+ssh://git@one.example/x.git@v1#subdirectory=y ; python_version > '3'",
+        ),
+        ("x @ git+https://one.example/x", "x @ git+https://one.example/x"),
+    ],
+)
+def test_a_repository_is_named_before_it_or_behind_it(tmp_path, text, requirement):
+    (tmp_path / "requirements.txt").write_text(f"{text}\n")
+    wanted = read_wanted(files=[str(tmp_path / "requirements.txt")])
+    assert wanted.direct == (requirement,)
+    (note,) = wanted.notes
+    assert ("no tag or commit is named" in note) == ("@v1" not in text)
+    step = parse_source(requirement.partition(" ; ")[0])
+    assert step.reference == ("v1" if "@v1" in text else "")
+    assert "git+" + step.url in str(Oracle(requirement).url)
 
 
 @pytest.mark.parametrize("form", ["{}", "my-tool @ {}"])
@@ -163,7 +194,7 @@ def test_the_address_of_a_wheel_gives_its_version(form):
         ("-r none.txt\n", "requirements.txt:1: expected a file, found nothing"),
         ("x @ https://one.example/x.tar.gz\n", "expected a wheel or git+ADDRESS"),
         ("./none.whl\n", "No such file"),
-        ("git+https://one.example/x@v1\n", "found no name before 'git+https://one.example/x@v1'"),
+        ("git+https://one.example/x@v1\n", "found no name in 'git+https://one.example/x@v1'"),
         ("-e ./none\n", "expected a requirement"),
     ],
 )
