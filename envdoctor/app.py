@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 
 from .errors import InputError
 from .model.evidence import Known
 from .model.facts import Facts
 from .model.finding import Finding
+from .model.record import NamedTuple
 from .model.report import Judged, Report
 from .report.selection import Options, check_options, examined_of, report_of
 from .sources import probe
@@ -32,15 +32,26 @@ if TYPE_CHECKING:
     from .diagnose.draft import Knowledge
     from .matrix.loader import Matrix
     from .model.diagnosis import Diagnosis, Trace
+    from .model.differences import Since
     from .model.evidence import Fact
     from .model.log import Reading
-    from .model.memory_plan import PlanResult
-    from .model.node_answers import NodeAnswer
+    from .model.memory_plan import PlanResult, Variant
+    from .model.node_answers import NodeAnswer, Snapshot
     from .rules import Context
-    from .rules.node_table import ClusterReport, Kind
+    from .rules.node_table import ClusterReport, Kind, NodeTable, Section
     from .watch.recording import Recording
 
-__all__ = ["Options", "check", "check_cluster", "diagnose", "judge", "plan", "probe", "watch"]
+__all__ = [
+    "Options",
+    "check",
+    "check_cluster",
+    "diagnose",
+    "judge",
+    "plan",
+    "plan_sweep",
+    "probe",
+    "watch",
+]
 
 
 def check(
@@ -51,6 +62,7 @@ def check(
     run: Sequence[str] = (),
     framework: Optional[str] = None,
     logs: Sequence[str] = (),
+    since: Optional[Snapshot] = None,
 ) -> Report:
     """Judge one target, or several as the nodes of one cluster.
 
@@ -63,6 +75,7 @@ def check(
         framework: "verl" or "verl==0.4.1", where the run does not tell it.
         logs: Texts that may hold lines of a log: what these decide stands before what a check
             finds.
+        since: The same targets at an earlier time: the report says what changed.
     """
     matrix = matrix or _builtin_matrix()
     options = options or Options()
@@ -76,14 +89,21 @@ def check(
     reading, knowledge = _read_logs(logs, matrix) if logs else (None, None)
     if reading is not None and nodes == (Facts(),):
         nodes = (_facts_of_log(reading, matrix),)
-    findings = _judge_all(nodes, matrix, run, framework, judged)
+    changes = _changes(nodes, since) if since is not None else None
+    before = changes.before if changes is not None else {}
+    findings = _judge_all(nodes, matrix, run, framework, judged, before)
     if reading is not None and knowledge is not None:
         traces, rest = _explained(reading, knowledge, nodes, matrix, findings, complained_of=True)
         # A line that the log holds is no presumption.
         seen = [trace.finding._replace(presumed=False) for trace in traces]
         findings = [*seen, *rest]
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
-    return report._replace(examined=examined_of(judged, options))
+    report = report._replace(examined=examined_of(judged, options))
+    if changes is None:
+        return report
+    earlier = _judge_all(tuple(changes.before.values()), matrix, run, framework)
+    then = report_of(earlier, (), str(matrix.date), options)
+    return report._replace(since=_with_findings(changes.since, [report], [then]))
 
 
 def _judge_all(
@@ -92,13 +112,21 @@ def _judge_all(
     run: Sequence[str],
     framework: Optional[str],
     examined: Optional[Set[Judged]] = None,
+    before: Optional[Mapping[str, Facts]] = None,
 ) -> List[Finding]:
-    """Judge one node or several, with what a run takes of their memory where there is one."""
+    """Judge one node or several, with what a run takes of their memory where there is one;
+    ``before`` is what each was, by name.
+    """
     if run:
         judge_node = _judge_of_run(run, framework, matrix, nodes, examined)
     else:
         others = nodes if len(nodes) > 1 else ()
-        judge_node = partial(judge, matrix=matrix, nodes=others, examined=examined)
+        earlier = before or {}
+
+        def judge_node(facts: Facts) -> List[Finding]:
+            was = earlier.get(facts.value("node.name", ""))
+            return judge(facts, matrix, nodes=others, examined=examined, before=was)
+
     if len(nodes) == 1:
         return judge_node(nodes[0])
     from .rules.causes import arrange_nodes
@@ -140,6 +168,7 @@ def judge(
     *,
     nodes: Sequence[Facts] = (),
     examined: Optional[Set[Judged]] = None,
+    before: Optional[Facts] = None,
 ) -> List[Finding]:
     """Return what is wrong with one target: rows and rules, and what the launch settings of a
     report ask of its memory.
@@ -149,11 +178,11 @@ def judge(
 
     stated = facts.value("request")
     if stated is None or SETTINGS.isdisjoint(stated.settings()):
-        return judge_facts(facts, matrix, nodes=nodes, examined=examined)
+        return judge_facts(facts, matrix, nodes=nodes, examined=examined, before=before)
     from .plan.memory.stated_settings import findings_of_settings
 
     also = findings_of_settings(facts, matrix)
-    return judge_facts(facts, matrix, nodes=nodes, also=also, examined=examined)
+    return judge_facts(facts, matrix, nodes=nodes, also=also, examined=examined, before=before)
 
 
 def check_cluster(
@@ -163,6 +192,7 @@ def check_cluster(
     options: Optional[Options] = None,
     *,
     parts: Optional[Mapping[str, Sequence[str]]] = None,
+    since: Optional[Snapshot] = None,
 ) -> ClusterReport:
     """Group the nodes of a cluster by what they are, and judge each kind once.
 
@@ -172,14 +202,39 @@ def check_cluster(
         matrix: What is known of versions and hardware; by default the one that envdoctor carries.
         options: What to report, and when it counts as failed.
         parts: Nodes that are compared only among each other, by the name of the part.
+        since: The same nodes at an earlier time: the report says what changed.
     """
-    from .rules.node_table import ClusterReport, NodeTable, Section
+    from .rules.node_table import ClusterReport, NodeTable
 
     matrix = matrix or _builtin_matrix()
     options = options or Options()
     check_options(options, matrix)
     part_of = {node: name for name, nodes in (parts or {}).items() for node in nodes}
-    tables = {name: NodeTable(environments) for name in (*(parts or {}), "")}
+    names = (*(parts or {}), "")
+    earlier: Dict[str, NodeTable] = {}
+    if since is not None:
+        earlier = {name: NodeTable(since.environments) for name in names}
+        _sort_answers(since.answers, earlier, part_of)
+    tables = {name: NodeTable(environments, earlier.get(name)) for name in names}
+    failed = _sort_answers(answers, tables, part_of)
+
+    def sections_of(tables: Mapping[str, NodeTable]) -> Tuple[Section, ...]:
+        return tuple([_section(*entry, matrix, options) for entry in tables.items() if entry[1]])
+
+    report = ClusterReport(sections_of(tables), tuple(failed.values()))
+    if since is None:
+        return report
+    changes = _joined_changes(since.where, tables, earlier, failed)
+    now, then = report.sections, sections_of(earlier)
+    return report._replace(
+        since=_with_findings(changes, [one.report for one in now], [one.report for one in then])
+    )
+
+
+def _sort_answers(
+    answers: Iterable[NodeAnswer], tables: Mapping[str, NodeTable], part_of: Mapping[str, str]
+) -> Dict[str, NodeAnswer]:
+    """Put each answer into the table of its part; return the nodes that gave none."""
     failed: Dict[str, NodeAnswer] = {}
     taken: Set[str] = set()
     for answer in answers:
@@ -191,16 +246,102 @@ def check_cluster(
             failed.pop(answer.node, None)
             taken.add(answer.node)
             tables[part_of.get(answer.node, "")].add(answer)
-    sections = []
-    for name, table in tables.items():
-        kinds = table.kinds()
-        if kinds:
-            nodes = _nodes_of(kinds, environments)
-            findings = _judge_all(nodes, matrix, (), None)
-            findings = [_with_folded_nodes(finding) for finding in findings]
-            report = report_of(findings, nodes, str(matrix.date), options)
-            sections.append(Section(name, tuple(kinds), report))
-    return ClusterReport(tuple(sections), tuple(failed.values()))
+    return failed
+
+
+def _section(name: str, table: NodeTable, matrix: Matrix, options: Options) -> Section:
+    """Judge what is compared with each other."""
+    from .rules.node_table import Section
+
+    kinds = table.kinds()
+    nodes, before = _nodes_of(kinds, table)
+    findings = _judge_all(nodes, matrix, (), None, before=before)
+    findings = [_with_folded_nodes(finding) for finding in findings]
+    return Section(name, tuple(kinds), report_of(findings, nodes, str(matrix.date), options))
+
+
+def _joined_changes(
+    where: str,
+    tables: Mapping[str, NodeTable],
+    earlier: Mapping[str, NodeTable],
+    failed: Mapping[str, NodeAnswer],
+) -> Since:
+    """Return what changed in all parts; a node that gives no answer is not gone."""
+    from .model.differences import Since
+
+    changes = [table.changes() for table in tables.values()]
+    now = {name: True for table in tables.values() for name in table.names}
+    then = {name: True for table in earlier.values() for name in table.names}
+    return Since(
+        where,
+        tuple([entry for changed, _ in changes for entry in changed]),
+        sum(same for _, same in changes),
+        tuple([name for name in now if name not in then]),
+        tuple([name for name in then if name not in now and name not in failed]),
+        silent=tuple([name for name in then if name in failed]),
+    )
+
+
+class _Changes(NamedTuple):
+    """What changed of targets that are judged, and what each was, by its name."""
+
+    since: Since
+    before: Mapping[str, Facts]
+
+
+def _changes(nodes: Sequence[Facts], since: Snapshot) -> _Changes:
+    """Compare targets with what they were.
+
+    One target is compared with the one that the file has, whatever both are called: a container has
+    another name at each start.
+
+    Raises:
+        InputError: the file has many nodes, and this one is none of them.
+    """
+    from .model.node_answers import Answers, facts_of
+    from .rules.node_table import NodeTable
+
+    store = Answers()
+    before, table = NodeTable(since.environments), None
+    names = [node.value("node.name", "") for node in nodes]
+    answers = {answer.node: answer for answer in since.answers}
+    if len(nodes) == 1 and len(answers) == 1:
+        (answer,) = answers.values()
+        answers = {names[0]: answer._replace(node=names[0])}
+    elif len(nodes) == 1 and names[0] not in answers:
+        raise InputError(
+            f"--since {since.where}: has {len(answers)} nodes, and none is called "
+            f"{names[0] or '(no name is known)'}"
+        )
+    for name in names if len(nodes) == 1 else answers:
+        before.add(answers[name])
+    table = NodeTable(store.environments, before)
+    for name, node in zip(names, nodes):
+        table.add(store.answer_of_facts(name, node))
+    compared = [answer for name, answer in answers.items() if name in names]
+    facts = {answer.node: facts_of(answer, since.environments) for answer in compared}
+    return _Changes(_joined_changes(since.where, {"": table}, {"": before}, {}), facts)
+
+
+def _with_findings(since: Since, now: Sequence[Report], then: Sequence[Report]) -> Since:
+    """Add the findings that only one of both times has; where nodes have names, on these nodes."""
+    from .model.host_names import unfold
+
+    def of(reports: Sequence[Report]) -> Dict[Tuple[str, str], Finding]:
+        return {
+            (finding.key, name): finding
+            for report in reports
+            for finding in report.findings
+            for listed in finding.nodes or ("",)
+            for name in unfold(listed) or ("",)
+        }
+
+    both = of(now), of(then)
+    only = [
+        dict.fromkeys(finding for key, finding in one.items() if key not in other)
+        for one, other in (both, both[::-1])
+    ]
+    return since._replace(appeared=tuple(only[0]), cured=tuple(only[1]))
 
 
 def _with_folded_nodes(finding: Finding) -> Finding:
@@ -212,25 +353,30 @@ def _with_folded_nodes(finding: Finding) -> Finding:
 
 
 def _nodes_of(
-    kinds: Sequence[Kind], environments: Mapping[str, Mapping[str, Any]]
-) -> Tuple[Facts, ...]:
-    """Return the facts that are judged: one node for all that are alike, under all their names."""
+    kinds: Sequence[Kind], table: NodeTable
+) -> Tuple[Tuple[Facts, ...], Dict[str, Facts]]:
+    """Return the facts that are judged, one node for all that are alike, under all their names; and
+    what they were, by these names.
+    """
     from .model.evidence import Evidence
     from .model.host_names import fold_names
     from .model.node_answers import facts_of
 
-    nodes = []
+    nodes, before = [], {}
     for kind in kinds:
-        for answer, names in kind.judged:
+        for state in kind.judged:
+            answer, name = state.answer, fold_names(state.names)
             source = Evidence(answer.node)
             own: Dict[str, Fact[Any]] = {
-                "node.name": Known(fold_names(names), source),
-                "node.count": Known(len(names), source),
+                "node.name": Known(name, source),
+                "node.count": Known(len(state.names), source),
             }
             if answer.clock_offset:
                 own["clock.offset"] = Known(answer.clock_offset, source)
-            nodes.append(facts_of(answer, environments).updated(own))
-    return tuple(nodes)
+            nodes.append(facts_of(answer, table.environments).updated(own))
+            if state.before is not None and table.before is not None:
+                before[name] = facts_of(state.before, table.before.environments)
+    return tuple(nodes), before
 
 
 def plan(
@@ -276,6 +422,32 @@ def plan(
         findings=tuple(sorted(findings, key=lambda finding: finding.severity != "error"))
     )
     return result, 1 if any(finding.severity == "error" for finding in result.findings) else 0
+
+
+def plan_sweep(
+    run: Sequence[str],
+    facts: Facts,
+    matrix: Optional[Matrix] = None,
+    *,
+    sweeps: Sequence[str],
+    framework: Optional[str] = None,
+    changes: Sequence[str] = (),
+) -> Tuple[Tuple[Variant, ...], int]:
+    """Plan a run with every combination of some settings; returns the exit code too, 1 where none
+    of them may fit.
+
+    Raises:
+        InputError: see :func:`plan`.
+    """
+    from .plan.frameworks import read_workload
+    from .plan.memory.model_files import read_model_files
+    from .plan.memory.result import sweep_run
+
+    matrix = matrix or _builtin_matrix()
+    workload = read_workload(run, framework=framework, facts=facts, environ=os.environ)
+    variants = sweep_run(workload, facts, matrix, sweeps, changes, read_model_files(workload))
+    hopeless = all(variant.plan.verdict == "does not fit" for variant in variants)
+    return variants, 1 if hopeless else 0
 
 
 def diagnose(

@@ -9,13 +9,22 @@ from .model.evidence import Evidence, Fact, Known, Unknown
 from .model.facts import PACKAGE_GROUPS, Facts, fields_of
 from .model.record import NamedTuple
 from .mounts import mounts_elsewhere
-from .text_files import begins_with, name_of, read_text
+from .text_files import begins_with, lines_of_file, name_of, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-__all__ = ["Sources", "gather", "probe", "read_assumptions"]
+    from .model.node_answers import Answers, NodeAnswer, Snapshot
+
+__all__ = [
+    "Sources",
+    "gather",
+    "probe",
+    "read_answers",
+    "read_assumptions",
+    "read_snapshot",
+]
 
 
 class Sources(NamedTuple):
@@ -102,6 +111,57 @@ def _targets(sources: Sources) -> List[Tuple[str, Facts]]:
         text = read_text(sources.report, lenient=True)
         return [(sources.report, parse_report(text, load_matrix().package))]
     return [("", probe(python=sources.python, root=sources.root, deep=sources.deep))]
+
+
+def read_answers(path: str, answers: Answers) -> Iterator[NodeAnswer]:
+    """Yield the answers of a file: lines of ``nodes -o``, or the facts of one machine.
+
+    Raises:
+        InputError: a file that cannot be read, or holds something else.
+    """
+    from itertools import chain
+
+    from .model.node_answers import read_lines
+
+    lines = lines_of_file(path)
+    first = next(lines, "")
+    if first.strip() != "{":
+        yield from read_lines(chain([first], lines), name_of(path), answers)
+        return
+    from .model.serde import load_facts
+
+    facts = load_facts(first + "".join(lines), name_of(path))
+    name = facts.value("node.name") or os.path.splitext(os.path.basename(path))[0]
+    yield answers.answer_of_facts(name, facts)
+
+
+def read_snapshot(path: str) -> Snapshot:
+    """Return what nodes were at an earlier time, which is read when it is asked for.
+
+    Raises:
+        InputError: then, for a file that cannot be read or has no facts.
+    """
+    from .model.node_answers import Answers, Snapshot
+
+    check_answers({"--since": [path]})
+    answers = Answers()
+    return Snapshot(name_of(path), _with_facts(path, answers), answers.environments)
+
+
+def _with_facts(path: str, answers: Answers) -> Iterator[NodeAnswer]:
+    """Yield the answers of a file that have facts; those of ten thousand nodes are never held at
+    once.
+    """
+    empty = True
+    for answer in read_answers(path, answers):
+        if answer.host is not None:
+            empty = False
+            yield answer
+    if empty:
+        raise InputError(
+            f"--since {name_of(path)}: expected what 'envdoctor probe -o FILE' or 'envdoctor nodes "
+            "-o FILE' wrote, found no facts in it"
+        )
 
 
 def _requirements(path: Optional[str]) -> Dict[str, Fact[Any]]:

@@ -42,6 +42,7 @@ def check_start(
     from .memory import PROBE, bound_memory
 
     machine = Machine(deadline=_time_of_probes(seconds))
+    machine.strict = settings.strict
     _run(machine, announce, failed, (PROBE,), lambda name: name == PROBE)
     reason = bound_memory(machine)
     if reason:
@@ -54,7 +55,6 @@ def check_start(
         lock, ignores = _read_inputs(settings)
         matrix, remark = _matrix(settings)
         baseline, note = _baseline(settings, matrix.date)
-        machine.deadline = _time_of_probes(seconds)
         facts = _read(machine, announce, baseline, matrix, failed).updated(lock)
         announce("judging")
         report = _judge(facts, matrix, ignores, baseline)
@@ -204,7 +204,8 @@ def _read(
 
     Without one, METADATA is read of the distributions of which the matrix speaks or a rule can make
     an error: what the others require can only be a warning, and that is for ``bake`` and ``check``.
-    A start has no time for hundreds of files of which none stops the job.
+    A start has no time for hundreds of files of which none stops the job; that one cannot be read
+    may stop it, see :attr:`Machine.strict`.
     """
     from ..probes import MODULES
     from .memory import PROBE

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Optional, Tuple
 
     from .calls import OwnCall
+    from .differences import Since
 
 __all__ = ["Examined", "Ignore", "Ignored", "Judged", "Report"]
 
@@ -69,7 +70,8 @@ class Report(NamedTuple):
 
     findings: violated, roots before their consequences, errors first. expired: entries that no
     longer hide anything, although they would. exit_code: 0 or 1, by the level that was asked for.
-    fix_command: shows what to change in this target; None where no command line names it.
+    since: what changed, where that was asked. fix_command: shows what to change in this target;
+    None where no command line names it.
     """
 
     findings: Tuple[Finding, ...]
@@ -80,6 +82,7 @@ class Report(NamedTuple):
     matrix_date: str
     exit_code: int
     examined: Optional[Examined] = None
+    since: Optional[Since] = None
     fix_command: Optional[OwnCall] = None
 
     @property

@@ -11,7 +11,9 @@ from .versions import InvalidSpecifier
 
 __all__ = ["Request", "Root", "SourceStep", "parse_root", "parse_source"]
 
-_GIT = re.compile(r"git\+(https://[^@#]+)@([^#]+)")
+_GIT = re.compile(
+    r"git\+((?:https://|ssh://(?:[\w.-]+@)?)[^@/#\s]+/[^@#\s]+)(?:@([^@#\s]+))?(?:#[^@\s]*)?"
+)
 
 
 class Root(NamedTuple):
@@ -35,7 +37,7 @@ class SourceStep(NamedTuple):
     without its dependencies.
 
     requirement: as pip and uv take it (``verl @ git+https://…@v0.3.2``). reference: tag, branch or
-    commit. note: why it is not on the index.
+    commit, "" where none is named. note: why it is not on the index.
     """
 
     name: str
@@ -102,6 +104,9 @@ def parse_source(text: str, note: str = "") -> SourceStep:
     requirement = try_requirement(text)
     match = _GIT.fullmatch(requirement.url) if requirement is not None else None
     if requirement is None or match is None or requirement.marker:
-        raise InputError(f"expected 'NAME @ git+ADDRESS@TAG' with an https address, found {text!r}")
-    url, reference = match.groups()
+        raise InputError(
+            "expected 'NAME @ git+ADDRESS@TAG' with an https or ssh address and no password, found "
+            f"{text!r}"
+        )
+    url, reference = match.groups("")
     return SourceStep(requirement.name, requirement.extras, url, reference, text.strip(), note)

@@ -15,13 +15,14 @@ from .versions import InvalidSpecifier, VersionSet, canonicalize_name, split_cla
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, List, Optional, Tuple
+    from typing import Container, Iterator, List, Match, Optional, Tuple
 
 __all__ = [
     "InvalidRequirement",
     "Requirement",
     "is_for_extra",
     "joined_lines",
+    "line_with_extras",
     "parse_requirement",
     "requirement_fault",
     "try_requirement",
@@ -77,6 +78,24 @@ def is_for_extra(line: str) -> bool:
         return False
     marker = line.partition(";")[2].replace(" ", "")
     return any(comparison in marker for comparison in _EXTRA_COMPARISONS)
+
+
+def line_with_extras(requirement: Requirement, extras: Container[str]) -> str:
+    """Return a line of metadata as these extras have it: what its marker says of extras is
+    answered, "" where no such extra is asked for.
+    """
+    named = requirement.marker_extras
+    if not named:
+        return requirement.line
+    if not any(canonicalize_name(extra) in extras for extra in named):
+        return ""
+
+    def answered(match: Match[str]) -> str:
+        asked = canonicalize_name(match.group(1) or match.group(2)) in extras
+        return "python_version >= '0'" if asked else "python_version < '0'"
+
+    wanted = requirement.line.partition(";")[0].strip()
+    return f"{wanted} ; {_EXTRA.sub(answered, requirement.marker)}"
 
 
 def try_requirement(line: str) -> Optional[Requirement]:

@@ -93,6 +93,14 @@ class Row(NamedTuple):
     date: str
     established_by: str = ""
     origin: str = ""  # file that holds the row
+    purpose: bool = (
+        False  # it breaks what a package is for, though not all that can be done with it
+    )
+
+    @property
+    def binds(self) -> bool:
+        """Whether no lock takes what violates it."""
+        return self.trust == "established" and (self.effect == "blocks" or self.purpose)
 
     @property
     def packages(self) -> Tuple[str, ...]:

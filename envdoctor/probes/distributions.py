@@ -207,6 +207,7 @@ class _Search:
         name, version = split_name(entry[: -len(".dist-info")])
         canonical = canonicalize_name(name)
         if self.described is not None and canonical not in self.described:
+            self._try_metadata(path + "/METADATA")
             return _Entry(Distribution(canonical, version, folder), path, True)
         content, reason = self._read(path + "/METADATA", _FIRST_READ)
         if content is None:
@@ -234,6 +235,12 @@ class _Search:
             provides_extras=metadata.extras,
         )
         return _Entry(distribution, path, not metadata.fault)
+
+    def _try_metadata(self, path: str) -> None:
+        """Keep whether a file of which nothing decides can be read: that it cannot may decide."""
+        machine = self.machine
+        if machine.strict or not os.access(machine.path(path), os.R_OK):
+            self._read(path, 1)
 
     def _installer(self, path: str) -> str:
         return _installer(self._read(path + "/INSTALLER", 64)[0] or b"")

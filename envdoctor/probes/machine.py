@@ -50,9 +50,11 @@ class Machine:
         python: The interpreter that is judged, where it is not the one that runs this code.
         deep: The user asked for slow probes too (hashes, version calls).
         described: Distributions whose metadata is read, by canonical name; None is all. Of the
-            others name and version of the folder count.
+            others name and version of the folder count, and whether it can be read.
         facts: Facts of the probes that ran before, by field name. Probes run in the order of
             ``probes.MODULES``.
+        strict: What cannot be read stops the job: metadata that nobody needs is opened too, where
+            else only its permissions are looked at.
         packages: The folders and files that say which distributions there are: a refusal there is
             kept.
         unread: Paths that could not be read although they are there, or may be, and the reasons.
@@ -69,6 +71,7 @@ class Machine:
         "packages",
         "python",
         "root",
+        "strict",
         "unread",
     )
 
@@ -87,6 +90,7 @@ class Machine:
         self.python = python
         self.deep = deep
         self.described: Optional[FrozenSet[str]] = None
+        self.strict = False
         self.deadline = deadline
         self.end = time.monotonic() + deadline
         self.facts: Dict[str, Fact[Any]] = {}

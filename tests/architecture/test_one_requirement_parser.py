@@ -33,7 +33,6 @@ ALLOWED = {
     },
     "intake/grammar.py": {r"([A-Za-z/#": "a label and what stands behind it: 'CUDA version: 12.4'"},
     "intake/conda_files.py": {r"(?:[\w./-]+::)?": "conda's own grammar: 'channel::name=1.0=py_0'"},
-    "plan/shell/reader.py": {r"\s*([^<>=!?:&|]+)": "a comparison in the arithmetic of the shell"},
 }
 
 

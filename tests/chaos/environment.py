@@ -9,6 +9,7 @@ from .condition import BUILDS, Condition
 __all__ = ["FAMILIES"]
 
 NUMPY = "@SITE@/numpy-1.26.4.dist-info"
+UNSPOKEN = "@SITE@/attic-1.0.dist-info"  # no row speaks of it, and nothing that it says decides
 
 
 def metadata() -> Iterator[Condition]:
@@ -28,10 +29,16 @@ def metadata() -> Iterator[Condition]:
         ("of hostile text", "rrr", r"printf 'Name: numpy\nVersion: 1.26.4\nSummary: \033[2J\n' >F"),
     ):
         yield Condition(f"METADATA {what}", expected, setup=setup.replace("F", NUMPY + "/METADATA"))
-    yield Condition(
-        "METADATA of a package that no row speaks of a FIFO",
-        setup="mkdir @SITE@/attic-1.0.dist-info; mkfifo @SITE@/attic-1.0.dist-info/METADATA",
-    )
+    for what, expected, setup in (
+        ("missing", "rrr", "rm F"),
+        ("a FIFO", "rrx", "rm F; mkfifo F"),
+        ("on a disk that answers EIO", "rrx", "ln -sf @EIO@/file F"),
+    ):
+        yield Condition(
+            f"METADATA of a package that no row speaks of {what}",
+            expected,
+            setup=setup.replace("F", UNSPOKEN + "/METADATA"),
+        )
     for file in ("RECORD", "INSTALLER", "direct_url.json"):
         yield Condition(f"{file} garbage", setup=f"head -c 3000 /bin/sh >{NUMPY}/{file}")
     yield Condition("RECORD a FIFO", setup=f"mkfifo {NUMPY}/RECORD")
@@ -65,6 +72,7 @@ def metadata() -> Iterator[Condition]:
         ("site-packages", "@SITE@", {"": "rrn", "pyz": "rrx"}),
         ("a dist-info", NUMPY, "rrx"),
         ("METADATA", NUMPY + "/METADATA", "rrx"),
+        ("METADATA of a package that no row speaks of", UNSPOKEN + "/METADATA", "rrx"),
         ("the baseline", "@ENV@/share/envdoctor/baseline.json", "rrr"),
     ):
         make = "mkdir -p @ENV@/share/envdoctor; touch @ENV@/share/envdoctor/baseline.json; "
@@ -156,7 +164,7 @@ def interpreters() -> Iterator[Condition]:
         "is a loop": f"ln -sf python3 {path}",
     }.items():
         # Another name of it is found: python beside it, or the next python3 of PATH.
-        yield Condition(f"python3 {what}", {"": "rre"}, setup=setup)
+        yield Condition(f"python3 {what}", "rre", setup=setup)
     yield Condition(
         "no interpreter at all", {"": "rrn", "pyz": "rre"}, setup="rm @ENV@/bin/python*"
     )

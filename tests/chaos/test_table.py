@@ -45,12 +45,12 @@ class Workshop:
 
     @functools.cache  # noqa: B019 - as long as the tests
     def template(self, build):
-        """Make an environment with two packages; return its folder."""
+        """Make an environment with three packages; return its folder."""
         place = self.folder / build.replace(" ", "-")
         place.mkdir()
         environment = make_environment(place / "env")
         site = site_of(environment)
-        for name, version in (("numpy", "1.26.4"), ("click", "8.1.7")):
+        for name, version in (("numpy", "1.26.4"), ("click", "8.1.7"), ("attic", "1.0")):
             info = site / f"{name}-{version}.dist-info"
             info.mkdir()
             text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"

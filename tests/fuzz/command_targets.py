@@ -29,11 +29,12 @@ def nodes(data: bytes) -> None:
 
 def node_output(data: bytes) -> None:
     """What a program prints that speaks for one node, or for many."""
+    from envdoctor.model.node_answers import Answers
     from envdoctor.nodes.collection import Job, collect
 
     name, rest = chosen(data, ("gpu01", ""))
     path = input_file(planted(rest).encode("utf-8", "replace"), "output")
-    for reply in collect([Job(("cat", path), name)], "", deadline=20):
+    for reply in collect([Job(("cat", path), name)], "", Answers(), deadline=20):
         check_texts([clean(reply.failed)])
 
 
@@ -132,6 +133,7 @@ _TABLES = (
     "conda.toml",
     "index.json",
     "names.json",
+    "names/own.json",
     "packages/own.json",
     "surfaces/own.json",
     "gpus.toml",

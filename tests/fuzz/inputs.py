@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -31,8 +33,10 @@ def log_patterns() -> Any:
 
 @lru_cache(maxsize=1)
 def scratch_folder() -> str:
-    root = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    return tempfile.mkdtemp(prefix="envdoctor-fuzz-", dir=root)
+    """Return a folder for files; scripts/fuzz removes it with TMPDIR, since libFuzzer just ends."""
+    folder = tempfile.mkdtemp(prefix="envdoctor-fuzz-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def input_file(data: bytes, name: str) -> str:

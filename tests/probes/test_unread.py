@@ -71,12 +71,16 @@ def give_up_rights() -> None:
     assert libc.capset(header, sets) == 0, os.strerror(ctypes.get_errno())
 
 
-def read(prefix: Path, deep: bool = False) -> Facts:
-    """Read an environment in a process of its own, as a user without the rights of root."""
+def read(prefix: Path, deep: bool = False, start: str = "") -> Facts:
+    """Read an environment in a process of its own, as a user without the rights of root; as a start
+    does, under a policy, where no row speaks of what is installed.
+    """
 
     def body() -> bytes:
         give_up_rights()
         machine = Machine(python=str(prefix / "bin" / "python"), environment={}, deep=deep)
+        if start:
+            machine.described, machine.strict = frozenset(), start == "strict"
         return json.dumps(dump_facts(run_probes(machine, PROBES))).encode()
 
     outcome = run_isolated(body, 20)
@@ -155,6 +159,23 @@ def test_refused_by_permissions(venv, what):
     if "dist-info" in str(path):  # the name of its folder still says what is installed
         assert facts.version_of("filelock") == "3.16.0"
         assert facts.value("distributions")["filelock"].requires is None
+
+
+@pytest.mark.parametrize("start", ["warn", "strict"])
+@pytest.mark.parametrize("what", ["the folder of a distribution", "METADATA"])
+def test_a_start_says_what_it_may_not_read_of_any_package(venv, what, start):
+    path = venv / PLACES[what]
+    path.chmod(0o000)
+    facts = read(venv, start=start)
+    assert_said(facts, venv / METADATA, "EACCES")
+    assert facts.version_of("filelock") == "3.16.0"
+
+
+@pytest.mark.parametrize(("start", "count"), [("warn", 0), ("strict", 1)])
+def test_a_strict_start_opens_the_metadata_of_every_package(venv, start, count):
+    (venv / METADATA).unlink()
+    os.mkfifo(venv / METADATA)
+    assert len(check((read(venv, start=start),), None, Options()).unread) == count
 
 
 def test_a_folder_that_may_be_entered_and_not_listed(venv):
