@@ -16,6 +16,7 @@ import sys
 import pytest
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
 
 from envdoctor.matrix.loader import load_matrix
 
@@ -134,9 +135,12 @@ def normal(lines):
 
 def normal_line(line):
     try:
-        return str(Requirement(line))
+        requirement = Requirement(line)
     except InvalidRequirement:
         return line
+    # One wheel may write `liger_kernel` where another of the release writes `liger-kernel`.
+    requirement.name = canonicalize_name(requirement.name)
+    return str(requirement)
 
 
 def asked_by(release, file_name):
