@@ -8,7 +8,6 @@ from .errors import InputError
 from .model.evidence import Known
 from .model.facts import Facts
 from .model.finding import Finding
-from .model.record import NamedTuple
 from .model.report import Judged, Report
 from .report.selection import Options, check_options, examined_of, report_of
 from .sources import probe
@@ -32,12 +31,12 @@ if TYPE_CHECKING:
     from .diagnose.draft import Knowledge
     from .matrix.loader import Matrix
     from .model.diagnosis import Diagnosis, Trace
-    from .model.differences import Since
     from .model.evidence import Fact
     from .model.log import Reading
     from .model.memory_plan import PlanResult, Variant
     from .model.node_answers import NodeAnswer, Snapshot
     from .rules import Context
+    from .rules.changes import TargetChanges
     from .rules.node_table import ClusterReport, Kind, NodeTable, Section
     from .watch.recording import Recording
 
@@ -89,7 +88,7 @@ def check(
     reading, knowledge = _read_logs(logs, matrix) if logs else (None, None)
     if reading is not None and nodes == (Facts(),):
         nodes = (_facts_of_log(reading, matrix),)
-    changes = _changes(nodes, since) if since is not None else None
+    changes = _changes(nodes, since)
     before = changes.before if changes is not None else {}
     findings = _judge_all(nodes, matrix, run, framework, judged, before)
     if reading is not None and knowledge is not None:
@@ -103,7 +102,17 @@ def check(
         return report
     earlier = _judge_all(tuple(changes.before.values()), matrix, run, framework)
     then = report_of(earlier, (), str(matrix.date), options)
-    return report._replace(since=_with_findings(changes.since, [report], [then]))
+    from .rules.changes import with_findings
+
+    return report._replace(since=with_findings(changes.since, [report], [then]))
+
+
+def _changes(nodes: Sequence[Facts], since: Optional[Snapshot]) -> Optional[TargetChanges]:
+    if since is None:
+        return None
+    from .rules.changes import changes_of_targets
+
+    return changes_of_targets(nodes, since)
 
 
 def _judge_all(
@@ -224,10 +233,12 @@ def check_cluster(
     report = ClusterReport(sections_of(tables), tuple(failed.values()))
     if since is None:
         return report
-    changes = _joined_changes(since.where, tables, earlier, failed)
+    from .rules.changes import changes_of_tables, with_findings
+
+    changes = changes_of_tables(since.where, tables, earlier, failed)
     now, then = report.sections, sections_of(earlier)
     return report._replace(
-        since=_with_findings(changes, [one.report for one in now], [one.report for one in then])
+        since=with_findings(changes, [one.report for one in now], [one.report for one in then])
     )
 
 
@@ -260,95 +271,11 @@ def _section(name: str, table: NodeTable, matrix: Matrix, options: Options) -> S
     return Section(name, tuple(kinds), report_of(findings, nodes, str(matrix.date), options))
 
 
-def _joined_changes(
-    where: str,
-    tables: Mapping[str, NodeTable],
-    earlier: Mapping[str, NodeTable],
-    failed: Mapping[str, NodeAnswer],
-) -> Since:
-    """Return what changed in all parts; a node that gives no answer is not gone."""
-    from .model.differences import Since
-
-    changes = [table.changes() for table in tables.values()]
-    now = {name: True for table in tables.values() for name in table.names}
-    then = {name: True for table in earlier.values() for name in table.names}
-    return Since(
-        where,
-        tuple([entry for changed, _ in changes for entry in changed]),
-        sum(same for _, same in changes),
-        tuple([name for name in now if name not in then]),
-        tuple([name for name in then if name not in now and name not in failed]),
-        silent=tuple([name for name in then if name in failed]),
-    )
-
-
-class _Changes(NamedTuple):
-    """What changed of targets that are judged, and what each was, by its name."""
-
-    since: Since
-    before: Mapping[str, Facts]
-
-
-def _changes(nodes: Sequence[Facts], since: Snapshot) -> _Changes:
-    """Compare targets with what they were.
-
-    One target is compared with the one that the file has, whatever both are called: a container has
-    another name at each start.
-
-    Raises:
-        InputError: the file has many nodes, and this one is none of them.
-    """
-    from .model.node_answers import Answers, facts_of
-    from .rules.node_table import NodeTable
-
-    store = Answers()
-    before, table = NodeTable(since.environments), None
-    names = [node.value("node.name", "") for node in nodes]
-    answers = {answer.node: answer for answer in since.answers}
-    if len(nodes) == 1 and len(answers) == 1:
-        (answer,) = answers.values()
-        answers = {names[0]: answer._replace(node=names[0])}
-    elif len(nodes) == 1 and names[0] not in answers:
-        raise InputError(
-            f"--since {since.where}: has {len(answers)} nodes, and none is called "
-            f"{names[0] or '(no name is known)'}"
-        )
-    for name in names if len(nodes) == 1 else answers:
-        before.add(answers[name])
-    table = NodeTable(store.environments, before)
-    for name, node in zip(names, nodes):
-        table.add(store.answer_of_facts(name, node))
-    compared = [answer for name, answer in answers.items() if name in names]
-    facts = {answer.node: facts_of(answer, since.environments) for answer in compared}
-    return _Changes(_joined_changes(since.where, {"": table}, {"": before}, {}), facts)
-
-
-def _with_findings(since: Since, now: Sequence[Report], then: Sequence[Report]) -> Since:
-    """Add the findings that only one of both times has; where nodes have names, on these nodes."""
-    from .model.host_names import unfold
-
-    def of(reports: Sequence[Report]) -> Dict[Tuple[str, str], Finding]:
-        return {
-            (finding.key, name): finding
-            for report in reports
-            for finding in report.findings
-            for listed in finding.nodes or ("",)
-            for name in unfold(listed) or ("",)
-        }
-
-    both = of(now), of(then)
-    only = [
-        dict.fromkeys(finding for key, finding in one.items() if key not in other)
-        for one, other in (both, both[::-1])
-    ]
-    return since._replace(appeared=tuple(only[0]), cured=tuple(only[1]))
-
-
 def _with_folded_nodes(finding: Finding) -> Finding:
     """Return a finding that names its nodes as one list."""
-    from .model.host_names import fold_names, unfold
+    from .model.host_names import fold_names, unfold_all
 
-    names = [name for listed in finding.nodes for name in unfold(listed)]
+    names = unfold_all(finding.nodes)
     return finding._replace(nodes=(fold_names(names),)) if names else finding
 
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
 
-__all__ = ["expand", "fold_names", "unfold"]
+__all__ = ["expand", "fold_names", "unfold", "unfold_all"]
 
 _MOST = 200_000  # nodes that one list may name
 _NAME = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.:@%-]{0,511}")
@@ -79,6 +79,11 @@ def unfold(text: str) -> List[str]:
         return expand(text, "")
     except InputError:
         return [text]
+
+
+def unfold_all(lists: Iterable[str]) -> List[str]:
+    """Return the names of several lists, see :func:`unfold`."""
+    return [name for text in lists for name in unfold(text)]
 
 
 def fold_names(names: Iterable[str]) -> str:

@@ -93,9 +93,8 @@ class Row(NamedTuple):
     date: str
     established_by: str = ""
     origin: str = ""  # file that holds the row
-    purpose: bool = (
-        False  # it breaks what a package is for, though not all that can be done with it
-    )
+    #: It breaks what a package is for, though not all that can be done with it.
+    purpose: bool = False
 
     @property
     def binds(self) -> bool:

@@ -180,9 +180,9 @@ def _names(nodes: Sequence[str]) -> str:
     """Return the names of nodes, many of them as one list: gpu[01-16]."""
     if len(nodes) <= _FEW_EVIDENCE:
         return ", ".join(nodes)
-    from ..model.host_names import fold_names, unfold
+    from ..model.host_names import fold_names, unfold_all
 
-    return fold_names([name for listed in nodes for name in unfold(listed)])
+    return fold_names(unfold_all(nodes))
 
 
 def _repeated_blocks(group: Repeated, indent: int) -> Iterator[Block]:

@@ -81,7 +81,7 @@ def _info(matrix_date: str) -> Iterator[_Sample]:
 
 
 def _findings(reports: Sequence[Report], nodes: int) -> Iterator[_Sample]:
-    from ..model.host_names import unfold
+    from ..model.host_names import unfold_all
 
     findings = [finding for report in reports for finding in report.findings]
     for severity in SEVERITIES:
@@ -92,7 +92,7 @@ def _findings(reports: Sequence[Report], nodes: int) -> Iterator[_Sample]:
     for finding in (finding for report in reports for finding in report.unread):
         yield _sample("unread", {"code": finding.code, "message": finding.message})
     for finding in findings:
-        names = [name for entry in finding.nodes for name in unfold(entry)]
+        names = unfold_all(finding.nodes)
         labels = _labels_of(finding)
         yield _sample("finding", labels, max(len(names), 1))
         # A label of ten thousand values for each finding would be more than a server takes.

@@ -322,9 +322,9 @@ def _differing(
 def _node_names(names: List[str]) -> str:
     if len(names) <= _FEW:
         return ", ".join(names)
-    from ..model.host_names import fold_names, unfold
+    from ..model.host_names import fold_names, unfold_all
 
-    return fold_names([name for listed in names for name in unfold(listed)])
+    return fold_names(unfold_all(names))
 
 
 def _counts(readings: List[_Reading], values: Dict[str, List[str]]) -> Dict[str, int]:
