@@ -1,15 +1,24 @@
-"""ED124: a GPU older than anything that the releases of an engine hold code for."""
+"""ED120 to ED124: GPUs that what is installed has no code for.
+
+What follows from tables (the code in a build against a GPU) is a row of the matrix and not repeated
+here.
+"""
 
 from __future__ import annotations
 
 from ..matrix.derived_rows import runs_on
+from ..model.evidence import Known, Unknown
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
-from .rule import Context, Rule
+from ..model.versions import Version, try_version
+from .rule import Context, Rule, device_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, FrozenSet, Iterator, List, Tuple
+    from typing import Any, FrozenSet, Iterator, List, Optional, Sequence, Tuple
+
+    from ..matrix.tables import Capability
+    from ..model.facts import Gpu
 
 __all__ = ["RULES_HERE"]
 
@@ -48,12 +57,10 @@ def check_served_by_no_release(context: Context) -> Iterator[Finding]:
     """
     judged = set()
     for device in context.visible_gpus():
-        model = context.matrix.gpu(device.name, device.pci_id)
-        capability = device.compute_capability or (model.compute_capability if model else None)
-        if capability is None or (device.name, capability) in judged:
+        generation = _capability_of(context, device)
+        if generation is None or (device.name, generation.capability) in judged:
             continue
-        if capability not in context.matrix.capabilities:
-            continue
+        capability = generation.capability
         judged.add((device.name, capability))
         engines = [name for name in _ENGINES if _is_named(context, name)] or _left_out(context)
         spans = {name: _unserved(context, name, capability) for name in engines}
@@ -125,7 +132,184 @@ def _code(build: Any) -> FrozenSet[str]:
     return frozenset([f"sass:{one}" for one in build.sass] + [f"ptx:{one}" for one in build.ptx])
 
 
+def check_generation_dropped(context: Context) -> Iterator[Finding]:
+    """The CUDA that torch is built with no longer supports this GPU.
+
+    What it checks:
+        The CUDA version of torch against the last CUDA that compiles for each visible GPU's compute
+        capability, where the code in the build itself was not read. Where it was, rows of the
+        matrix compare it with the GPU.
+
+    Why it matters:
+        A compiler that dropped a generation leaves neither machine code nor PTX for it: "no kernel
+        image is available for execution on the device". CUDA 13 dropped Maxwell, Pascal and Volta.
+
+    How to fix:
+        Install a build for the last CUDA that supports the GPU, whatever the driver supports.
+
+    References:
+        https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
+    """
+    return _generations_dropped(context, "ED120", ["torch"])
+
+
+def check_package_generation_dropped(context: Context) -> Iterator[Finding]:
+    """A package beside torch is built with a CUDA that no longer supports this GPU.
+
+    What it checks:
+        The CUDA version of vllm, sgl-kernel, flash-attn and xformers against the last CUDA that
+        compiles for each visible GPU's compute capability, where the code in the build itself was
+        not read. Where it was, rows of the matrix compare it with the GPU.
+
+    Why it matters:
+        "no kernel image is available for execution on the device", at the first kernel of this
+        package, while torch itself may work.
+
+    How to fix:
+        Install a build for the last CUDA that supports the GPU, whatever the driver supports.
+
+    References:
+        https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
+    """
+    names = ("vllm", "sgl-kernel", "sglang-kernel", "flash-attn", "xformers")
+    return _generations_dropped(
+        context, "ED121", [name for name in names if name in context.distributions]
+    )
+
+
+def _generations_dropped(context: Context, code: str, names: Sequence[str]) -> Iterator[Finding]:
+    for device in context.visible_gpus():
+        capability = _capability_of(context, device)
+        last = try_version(capability.last_cuda) if capability is not None else None
+        if capability is None or last is None:
+            continue
+        for name in names:
+            cuda = _cuda_of_unread_build(context, name)
+            if cuda is None or cuda.release[:2] <= last.release[:2]:
+                continue
+            sm = f"sm_{capability.capability.replace('.', '')}"
+            yield Finding(
+                code=code,
+                component=name,
+                kind="arch-missing",
+                severity="error",
+                subject=sm,
+                message=f"{name} is built with CUDA {cuda}, which compiles no code for "
+                f"{device.name or 'a GPU'} ({sm}, {capability.architecture}); the last CUDA that "
+                f"does is {last}.",
+                evidence=(*context.evidence("torch.cuda", "gpus"), *context.installed(name)),
+                sources=(capability.source,),
+                remedies=(Remedy(f"Install a build of {name} for CUDA {last} or older."),),
+                packages=(name,),
+            )
+
+
+def _capability_of(context: Context, device: Gpu) -> Optional[Capability]:
+    """Return what the matrix says of a device's compute capability, None where it is not known."""
+    model = context.matrix.gpu(device.name, device.pci_id)
+    number = device.compute_capability or (model.compute_capability if model is not None else None)
+    return context.matrix.capabilities.get(number or "")
+
+
+def _cuda_of_unread_build(context: Context, name: str) -> Optional[Version]:
+    """Return the CUDA version of a build, None where the code in it was read: rows judge that."""
+    if context.target.environment is None:
+        return None
+    attributes = context.target.environment(name).attributes
+    if "code" in attributes:
+        return None
+    cuda = attributes.get("cuda")
+    if not cuda and name == "torch":
+        cuda = context.fact_version("torch.cuda")
+    return cuda if isinstance(cuda, Version) else None
+
+
+_NEED_CUDA_BUILDS = ("vllm", "sglang", "sgl-kernel", "flash-attn", "xformers")
+
+
+def check_cpu_build(context: Context) -> Iterator[Finding]:
+    """A CPU build of torch on a machine with an NVIDIA GPU.
+
+    What it checks:
+        torch/version.py names no CUDA (and no ROCm) version, while NVIDIA devices are visible.
+
+    Why it matters:
+        torch.cuda.is_available() is False and everything runs on the CPU; engines that link against
+        libtorch_cuda cannot be imported.
+
+    How to fix:
+        Install a CUDA build. On aarch64 the default index has CUDA builds from torch 2.11 on;
+        earlier ones are on PyTorch's own index.
+
+    References:
+        https://pytorch.org/get-started/locally/
+    """
+    devices = context.visible_gpus()
+    version = _cpu_build(context) if devices else None
+    if version is None:
+        return
+    needing = [name for name in _NEED_CUDA_BUILDS if name in context.distributions]
+    consequence = (
+        f"; {needing[0]} needs a CUDA build." if needing else ": nothing will run on the GPU."
+    )
+    yield Finding(
+        code="ED123",
+        component="torch",
+        kind="arch-missing",
+        severity="error" if needing else "warning",
+        subject="cpu-build",
+        message=f"torch {version} is a CPU build, but this machine has "
+        f"{device_names(list(devices))}{consequence}",
+        evidence=(
+            *context.evidence("torch.version", "torch.cuda"),
+            *context.installed("torch"),
+            *context.evidence("gpus"),
+        ),
+        sources=(Source("https://pytorch.org/get-started/locally/"),),
+        remedies=(
+            Remedy("Install a CUDA build of the same torch release that the driver supports."),
+        ),
+        packages=("torch", *needing[:1]),
+    )
+
+
+def _cpu_build(context: Context) -> Optional[str]:
+    """Return the version of a torch that is built for no GPU at all, or None."""
+    cuda = context.facts.get("torch.cuda")
+    version: Optional[str] = context.facts.value("torch.version")
+    if not version and "torch" in context.distributions:
+        version = context.distributions["torch"].version
+    if isinstance(cuda, Known) or version is None:
+        return None
+    if isinstance(cuda, Unknown) and not version.endswith("+cpu"):
+        return None
+    if context.facts.value("torch.hip") is not None or "rocm" in version or "xpu" in version:
+        return None
+    return version
+
+
 RULES_HERE: Tuple[Rule, ...] = (
+    Rule(
+        "ED120",
+        "generation-dropped",
+        "arch-missing",
+        "torch has no code for this GPU",
+        check_generation_dropped,
+    ),
+    Rule(
+        "ED121",
+        "package-generation-dropped",
+        "arch-missing",
+        "A package beside torch has no code for this GPU",
+        check_package_generation_dropped,
+    ),
+    Rule(
+        "ED123",
+        "cpu-build",
+        "arch-missing",
+        "A CPU build of torch on a GPU machine",
+        check_cpu_build,
+    ),
     Rule(
         "ED124",
         "served-by-no-release",

@@ -18,6 +18,7 @@ __all__ = ["CHECKS", "PLANS", "Context", "Rule", "all_rules", "load_rules"]
 #: Families that judge facts, in the order in which they run; their functions take a ``Context``.
 CHECKS = (
     "driver",
+    "gpu_exposure",
     "devices",
     "gpu_generations",
     "cuda_libraries",
@@ -28,7 +29,8 @@ CHECKS = (
     "lock",
     "abi",
     "limits",
-    "nodes",
+    "node_differences",
+    "node_health",
     "environment",
     "tool",
 )

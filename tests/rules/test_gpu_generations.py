@@ -1,4 +1,4 @@
-"""ED124: fires, does not fire, is silent where a release is known."""
+"""ED120 to ED124: fires, does not fire, is silent where a release is known."""
 
 from __future__ import annotations
 
@@ -33,3 +33,30 @@ def test_gpus_of_today_are_served(judged: Judge, gpu: str) -> None:
 def test_a_known_release_is_left_to_its_row(judged: Judge) -> None:
     facts = facts_of(["torch 2.3.1+cu121", "vllm 0.5.1"], gpus=["Tesla P40"])
     assert "vllm" not in [finding.component for finding in judged(facts) if finding.code == "ED124"]
+
+
+def test_cpu_build_on_a_gpu_machine(judged: Judge) -> None:
+    facts = facts_of(
+        ["torch 2.6.0+cpu", "vllm 0.8.5"],
+        gpus=["NVIDIA H100 80GB HBM3"],
+        torch_cuda=None,
+        torch_version="2.6.0+cpu",
+    )
+    found = [finding for finding in judged(facts) if finding.code == "ED123"]
+    assert [finding.severity for finding in found] == ["error"]
+    rocm = facts_of(
+        ["torch 2.6.0+rocm6.2"],
+        gpus=["AMD Instinct MI300X"],
+        torch_cuda=None,
+        torch_hip="6.2",
+        torch_version="2.6.0+rocm6.2",
+    )
+    assert codes(judged(rocm)) == ["ED903"]
+
+
+def test_generation_that_cuda_dropped(judged: Judge) -> None:
+    finding = by_code(judged(facts_of(gpus=["Tesla V100-SXM2-16GB"], torch_cuda="13.0")), "ED120")
+    assert (finding.component, finding.kind, finding.severity) == ("torch", "arch-missing", "error")
+    assert "sm_70" in finding.message
+    assert "ED120" not in codes(judged(facts_of(gpus=["Tesla V100-SXM2-16GB"], torch_cuda="12.8")))
+    assert "ED120" not in codes(judged(facts_of(gpus=["NVIDIA A100-SXM4-80GB"], torch_cuda="13.0")))

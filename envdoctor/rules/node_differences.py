@@ -1,4 +1,4 @@
-"""ED7xx: nodes that differ, and what that breaks."""
+"""ED701 to ED709 and ED711: nodes that differ, and what that breaks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from ..model.facts import Facts
 from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
 from ..model.row import Source
-from ..model.sizes import size_text
 from ..model.versions import try_version
 from .rule import Context, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Iterator, List, Optional, Tuple
+    from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -29,10 +28,6 @@ _RAY_PATCH = Source(
 )
 _NCCL = Source("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html")
 _NCCL_VARIABLES = Source("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html")
-_MUNGE = Source(
-    "https://github.com/dun/munge/wiki/Man-8-munged",
-    "--ttl: a credential is valid for 300 seconds by default",
-)
 
 
 def check_ray_cluster(context: Context) -> Iterator[Finding]:
@@ -496,70 +491,6 @@ def check_glibcs(context: Context) -> Iterator[Finding]:
     return _compare(context, "ED708")
 
 
-#: GPUs of one kind that a board or a node is sold with.
-_USUAL_COUNTS = (1, 2, 4, 8, 16)
-_ENOUGH = 3  # nodes that tell what is usual
-
-
-def check_lost_gpus(context: Context) -> Iterator[Finding]:
-    """A node shows fewer GPUs than the others of its kind, in a number that none is built with.
-
-    What it checks:
-        How many GPUs of one model each node shows, where most nodes with that model show more.
-
-    Why it matters:
-        A GPU fell off the bus, was disabled by the driver, or is hidden from the container: the job
-        starts with fewer ranks, or waits for one that never comes.
-
-    How to fix:
-        Look for Xid lines in the kernel log of that node (dmesg | grep Xid), reset or reboot it;
-        drain it where the GPU does not come back.
-
-    References:
-        https://docs.nvidia.com/deploy/xid-errors/
-    """
-    for model, counts in sorted(_counts_of_models(context.nodes).items()):
-        nodes: Dict[int, int] = {}
-        for count, facts in counts:
-            nodes[count] = nodes.get(count, 0) + _count(facts)
-        usual = max(nodes, key=lambda count: (nodes[count], count))
-        if nodes[usual] < _ENOUGH or 2 * nodes[usual] <= sum(nodes.values()):
-            continue
-        for count, facts in counts:
-            if count < usual and count not in _USUAL_COUNTS:
-                yield _lost(model, count, usual, facts)
-
-
-def _counts_of_models(nodes: Tuple[Facts, ...]) -> Dict[str, List[Tuple[int, Facts]]]:
-    counts: Dict[str, List[Tuple[int, Facts]]] = {}
-    for facts in nodes:
-        names = [device.name for device in facts.value("gpus", ()) if device.name]
-        for name in set(names):
-            counts.setdefault(name, []).append((names.count(name), facts))
-    return counts
-
-
-def _lost(model: str, count: int, usual: int, facts: Facts) -> Finding:
-    node = facts.value("node.name", "?")
-    return Finding(
-        code="ED710",
-        component="gpu",
-        kind="hardware-fault",
-        severity="error",
-        message=f"{node} shows {count} of {usual} GPUs ({model}): most nodes show {usual}.",
-        evidence=(Evidence(node, f"{count} x {model}"),),
-        sources=(Source("https://docs.nvidia.com/deploy/xid-errors/"),),
-        remedies=(
-            Remedy(
-                f"Look for Xid lines in the kernel log of {node}, reset or reboot it, and drain it "
-                "where the GPU does not come back.",
-                safety="changes-host",
-            ),
-        ),
-        nodes=(node,),
-    )
-
-
 #: Variables by which ranks decide how they talk to each other, so that all have to decide alike.
 _AGREED = (
     "NCCL_ALGO",
@@ -602,146 +533,45 @@ def check_variables(context: Context) -> Iterator[Finding]:
         for facts in context.nodes
         if facts.value("variables") is not None and facts.value("variables.complete", True)
     ]
-    names = {name for _, table in tables for name in table if name.startswith(_COMPARED_FAMILIES)}
+    names = {name for _, table in tables for name in table if _is_compared(name)}
     for name in sorted(names):
-        values: Dict[str, List[str]] = {}
+        nodes_by_value: Dict[str, List[str]] = {}
         for node, table in tables:
-            values.setdefault(table.get(name, ""), []).append(node)
-        if len(values) < 2 or name.endswith(_OF_NODE):
-            continue
-        shown = "; ".join(
-            f"{value or 'not set'} on {_node_names(nodes)}" for value, nodes in values.items()
-        )
-        from ..model.host_names import unfold  # no start of a container compares nodes
-
-        agreed = name in _AGREED
-        why = (
-            "ranks that choose differently may wait for each other for ever"
-            if agreed
-            else "what one node does with it the others do not"
-        )
-        yield Finding(
-            code="ED711",
-            component=name,
-            kind="version-mismatch-across-nodes",
-            severity="warning" if agreed else "advice",
-            message=f"{name} differs between nodes ({shown}): {why}.",
-            evidence=tuple(
-                Evidence(unfold(nodes[0])[0], f"{name}={value}" if value else f"{name} is not set")
-                for value, nodes in values.items()
-            ),
-            sources=(_NCCL_VARIABLES,) if name.startswith("NCCL_") else (),
-            remedies=(Remedy(f"Set {name} in one place for all nodes."),),
-            nodes=tuple(node for node, _ in tables),
-        )
+            nodes_by_value.setdefault(table.get(name, ""), []).append(node)
+        if len(nodes_by_value) > 1:
+            yield _differing_variable(name, nodes_by_value, tuple([node for node, _ in tables]))
 
 
-_CLOCK_ADVICE = 5.0  # seconds: make, logs of several nodes
-_CLOCK_WARNING = 300.0  # munge, Kerberos
+def _is_compared(name: str) -> bool:
+    return name.startswith(_COMPARED_FAMILIES) and not name.endswith(_OF_NODE)
 
 
-def check_clock(context: Context) -> Iterator[Finding]:
-    """The clock of a node is wrong.
+def _differing_variable(
+    name: str, nodes_by_value: Mapping[str, List[str]], nodes: Tuple[str, ...]
+) -> Finding:
+    from ..model.host_names import unfold  # no start of a container compares nodes
 
-    What it checks:
-        The time that a node gave beside the time in which it was asked.
-
-    Why it matters:
-        From five minutes on Slurm's and Kerberos' credentials are refused; before that logs of
-        several nodes cannot be put in order.
-
-    How to fix:
-        Start chronyd or ntpd on that node.
-
-    References:
-        https://github.com/dun/munge/wiki/Man-8-munged
-    """
-    offset = context.facts.value("clock.offset", 0.0)
-    if abs(offset) < _CLOCK_ADVICE:
-        return
-    grave = abs(offset) >= _CLOCK_WARNING
-    yield Finding(
-        code="ED712",
-        component="clock",
-        kind="version-mismatch-across-nodes",
-        severity="warning" if grave else "advice",
-        message=(
-            f"The clock is {abs(offset):.0f} s {'ahead' if offset > 0 else 'behind'}: "
-            + (
-                "credentials of munge (Slurm) and Kerberos are refused from 300 s on."
-                if grave
-                else "lines of logs of several nodes cannot be put in order."
-            )
-        ),
-        evidence=context.evidence("clock.offset"),
-        sources=(_MUNGE,) if grave else (),
-        remedies=(Remedy("Start chronyd or ntpd on this node.", safety="changes-host"),),
+    if name in _AGREED:
+        severity, why = "warning", "ranks that choose differently may wait for each other for ever"
+    else:
+        severity, why = "advice", "what one node does with it the others do not"
+    values = "; ".join(
+        f"{value or 'not set'} on {_node_names(names)}" for value, names in nodes_by_value.items()
     )
-
-
-_LESS_MEMORY = 0.97  # a DIMM of 32 is more; what firmware and kernel take changes by less
-
-
-def check_less(context: Context) -> Iterator[Finding]:
-    """The machine has less than it had.
-
-    What it checks:
-        GPUs of each model, memory, RDMA devices and NUMA nodes against what this node had when the
-        file of --since was written.
-
-    Why it matters:
-        What worked with all of it may start and hang, or not fit: a GPU fell off the bus, a DIMM
-        was taken out of use, a network card is gone.
-
-    How to fix:
-        Look into the kernel log of that node (dmesg) for Xid, EDAC and mlx5 lines; reset, reboot or
-        drain it. Where less was given on purpose, write the file anew.
-
-    References:
-        https://docs.nvidia.com/deploy/xid-errors/
-    """
-    if context.before is None:
-        return
-    node = context.facts.value("node.name", "")
-    for what, had, has, lost in _shrunk(context.before, context.facts):
-        yield Finding(
-            code="ED713",
-            component=what,
-            kind="hardware-fault",
-            severity="error" if lost else "warning",
-            message=f"{what}: {has} here, {had} before.",
-            evidence=(Evidence(node or "now", has), Evidence("before", had)),
-            sources=(Source("https://docs.nvidia.com/deploy/xid-errors/"),) if lost else (),
-            remedies=(
-                Remedy(
-                    "Look into this machine's kernel log for what was lost; where less was given "
-                    "on purpose, write the file of --since anew.",
-                    safety="changes-host",
-                ),
-            ),
-            nodes=(node,) if context.nodes else (),
-        )
-
-
-def _shrunk(before: Facts, facts: Facts) -> Iterator[Tuple[str, str, str, bool]]:
-    """Yield what is less than before, as it was and as it is, and whether it surely is a fault."""
-    devices = before.value("gpus"), facts.value("gpus")
-    if None not in devices:
-        had, has = ([device.name or "GPU" for device in listed] for listed in devices)
-        for model in sorted({name for name in had if has.count(name) < had.count(name)}):
-            left = has.count(model)
-            # A job may be given four of eight GPUs; nobody is given seven.
-            lost = left not in (0, *_USUAL_COUNTS)
-            yield f"GPUs ({model})", str(had.count(model)), str(left), lost
-    size = before.value("memory.total"), facts.value("memory.total")
-    if None not in size and size[1] < _LESS_MEMORY * size[0]:
-        yield "memory", size_text(size[0]), size_text(size[1]), False
-    cards = before.value("rdma.devices"), facts.value("rdma.devices")
-    if None not in cards and set(cards[0]) - set(cards[1]):
-        yield "RDMA devices", ", ".join(cards[0]), ", ".join(cards[1]) or "none", False
-    numa = before.value("numa.nodes"), facts.value("numa.nodes")
-    if None not in numa and numa[1] < numa[0]:
-        yield "NUMA nodes", str(numa[0]), str(numa[1]), False
+    return Finding(
+        code="ED711",
+        component=name,
+        kind=_KIND,
+        severity=severity,
+        message=f"{name} differs between nodes ({values}): {why}.",
+        evidence=tuple(
+            Evidence(unfold(names[0])[0], f"{name}={value}" if value else f"{name} is not set")
+            for value, names in nodes_by_value.items()
+        ),
+        sources=(_NCCL_VARIABLES,) if name.startswith("NCCL_") else (),
+        remedies=(Remedy(f"Set {name} in one place for all nodes."),),
+        nodes=nodes,
+    )
 
 
 _KIND = "version-mismatch-across-nodes"
@@ -759,8 +589,5 @@ RULES_HERE: Tuple[Rule, ...] = (
     Rule("ED706", "node-nccls", _KIND, "Nodes have different NCCL versions", check_nccls),
     Rule("ED707", "node-gpus", _KIND, "Nodes have different GPUs", check_gpus),
     Rule("ED708", "node-glibcs", _KIND, "Nodes have different glibc versions", check_glibcs),
-    Rule("ED710", "lost-gpu", "hardware-fault", "A node has lost a GPU", check_lost_gpus),
     Rule("ED711", "node-variables", _KIND, "Nodes have different variables", check_variables),
-    Rule("ED712", "node-clock", _KIND, "The clock of a node is wrong", check_clock),
-    Rule("ED713", "less-than-before", "hardware-fault", "Less than before", check_less),
 )
