@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ..model.finding import Finding
     from ..model.proof import TrialStep
 
+    #: A name, and what runs it: it takes an interpreter and a deadline in seconds.
+    Trial = Tuple[str, Callable[[str, float], List[TrialStep]]]
+
 __all__ = ["COMMAND"]
 
 _BUSY = 1 << 30  # bytes: a context of CUDA alone takes half of that
@@ -112,49 +115,47 @@ def _explain(text: str, facts: Facts, matrix: Matrix) -> List[Finding]:
     return [trace.finding for trace in traces if trace.finding.remedies or trace.finding.row]
 
 
-def _trials(
-    options: argparse.Namespace, facts: Facts
-) -> Tuple[List[Tuple[str, Callable[[str, float], List[TrialStep]]]], List[str]]:
+def _trials(options: argparse.Namespace, facts: Facts) -> Tuple[List[Trial], List[str]]:
     """Return the trials by name, and what is not tried, with the reason."""
-    trials: List[Tuple[str, Callable[[str, float], List[TrialStep]]]] = []
+    trials: List[Trial] = []
     skipped: List[str] = []
-    wanted = options.imports
-    if wanted is not None or not (options.gpu or options.kernels or options.nccl):
-        names = wanted or _distributions(facts)
+    on_devices = options.gpu or options.kernels or options.nccl
+    if options.imports is not None or not on_devices:
+        names = options.imports or _distributions(facts)
         if not names:
             skipped.append("imports: nothing is installed that a run would import")
         trials += [_trial("imports", name, {"distribution": name}) for name in names]
-    if not (options.gpu or options.kernels or options.nccl):
-        return trials, skipped
-    devices = _devices(facts, options.busy)
-    if options.gpu and not devices:
-        skipped.append("GPUs: none is visible")
+    devices = _devices(facts, options.busy) if on_devices else []
     if options.gpu:
-        for device in devices:
-            trials.append(_trial("arithmetic", device, {"device": device}))
-            trials.append(_trial("memory", device, {"device": device, "bytes": _COPIED}))
-        if len(devices) > 1:
-            values: Dict[str, Any] = {"devices": devices, "bytes": _COPIED}
-            trials.append(_trial("peers", "GPUs", values))
-    if options.kernels and not devices:
-        skipped.append("kernels: they need a GPU, and none is visible")
+        trials += _gpu_trials(devices)
+        if not devices:
+            skipped.append("GPUs: none is visible")
+    if options.kernels and devices:
+        trials.append(_kernels(devices[0], facts))
     elif options.kernels:
-        values = {
-            "device": devices[0],
-            "folder": "{folder}",
-            "packages": [
-                name for name in ("triton", "flash-attn", "vllm") if facts.version_of(name)
-            ],
-        }
-        trials.append(_trial("kernels", devices[0], values))
+        skipped.append("kernels: they need a GPU, and none is visible")
     if options.nccl:
         trials.append(_collective(devices))
     return trials, skipped
 
 
-def _trial(
-    trial: str, subject: str, parameters: Dict[str, Any]
-) -> Tuple[str, Callable[[str, float], List[TrialStep]]]:
+def _gpu_trials(devices: Sequence[str]) -> List[Trial]:
+    trials = []
+    for device in devices:
+        trials.append(_trial("arithmetic", device, {"device": device}))
+        trials.append(_trial("memory", device, {"device": device, "bytes": _COPIED}))
+    if len(devices) > 1:
+        trials.append(_trial("peers", "GPUs", {"devices": devices, "bytes": _COPIED}))
+    return trials
+
+
+def _kernels(device: str, facts: Facts) -> Trial:
+    packages = [name for name in ("triton", "flash-attn", "vllm") if facts.version_of(name)]
+    values = {"device": device, "folder": "{folder}", "packages": packages}
+    return _trial("kernels", device, values)
+
+
+def _trial(trial: str, subject: str, parameters: Dict[str, Any]) -> Trial:
     from ..prove.running import run_trial
 
     def run(python: str, deadline: float) -> List[TrialStep]:
@@ -163,7 +164,7 @@ def _trial(
     return f"{trial} of {subject}", run
 
 
-def _collective(devices: Sequence[str]) -> Tuple[str, Callable[[str, float], List[TrialStep]]]:
+def _collective(devices: Sequence[str]) -> Trial:
     from ..prove.running import run_together
 
     backend = "nccl" if len(devices) > 1 else "gloo"

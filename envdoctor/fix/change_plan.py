@@ -155,42 +155,63 @@ def _indexes(changes: List[Change]) -> Tuple[str, ...]:
 
 def plan_lines(plan: Plan) -> List[TextLine]:
     """Return a plan for people: what changes and why, what stays wrong, what else would help."""
-    lines: List[TextLine] = []
     if not plan.errors and not plan.changes:
         verdict = "no problem found" if plan.goal == "healthy" else "nothing fails"
         text = f"nothing to change: {verdict} ({plan.target})"
         return [TextLine(text, "title"), *_left_alone(plan)]
-    if plan.changes:
-        count = len(plan.changes)
-        known = {finding.key for finding in plan.errors}
-        cured = len(known - {finding.key for finding in plan.remaining})
-        noun = "error" if all(f.severity == "error" for f in plan.errors) else "problem"
-        text = (
-            f"{_counted(count, 'change')} {_s(count, 'cures', 'cure')} {cured} of "
-            f"{_counted(len(known), noun)} ({plan.target})"
-        )
-        lines.append(TextLine(text, "title"))
-        for change in plan.changes[:_SHOWN]:
-            lines.append(TextLine(_change_line(change), "change", 2))
-            reason, *source = _reason_lines(change) or [""]
-            lines += [TextLine(reason, "item", 6)] if reason else []
-            lines += [TextLine(address, "dim", 6) for address in source]
-        if count > _SHOWN:
-            lines.append(TextLine(f"and {count - _SHOWN} more (--format json has all)", indent=2))
-    else:
-        text = f"no change of packages was found that helps ({plan.target})"
-        lines.append(TextLine(text, "title"))
-    for override in plan.overrides:
-        text = (
-            f"{override.requirer} {override.requirer_version}, which asks for "
-            f"{override.name}{override.specifier} [{override.row}]"
-        )
-        lines.append(TextLine(text, "warning", 2, "contradicts"))
-    lines += [TextLine(text, "warning", 2, "breaks:") for text in plan.broken]
-    lines += [
-        TextLine(f"set {name}={value}", "command", 2)
-        for name, value in sorted(plan.settings.items())
+    return [
+        *_changed(plan),
+        *_contradicted(plan),
+        *[TextLine(text, "warning", 2, "breaks:") for text in plan.broken],
+        *[
+            TextLine(f"set {name}={value}", "command", 2)
+            for name, value in sorted(plan.settings.items())
+        ],
+        *_still_wrong(plan),
+        *_left_alone(plan),
+        *_other_ways(plan),
     ]
+
+
+def _changed(plan: Plan) -> List[TextLine]:
+    """Return what changes and what that cures."""
+    if not plan.changes:
+        return [TextLine(f"no change of packages was found that helps ({plan.target})", "title")]
+    count = len(plan.changes)
+    known = {finding.key for finding in plan.errors}
+    cured = len(known - {finding.key for finding in plan.remaining})
+    noun = "error" if all(f.severity == "error" for f in plan.errors) else "problem"
+    text = (
+        f"{_counted(count, 'change')} {_s(count, 'cures', 'cure')} {cured} of "
+        f"{_counted(len(known), noun)} ({plan.target})"
+    )
+    lines = [TextLine(text, "title")]
+    for change in plan.changes[:_SHOWN]:
+        lines.append(TextLine(_change_line(change), "change", 2))
+        reason, *source = _reason_lines(change) or [""]
+        lines += [TextLine(reason, "item", 6)] if reason else []
+        lines += [TextLine(address, "dim", 6) for address in source]
+    if count > _SHOWN:
+        lines.append(TextLine(f"and {count - _SHOWN} more (--format json has all)", indent=2))
+    return lines
+
+
+def _contradicted(plan: Plan) -> List[TextLine]:
+    """Return the metadata that the new pins contradict."""
+    return [
+        TextLine(
+            f"{override.requirer} {override.requirer_version}, which asks for "
+            f"{override.name}{override.specifier} [{override.row}]",
+            "warning",
+            2,
+            "contradicts",
+        )
+        for override in plan.overrides
+    ]
+
+
+def _still_wrong(plan: Plan) -> List[TextLine]:
+    lines = []
     for title, findings in _left(plan):
         lines.append(TextLine(f"{title}:", "title"))
         for finding in findings:
@@ -198,7 +219,12 @@ def plan_lines(plan: Plan) -> List[TextLine]:
             lines += [
                 TextLine(f"-> {_line(remedy.text)}", indent=6) for remedy in finding.remedies[:2]
             ]
-    lines += _left_alone(plan)
+    return lines
+
+
+def _other_ways(plan: Plan) -> List[TextLine]:
+    """Return what else would help, and what the plan takes for granted."""
+    lines = []
     if plan.alternatives:
         lines.append(TextLine("other ways:", "title"))
         lines += [TextLine(f"- {text}", indent=2) for text in plan.alternatives]

@@ -157,21 +157,26 @@ def surface_fault(document: Any, name: str) -> str:
     if not isinstance(statements, list):
         return "expected a list of statements"
     for number, entry in enumerate(statements, 1):
-        for key, kind in _REQUIRED.items():
-            if not isinstance(entry, dict) or not isinstance(entry.get(key), kind):
-                return f"statement {number}: expected {key} to be of type {kind.__name__}"
-        if entry["effect"] not in ("blocks", "degrades", "note"):
-            return (
-                f"statement {number}: expected blocks, degrades or note, found {entry['effect']!r}"
-            )
-        pairs = [*entry["in"], *entry["lacking"]]
-        others = entry.get("with", [])
-        if not isinstance(others, list) or not all(_is_pair(pair) for pair in [*pairs, *others]):
-            return f"statement {number}: expected pairs of texts in in, lacking and with"
-        for version in [end for pair in pairs for end in pair]:
-            if try_version(version) is None:
-                return f"statement {number}: {version!r} is no version"
+        fault = _statement_fault(entry)
+        if fault:
+            return f"statement {number}: {fault}"
     return ""
+
+
+def _statement_fault(entry: Any) -> str:
+    """Tell what is wrong with a statement of such a file, "" for nothing."""
+    for key, kind in _REQUIRED.items():
+        if not isinstance(entry, dict) or not isinstance(entry.get(key), kind):
+            return f"expected {key} to be of type {kind.__name__}"
+    if entry["effect"] not in ("blocks", "degrades", "note"):
+        return f"expected blocks, degrades or note, found {entry['effect']!r}"
+    spans = [*entry["in"], *entry["lacking"]]
+    others = entry.get("with", [])
+    if not isinstance(others, list) or not all(_is_pair(pair) for pair in [*spans, *others]):
+        return "expected pairs of texts in in, lacking and with"
+    versions = [version for span in spans for version in span]
+    wrong = next((version for version in versions if try_version(version) is None), None)
+    return "" if wrong is None else f"{wrong!r} is no version"
 
 
 def _is_pair(value: Any) -> bool:

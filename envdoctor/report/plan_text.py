@@ -4,9 +4,9 @@ levers, what a change does.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Sequence, Tuple
+from typing import Iterator, List, Optional, Sequence, Tuple
 
-from ..model.memory_plan import CacheCheck, Lever, MemoryPlan, MemoryTerm, PlanResult, Pool
+from ..model.memory_plan import CacheCheck, Lever, Limit, MemoryPlan, MemoryTerm, PlanResult, Pool
 from ..model.sizes import gib_text
 from .figures import Bar, Segment
 from .layout import Block, finding_blocks, heading, paragraph
@@ -115,55 +115,69 @@ def _verdict(pool: Pool) -> str:
 
 
 def _pool(pool: Pool, view: View) -> Iterator[Block]:
-    limit = pool.limit
-    if limit is None:
-        of = "no limit is known"
-    elif limit.usable == limit.size:
-        of = f"of {gib_text(limit.size)}"
-    else:
-        of = (
-            f"of {gib_text(limit.usable)} ({limit.usable / limit.size:.0%} of "
-            f"{gib_text(limit.size)})"
-        )
     yield Block(
-        f"{_range(pool.low, pool.high)} GiB {of}, worst in {pool.peak}: {_verdict(pool)}",
+        f"{_range(pool.low, pool.high)} GiB {_of_limit(pool.limit)}, worst in {pool.peak}: "
+        f"{_verdict(pool)}",
         f"{title(pool)}:",
         _STYLE[pool.verdict],
         0,
         2,
     )
-    if limit is not None:
-        if view.markup != "html":  # a page draws it
-            yield Block(bar(pool, min(view.width - 4, _BAR_WIDEST)), indent=2, verbatim=True)
-        yield paragraph(f"limit: {limit.reason}", 2)
-    else:
+    if pool.limit is None:
         yield paragraph(
             f"to supply the limit: --target FACTS of that machine, or {_SUPPLY[pool.name]}", 2
         )
-    shown = sorted(
-        (term for term in pool.terms if pool.peak in term.phases and term.high),
-        key=lambda term: -(term.low + term.high),
-    )
-    few = shown if view.verbose else shown[:_FEW_TERMS]
+    else:
+        if view.markup != "html":  # a page draws it
+            yield Block(bar(pool, min(view.width - 4, _BAR_WIDEST)), indent=2, verbatim=True)
+        yield paragraph(f"limit: {pool.limit.reason}", 2)
+    yield from _terms(pool, view)
+    yield from _open_points(pool)
+
+
+def _of_limit(limit: Optional[Limit]) -> str:
+    if limit is None:
+        return "no limit is known"
+    if limit.usable == limit.size:
+        return f"of {gib_text(limit.size)}"
+    share = f"{limit.usable / limit.size:.0%}"
+    return f"of {gib_text(limit.usable)} ({share} of {gib_text(limit.size)})"
+
+
+def _at_peak(pool: Pool) -> List[MemoryTerm]:
+    """Return what a pool holds in its worst phase."""
+    return [term for term in pool.terms if pool.peak in term.phases and term.high]
+
+
+def _terms(pool: Pool, view: View) -> Iterator[Block]:
+    """Yield the largest terms, each with its size, and in one line what the rest takes."""
+    terms = sorted(_at_peak(pool), key=lambda term: -(term.low + term.high))
+    count = len(terms) if view.verbose else _FEW_TERMS
+    few, rest = terms[:count], terms[count:]
     width = max((len(_label(term)) for term in few), default=0)
     for term in few:
         text = f"{_label(term).ljust(width)}  {_range(term.low, term.high)}"
         yield Block(text, indent=2, verbatim=True)
         if view.verbose:
-            yield paragraph(f"{term.formula} [{', '.join(term.phases)}]", 6)
-            for entry in term.inputs:
-                yield paragraph(f"{entry.field} = {entry.value}, {entry.place}", 8)
-            yield paragraph(f"source: {term.source}", 6)
+            yield from _derivation(term)
         if term.note:
             yield paragraph(term.note, 6)
-    if len(few) < len(shown):
-        rest = shown[len(few) :]
-        yield Block(
-            f"and {len(rest)} more: "
-            f"{_range(sum(term.low for term in rest), sum(term.high for term in rest))}",
-            indent=2,
-            verbatim=True,
-        )
+    if rest:
+        total = _range(sum(term.low for term in rest), sum(term.high for term in rest))
+        yield Block(f"and {len(rest)} more: {total}", indent=2, verbatim=True)
+
+
+def _derivation(term: MemoryTerm) -> Iterator[Block]:
+    """Yield how a size was worked out: formula, inputs with their places, source."""
+    yield paragraph(f"{term.formula} [{', '.join(term.phases)}]", 6)
+    for entry in term.inputs:
+        yield paragraph(f"{entry.field} = {entry.value}, {entry.place}", 8)
+    yield paragraph(f"source: {term.source}", 6)
+
+
+def _open_points(pool: Pool) -> Iterator[Block]:
+    """Yield what is not known, and what it would change."""
+    limit = pool.limit
     if pool.missing:
         yield paragraph(f"not known, so this is no upper bound: {', '.join(pool.missing)}", 2)
     if pool.unread and limit is not None and pool.high > limit.usable:
@@ -180,10 +194,7 @@ def _label(term: MemoryTerm) -> str:
 def _drawn(pool: Pool) -> Bar:
     """Return a pool as a bar: what its worst phase holds, in GiB."""
     gib = float(1 << 30)
-    held = sorted(
-        (term for term in pool.terms if pool.peak in term.phases and term.high),
-        key=lambda term: -term.low,
-    )
+    held = sorted(_at_peak(pool), key=lambda term: -term.low)
     return Bar(
         f"{title(pool)}, worst in {pool.peak}",
         [Segment(_label(term), term.low / gib, term.high / gib) for term in held],

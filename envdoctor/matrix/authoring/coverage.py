@@ -4,7 +4,7 @@ commits (``matrices/index.json``).
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Mapping, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ...errors import MatrixError
 from ...model.versions import Version, VersionSet, parse_version, try_version
@@ -68,6 +68,10 @@ def measure(
     }
 
 
+#: What is counted of each release.
+_HELD = ("in_matrix", "with_dependencies", "with_sm", "with_glibc", "binary")
+
+
 def _listed(listing: Mapping[str, Any]) -> Dict[str, List[Version]]:
     packages = listing.get("packages")
     if listing.get("schema") != 1 or not isinstance(packages, dict):
@@ -94,50 +98,51 @@ def _package(
 ) -> Tuple[Dict[str, Any], List[Dict[str, str]]]:
     required = VersionSet.parse(REQUIRED[name]) if name in REQUIRED else None
     package = matrix.package(name)
+    has_code = name in matrix.code_demands
     keys = {release_key(version) for version in versions}
-    counts = dict.fromkeys(("in_matrix", "with_dependencies", "with_sm", "with_glibc", "binary"), 0)
+    counts = dict.fromkeys(_HELD, 0)
     gaps = []
     for version in versions:
-        release = package.release(version) if package is not None else None
-        binary = release is not None and _is_binary(release)
-        has_code = name in matrix.code_demands
-        held = {
-            "in_matrix": release is not None,
-            "with_dependencies": release is not None and release.requires is not None,
-            "with_sm": binary
-            and release is not None
-            and any(build.sass for build in release.builds),
-            "with_glibc": binary and release is not None and glibc_floor(release) is not None,
-        }
-        counts["binary"] += binary
-        for key, value in held.items():
-            counts[key] += value
+        held = _held(package.release(version) if package is not None else None)
+        for key in counts:
+            counts[key] += held[key]
         if required is not None and version in required:
-            lacks = _lacking(held, binary, has_code)
-            gaps += [{"name": name, "version": str(version), "lacks": word} for word in lacks]
+            gaps += [
+                {"name": name, "version": str(version), "lacks": word}
+                for word in _lacking(held, has_code)
+            ]
     known = [str(version) for version in package.versions] if package is not None else []
     entry = {
         "name": name,
         "listed": len(versions),
         "required": None if required is None else REQUIRED[name] or "every release",
         **counts,
-        "has_code": name in matrix.code_demands,
+        "has_code": has_code,
         "gone_from_index": [text for text in known if release_key(parse_version(text)) not in keys],
     }
     return entry, gaps
 
 
-def _is_binary(release: Release) -> bool:
-    """Tell whether a release has Linux wheels with compiled code."""
-    return any("linux" in platform for platform in release.platforms)
+def _held(release: Optional[Release]) -> Dict[str, bool]:
+    """Return what the matrix holds of a release; some of it only binary ones have."""
+    if release is None:
+        return dict.fromkeys(_HELD, False)
+    binary = any("linux" in platform for platform in release.platforms)
+    return {
+        "in_matrix": True,
+        "with_dependencies": release.requires is not None,
+        "with_sm": binary and any(build.sass for build in release.builds),
+        "with_glibc": binary and glibc_floor(release) is not None,
+        "binary": binary,
+    }
 
 
-def _lacking(held: Mapping[str, bool], binary: bool, has_code: bool) -> List[str]:
+def _lacking(held: Mapping[str, bool], has_code: bool) -> List[str]:
     if not held["in_matrix"]:
         return ["not in the matrix"]
     gaps = [] if held["with_dependencies"] else ["no dependencies"]
-    if binary and has_code and not held["with_sm"]:
+    if held["binary"] and has_code and not held["with_sm"]:
         gaps.append("no SM list")
-    if binary and not held["with_glibc"]:
+    if held["binary"] and not held["with_glibc"]:
         gaps.append("no glibc floor")
     return gaps

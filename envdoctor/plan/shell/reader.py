@@ -54,6 +54,9 @@ _DECLARES = frozenset(words("export declare typeset local readonly"))
 _FILLS = frozenset(words("read mapfile readarray getopts printf let unset"))
 _SETS_ANY = frozenset(words("eval source ."))
 _LEAVES = frozenset(words("exit return break continue"))
+_TESTS = frozenset(("[", "test"))
+_SETS_ARGUMENTS = frozenset(("set", "shift"))
+_BUILTINS = _LEAVES | _FILLS | _TESTS | _SETS_ARGUMENTS | _SETS_ANY
 #: These start nothing that could be a training run.
 _PASSED_OVER = frozenset(
     words(": true false echo mkdir ulimit wait trap shopt alias umask hash cd pushd popd")
@@ -308,24 +311,30 @@ class _Reader(Expander):
         name = fields[0].text if fields else ":"
         if name in self.functions:
             self._call(name, fields[1:])
-        elif name in _LEAVES:
-            raise _Leaves
-        elif name in _FILLS:
-            self._fill(fields, command)
-        elif name in ("set", "shift"):
-            self._set(fields)
-        elif name in ("source", "."):
-            self._source(fields)
-        elif name == "eval":
-            return self._eval(fields)
-        elif name in ("[", "test"):
-            texts = [word.text for word in fields[1:]]
-            return _decided(texts[:-1] if name == "[" else texts)
+        elif name in _BUILTINS:
+            return self._builtin(name, fields, command)
         elif name == "exec" and len(fields) > 1:
             self._start(fields[1:], assignments, command)
             raise _Leaves
         elif name != "exec" and name not in _PASSED_OVER:
             self._start(fields, assignments, command)
+        return None
+
+    def _builtin(self, name: str, fields: Sequence[Word], command: Node) -> Optional[bool]:
+        """Run what the shell does itself; returns its status where that is known."""
+        if name in _LEAVES:
+            raise _Leaves
+        if name == "eval":
+            return self._eval(fields)
+        if name in _TESTS:
+            texts = [word.text for word in fields[1:]]
+            return _decided(texts[:-1] if name == "[" else texts)
+        if name in _FILLS:
+            self._fill(fields, command)
+        elif name in _SETS_ARGUMENTS:
+            self._set(fields)
+        else:
+            self._source(fields)
         return None
 
     def _words(self, raw: Raw) -> List[Word]:

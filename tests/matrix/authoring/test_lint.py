@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from envdoctor.matrix.authoring.lint import CHECKS, lint, source_fault
+from envdoctor.matrix.authoring.lint import CHECKS, lint
+from envdoctor.matrix.authoring.provenance import source_fault
 from envdoctor.matrix.loader import load_builtin, load_folder, load_matrix
 
 from ..folders import SOURCE, row_text, small_matrix
