@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -47,6 +48,8 @@ def pytest_configure(config):
     gc.set_threshold(100_000)
     # What a developer has installed with 'envdoctor matrix update' is not what is tested.
     os.environ["ENVDOCTOR_HOME"] = "/nonexistent"
+    # What crashes in a test leaves nothing in the checkout; see the fixture folder_for_cores.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     # A shell starts what it puts into the background with these ignored, and children would inherit
     # that.
     for number, handler in (
@@ -123,6 +126,18 @@ def _group_of(item):
         return "containers"
     fixtures = item._fixtureinfo.name2fixturedefs.values()
     return path if any(definitions[-1].scope == "module" for definitions in fixtures) else None
+
+
+@pytest.fixture
+def folder_for_cores(tmp_path, monkeypatch):
+    """The working directory of a test, where a process that crashes would write a core file."""
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
+    folder = tmp_path / "cores"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    yield folder
+    resource.setrlimit(resource.RLIMIT_CORE, before)
 
 
 @pytest.fixture(scope="session")

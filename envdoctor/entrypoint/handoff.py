@@ -260,6 +260,9 @@ def _run_child(
         _send(pipe, b"S", step.encode("utf-8", "replace"))
 
     try:
+        from ..probes.core_files import leave_no_core
+
+        leave_no_core()  # in the folder of the job
         answer = check(announce, failed, end - time.monotonic())
     except MemoryError:
         answer = _fault("out of memory: the memory limit leaves too little for this check")

@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 
 from ..model.record import NamedTuple
+from .core_files import leave_no_core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def start_stream(body: Callable[[Callable[[bytes], None]], None], deadline: floa
     def work(pipe: int) -> None:
         body(lambda content: _write(pipe, content))
 
-    return _start(work, deadline, OUTPUT_LIMIT, False, own=True)
+    return _start(work, deadline, OUTPUT_LIMIT, False)
 
 
 def run_isolated(
@@ -245,9 +246,7 @@ def run_command(
     return child.wait(deadline)
 
 
-def _start(
-    body: Callable[[int], None], deadline: float, limit: int, command: bool, own: bool = False
-) -> Child:
+def _start(body: Callable[[int], None], deadline: float, limit: int, command: bool) -> Child:
     reader, writer = os.pipe()
     try:
         pid = os.fork()
@@ -259,7 +258,7 @@ def _start(
         # Nothing of the parent may run again in the child: no exit handler, no flush of its
         # buffers.
         try:
-            _settle(deadline, writer, own)
+            _settle(deadline, writer)
             body(writer)
             os._exit(0)
         finally:
@@ -268,9 +267,8 @@ def _start(
     return Child(pid, reader, limit, command)
 
 
-def _settle(deadline: float, pipe: int, own: bool) -> None:
-    """Prepare the child: own group, default signals, no output, an end of its own, and no core but
-    where only ``own`` code runs, which is to see the limits of this process.
+def _settle(deadline: float, pipe: int) -> None:
+    """Prepare the child: own group, default signals, no output, an end of its own, and no core.
 
     Nothing of the parent's stays open: what cannot be killed must not hold a lock or a pipe.
     """
@@ -298,16 +296,7 @@ def _settle(deadline: float, pipe: int, own: bool) -> None:
         sys.modules["faulthandler"].disable()
     # Should the parent be killed, the child must not outlive its deadline for long.
     signal.setitimer(signal.ITIMER_REAL, deadline + 1.0)
-    if own:
-        return
-    try:
-        import resource
-
-        # A crash must leave no file. 1, not 0: core(5), a piped core_pattern ignores 0 but not 1.
-        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
-        resource.setrlimit(resource.RLIMIT_CORE, (1, hard) if hard else (0, 0))
-    except (ImportError, OSError, ValueError):
-        return  # Debian's python3-minimal has no resource module
+    leave_no_core()
 
 
 def _open_descriptors() -> List[int]:

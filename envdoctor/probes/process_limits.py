@@ -14,6 +14,7 @@ from ..model.record import NamedTuple
 from ..model.sizes import parse_size
 from ..mounts import parse_mountinfo
 from .container import Files
+from .core_files import inherited_limit
 from .machine import FOLDER_ONLY, Probe
 
 TYPE_CHECKING = False
@@ -299,18 +300,22 @@ def _shm_files(used: int, size: int) -> Fact[Any]:
     return Known(files, Evidence("/dev/shm", f"{who}{unseen}"))
 
 
+_CORE = "Max core file size"
 _RLIMITS = (
     ("rlimit.nofile", "Max open files", "soft"),
     ("rlimit.nofile_hard", "Max open files", "hard"),
     ("rlimit.memlock", "Max locked memory", "soft"),
     ("rlimit.nproc", "Max processes", "soft"),
     ("rlimit.stack", "Max stack size", "soft"),
-    ("rlimit.core", "Max core file size", "soft"),
+    ("rlimit.core", _CORE, "soft"),
 )
 
 
-def _rlimits(files: Files) -> Iterator[Tuple[str, Fact[Any]]]:
-    limits = parse_limits(files.read_text("/proc/self/limits", 1 << 14) or "")
+def _rlimits(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
+    limits = parse_limits(machine.read_text("/proc/self/limits", 1 << 14) or "")
+    core = None if machine.root else inherited_limit()
+    if core is not None and _CORE in limits:
+        limits[_CORE] = limits[_CORE]._replace(soft=core)
     for field, name, which in _RLIMITS:
         limit = limits.get(name)
         if limit is None:

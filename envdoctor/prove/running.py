@@ -18,6 +18,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.proof import TrialStep
 from ..model.redaction import redact
+from ..probes.core_files import leave_no_core
 
 __all__ = ["run_together", "run_trial"]
 
@@ -49,6 +50,8 @@ class _Child:
                 cwd=place.folder,
                 pass_fds=(end,),
                 start_new_session=True,
+                # What a crash of torch would write is as large as all its memory.
+                preexec_fn=leave_no_core,
             )
         except BaseException:
             os.close(self.results)

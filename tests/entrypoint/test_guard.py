@@ -687,6 +687,19 @@ def test_error_that_was_found_counts_when_a_later_probe_fails(tmp_path, fault):
     assert "ED901" in done.stderr
 
 
+def test_a_check_that_crashes_leaves_no_core(folder_for_cores):
+    """The folder is the job's, and its limits are what they were."""
+    source = CRASHES.format(path=[*sys.path[1:], str(ROOT)], fault=FAULTS["SIGSEGV"])
+    source = source.replace("enforce", "warn").replace('"echo", "ran"', '"sh", "-c", "ulimit -c"')
+    done, directly = (
+        subprocess.run(words, env=variables(), capture_output=True, text=True, timeout=60)
+        for words in ([sys.executable, "-c", source], ["sh", "-c", "ulimit -c"])
+    )
+    assert done.stdout == directly.stdout, done.stderr
+    assert "signal 11" in done.stderr
+    assert os.listdir(folder_for_cores) == []
+
+
 def test_report_that_cannot_be_written_is_a_line(installed, tmp_path):
     lock = write_lock(tmp_path / "lock", "vllm==0.6.3", roots=["vllm"])
     for report in ("/nonexistent/report.json", str(tmp_path), "/proc/1/x"):

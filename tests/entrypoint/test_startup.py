@@ -38,7 +38,7 @@ CHILD = {
     ),
     # java and shm_usage only where there is a Java, and something in /dev/shm.
     "envdoctor.probes": (
-        "alarm container interpreter java process_limits machine nvidia nvidia_files "
+        "alarm container core_files interpreter java process_limits machine nvidia nvidia_files "
         "nvidia_text schedulers shm_usage system variables"
     ),
     "envdoctor.report": "headline text view",

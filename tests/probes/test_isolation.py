@@ -10,7 +10,13 @@ import time
 
 import pytest
 
-from envdoctor.probes.isolation import GRACE, run_command, run_isolated, start_isolated
+from envdoctor.probes.isolation import (
+    GRACE,
+    run_command,
+    run_isolated,
+    start_isolated,
+    start_stream,
+)
 
 
 def _hang():
@@ -33,15 +39,18 @@ def test_exception_becomes_the_reason():
     assert (outcome.reason, outcome.output) == ("ValueError: what is wrong", b"")
 
 
-def test_crash_names_the_signal_and_leaves_no_core(tmp_path, monkeypatch):
-    resource = pytest.importorskip("resource")
-    monkeypatch.chdir(tmp_path)
-    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
-    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+def test_crash_names_the_signal_and_leaves_no_core(folder_for_cores):
     outcome = run_isolated(lambda: ctypes.string_at(0), 5)
     assert outcome.reason == "crashed with SIGSEGV"
     assert outcome.status == -signal.SIGSEGV
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(folder_for_cores) == []
+
+
+def test_crash_of_own_code_leaves_no_core(folder_for_cores):
+    child = start_stream(lambda write: ctypes.string_at(0), 5)
+    assert child.read(5) == b""
+    assert child.stop(5) == "; SIGSEGV"
+    assert os.listdir(folder_for_cores) == []
 
 
 def test_exit_in_foreign_code_is_no_answer():

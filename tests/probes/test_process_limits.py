@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from envdoctor.model.evidence import Absent, Known, Unknown
 from envdoctor.probes import process_limits as limits
+from envdoctor.probes.isolation import run_isolated
 from envdoctor.probes.machine import FOLDER_ONLY, Machine
 
 NAMES = {
@@ -54,6 +55,14 @@ def test_a_lowered_limit_is_seen_by_the_child():
         text=True,
     )
     assert done.stdout.strip() == "321", done.stderr
+
+
+def test_a_child_that_leaves_no_core_tells_the_limit_of_its_parent(folder_for_cores):
+    def ask():
+        return str(limits.probe_limits(Machine())["rlimit.core"].value).encode()
+
+    assert resource.getrlimit(resource.RLIMIT_CORE)[0] != 1
+    assert int(run_isolated(ask, 20).output) == int(ask())
 
 
 def test_memory_shm_and_cpus_by_the_system():

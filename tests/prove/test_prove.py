@@ -39,6 +39,11 @@ MODULES = {
     "hangs": ("import time; time.sleep(600)", "hangs", "not done after"),
     "floods": ("import os\nfor _ in range(3000): os.write(1, b'x' * 65536)", "works", ""),
     "shouts": ("import os\nfor _ in range(3000): os.write(2, b'x' * 65536)", "works", ""),
+    "coreless": (
+        "import resource as r; assert r.getrlimit(r.RLIMIT_CORE)[0] in (0, 1)",
+        "works",
+        "",
+    ),
     "tells": (f"raise RuntimeError('token={SECRET}')", "fails", "token="),
 }
 
@@ -65,7 +70,7 @@ def environment(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_each_end_of_an_import(environment, name):
+def test_each_end_of_an_import(environment, name, folder_for_cores):
     _, outcome, words = MODULES[name]
     deadline = 3 if name == "hangs" else 60
     steps = run_trial(environment, "imports", {"distribution": name}, deadline, name)
