@@ -1,0 +1,244 @@
+"""What a model keeps in memory, whatever trains it: the means to say it, and the terms of a model
+that is only asked.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import List, Mapping, Optional, Tuple
+
+from ...model.memory_plan import PHASES, MemoryTerm
+from .inputs import Inputs, Role
+from .pinned import SOURCE as PINNED
+from .pinned import rounded_shards
+
+__all__ = ["ALWAYS", "FSDP", "TRAINING", "Bounds", "ModelState", "width_text"]
+
+FSDP = "verl/workers/fsdp_workers.py (EasyR1@v0.3.2, verl@8d9e350ea)"
+ALWAYS = PHASES
+TRAINING = ("update", "save")
+
+Bounds = Tuple[float, float]
+
+#: Bytes of what a quantised weight is stored in, with its scales (bitsandbytes: a block of 64 has
+#: one fp32 scale, itself quantised or not); embedding, head and norms stay as they were.
+_PACKED: Mapping[str, Bounds] = {"int4": (0.5, 0.6), "int8": (1.0, 1.1)}
+#: Bytes of AdamW's two moments, where the type of the parameters does not give them.
+_MOMENTS: Mapping[str, Bounds] = {"adamw_bf16": (4, 4), "adamw_8bit": (2, 2.3), "none": (0, 0)}
+
+
+class ModelState:
+    """Collects the terms of one model: on one of its GPUs, and on the host of one node."""
+
+    def __init__(self, inputs: Inputs, role: Role) -> None:
+        self.inputs, self.role = inputs, role
+        self.gpu: List[MemoryTerm] = []
+        self.host: List[MemoryTerm] = []
+        self.lora = inputs.lora(role.name) if role.trainable else 0
+
+    def get(self, field: str) -> Optional[bool]:
+        """Return a switch of this model, None where it is not known."""
+        value = self.inputs.get(f"{self.role.name}.{field}")
+        return None if value is None else bool(value)
+
+    def add(
+        self,
+        place: List[MemoryTerm],
+        name: str,
+        per: Bounds,
+        share: float,
+        formula: str,
+        source: str,
+        phases: Tuple[str, ...],
+        *fields: str,
+        passing: bool = False,
+    ) -> None:
+        """Add ``per`` bytes for each parameter; of a model that may not be there only the upper
+        bound.
+        """
+        size, role = self.role.size, self.role
+        low = 0 if role.present is None else int(per[0] * size.low * share)
+        known = tuple(f"{role.name}.{field}" for field in ("model", "strategy", *fields))
+        if per[1] > 0:
+            place.append(
+                MemoryTerm(
+                    name,
+                    low,
+                    int(per[1] * size.high * share),
+                    formula,
+                    source,
+                    phases,
+                    role.name,
+                    self.inputs.used(*known),
+                    passing=passing or name == "gradients",
+                )
+            )
+
+    def trained(self, per: Bounds) -> Bounds:
+        """Return bytes of what exists for trained parameters only: adapters have little of it, and
+        where LoRA is not known it may be either.
+        """
+        if self.lora == 0:
+            return per
+        return (0.0, per[1] if self.lora is None else per[1] * min(1.0, self._adapter_share()))
+
+    def moments(self, param: Bounds) -> Bounds:
+        """Return the bytes of the optimizer's state: as it is named, else AdamW's in the type of
+        the parameters; of another optimizer that is the upper bound.
+        """
+        optimizer = self.inputs.get(f"{self.role.name}.optimizer")
+        unknown = (0.0, 8.0)  # two moments in fp32 are the most that is kept
+        own = (2 * param[0], 2 * param[1])
+        return _MOMENTS.get(str(optimizer), unknown if optimizer is None else own)
+
+    def packed(self, plain: Bounds) -> Bounds:
+        """Return the bytes of a weight: ``plain``, or what quantised weights below adapters take
+        on the average of the model.
+        """
+        packed = _PACKED.get(str(self.inputs.get(f"{self.role.name}.quantization")))
+        if packed is None or self.lora == 0:
+            return plain
+        size = self.role.size
+        root = size.root / size.high if size.vocabulary and not size.rough else 0.0
+        most = min(size.root / size.low, 0.5) if size.vocabulary else 0.3
+        return (
+            packed[0] * (1 - root) + min(plain[0], 2) * root,
+            packed[1] * (1 - most) + 4 * most,
+        )
+
+    def freed(self, per: Bounds) -> Bounds:
+        """Return the bytes of gradients: of one layer at a time where the optimizer steps inside
+        of the backward pass.
+        """
+        return (0.0, per[1] / 2) if self.get("fused_backward") else per
+
+    def _adapter_share(self) -> float:
+        size, rank = self.role.size, self.lora or 0
+        whole = size.root / size.high if self.get("trains_embedding") else 0.0
+        if not (size.hidden and size.layers and size.intermediate):
+            return 0.1 + whole
+        # An adapter on every linear layer: rank times (inputs + outputs).
+        return (
+            rank
+            * size.layers
+            * (8 * size.hidden + 3 * (size.hidden + size.intermediate))
+            / size.high
+        ) + whole
+
+    def resident(
+        self,
+        name: str,
+        per: Bounds,
+        share: float,
+        formula: str,
+        source: str,
+        offloaded: Optional[bool],
+        *fields: str,
+        load: bool = True,
+    ) -> None:
+        """Add what is on the GPU in training, and between phases where it is not offloaded."""
+        self.add(
+            self.gpu,
+            name,
+            per,
+            share,
+            formula,
+            source,
+            TRAINING,
+            *fields,
+            passing=offloaded is not False,
+        )
+        between = ("load", "rollout") if load else ("rollout",)
+        if offloaded is not True:
+            self.add(
+                self.gpu,
+                name,
+                (per[0] if offloaded is False else 0, per[1]),
+                share,
+                formula,
+                source,
+                between,
+                *fields,
+            )
+
+    def gathered_layer(self) -> None:
+        """One layer at a time is whole on each GPU, in bf16, with the next one; so is the root."""
+        size, role = self.role.size, self.role
+        if not size.layers:
+            return
+        layer = max(size.high - size.root, 0) // size.layers * (2 if size.rough else 1)
+        self.gpu.append(
+            MemoryTerm(
+                "gathered layer",
+                0 if role.present is None or size.rough else 2 * layer,
+                2 * 3 * layer + 2 * 2 * size.root,
+                "2 B x (one layer .. three layers, embedding and head, their gradients)",
+                "PyTorch FSDP: limit_all_gathers, at most two all-gathers ahead",
+                ("update",),
+                role.name,
+                self.inputs.used(f"{role.name}.model"),
+                passing=True,
+            )
+        )
+
+    def add_trained(self) -> None:
+        """Add what training keeps: of a strategy without a class nothing is known."""
+
+    def add_frozen(self) -> None:
+        """Add a model that is only asked: weights on its GPUs, or on the host where FSDP's
+        CPUOffload keeps them.
+        """
+        role = self.role
+        width = self.inputs.width(f"{role.name}.param_dtype", (2, 2))
+        offloaded = self.get("cpu_offload")
+        if offloaded is None:
+            offloaded = self.get("offload_params")
+        stays = role.strategy == "none"
+        if offloaded is not True:
+            self._frozen_on_gpu(width, is_sure=stays or offloaded is False)
+        if offloaded is not False and not stays:
+            self._frozen_on_host(width, is_sure=offloaded is True)
+
+    def _frozen_on_gpu(self, width: Tuple[int, int], *, is_sure: bool) -> None:
+        role = self.role
+        is_spread = role.strategy in ("fsdp", "fsdp2", "zero3")
+        ranks = role.ranks or 1 if is_spread else 1
+        if role.strategy == "megatron":
+            ranks = self.model_parallel()
+        self.add(
+            self.gpu,
+            "weights",
+            (width[0] if is_sure else 0, width[1]),
+            1 / ranks,
+            f"{width[1]} B x P" + (f" / {ranks} GPUs" if ranks > 1 else ""),
+            FSDP,
+            ALWAYS,
+            "cpu_offload",
+        )
+
+    def model_parallel(self) -> int:
+        """Return the GPUs that Megatron cuts one copy of the model over."""
+        sizes = (
+            self.inputs.get(f"{self.role.name}.{name}")
+            for name in ("tensor_parallel", "pipeline_parallel")
+        )
+        return math.prod(int(size or 1) for size in sizes)
+
+    def _frozen_on_host(self, width: Tuple[int, int], *, is_sure: bool) -> None:
+        role = self.role
+        high = rounded_shards(role.size, max(role.ranks or 1, 1), width[1]) / role.size.high
+        self.add(
+            self.host,
+            "reference model" if role.name == "ref" else "reward model",
+            (width[0] if is_sure else 0, high),
+            role.share,
+            f"{width[1]} B x P, pinned shards rounded to powers of two",
+            f"{FSDP}: CPUOffload of the reference; {PINNED}",
+            ALWAYS,
+            "cpu_offload",
+        )
+
+
+def width_text(per: Bounds) -> str:
+    """Return bytes for each parameter as text, "2" or "2..4"."""
+    return f"{per[0]:g}" if per[0] == per[1] else f"{per[0]:g}..{per[1]:g}"
