@@ -10,8 +10,7 @@ from .adapter import Run
 from .configuration import Fields, boolean, integer, text_of
 from .declared import option_defaults
 from .hf_trainer import derive_processes, entry_source, imports
-from .settings import flags
-from .trainer import Launch, Trainer, TrainerReading
+from .trainer import Trainer, TrainerReading
 
 __all__ = ["ADAPTER"]
 
@@ -49,6 +48,7 @@ class _DeepSpeedChat(Trainer):
     source = "DeepSpeed-Chat"
     option = "--"
     fields = _FIELDS
+    switches = _SWITCHES
 
     def owns(self, run: Run) -> bool:
         """By a script that imports its package."""
@@ -57,10 +57,6 @@ class _DeepSpeedChat(Trainer):
     def defaults_of(self, run: Run) -> Mapping[str, Any]:
         """Return the defaults that the step's own parser gives."""
         return option_defaults(entry_source(run))
-
-    def launch(self, run: Run) -> Launch:
-        """Return the options."""
-        return Launch(flags(run.arguments, run.name, _SWITCHES)[0])
 
     def derive(self, reading: TrainerReading) -> None:
         """Say which step it is, and what each of its models is told."""

@@ -14,7 +14,7 @@ from .configuration import Fields, boolean, integer, text_of
 from .hf_trainer import derive_processes, entry_source, imports
 from .megatron_options import CUT_DEFAULTS, derive_megatron
 from .settings import flags
-from .trainer import Launch, Trainer, TrainerReading
+from .trainer import Trainer, TrainerReading
 
 __all__ = ["ADAPTER"]
 
@@ -83,6 +83,7 @@ class _Megatron(Trainer):
     option = "--"
     defaults = _DEFAULTS
     fields = _FIELDS
+    switches = _SWITCHES
 
     def claims(self, run: Run) -> int:
         """Frameworks on top of it come first."""
@@ -95,10 +96,6 @@ class _Megatron(Trainer):
         given = {setting.key for setting in flags(run.arguments, run.name)[0]}
         is_own = imports(entry_source(run), "megatron") or "pretrain_" in run.entry
         return is_own and bool(given & {*_SHAPE, "tensor_model_parallel_size"})
-
-    def launch(self, run: Run) -> Launch:
-        """Return the options."""
-        return Launch(flags(run.arguments, run.name, _SWITCHES)[0])
 
     def derive(self, reading: TrainerReading) -> None:
         """Make the model of its options, and say how it is cut."""

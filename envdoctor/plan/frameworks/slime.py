@@ -14,7 +14,7 @@ from .configuration import Fields, boolean, decimal, integer, text_of
 from .hf_trainer import entry_source, imports
 from .megatron_options import CUT_DEFAULTS, derive_megatron
 from .settings import flags
-from .trainer import Launch, Trainer, TrainerReading
+from .trainer import Trainer, TrainerReading
 
 __all__ = ["ADAPTER"]
 
@@ -77,6 +77,7 @@ class _Slime(Trainer):
     option = "--"
     defaults = _DEFAULTS
     fields = _FIELDS
+    switches = _SWITCHES
 
     def owns(self, run: Run) -> bool:
         """By a script that imports it; where that is not at hand, by options that it alone has."""
@@ -85,10 +86,6 @@ class _Slime(Trainer):
         if imports(entry_source(run), "slime"):
             return True
         return len(_OWN & {setting.key for setting in flags(run.arguments, run.name)[0]}) > 1
-
-    def launch(self, run: Run) -> Launch:
-        """Return the options."""
-        return Launch(flags(run.arguments, run.name, _SWITCHES)[0])
 
     def derive(self, reading: TrainerReading) -> None:
         """Say how trainer and engines share the GPUs, and what is offloaded between phases."""

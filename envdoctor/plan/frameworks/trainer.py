@@ -1,5 +1,5 @@
 """A trainer that is described by tables: its defaults, its settings by field of the workload, and
-what its code does with them. One more is a subclass of :class:`Trainer` with three methods.
+what its code does with them. One more is a subclass of :class:`Trainer` with two or three methods.
 
 Settings come from a command, from files that it names, or from a file alone; what a checkout
 declares (:mod:`.declared`) comes before the defaults of the table.
@@ -77,6 +77,8 @@ class Trainer:
     #: argparse) in the order in which they count.
     declared: Tuple[Tuple[str, Tuple[str, ...]], ...] = ()
     fields: ClassVar[Fields] = {}
+    #: Options that take no value.
+    switches: Tuple[str, ...] = ()
 
     def claims(self, run: Run) -> int:
         """By its program or module, or by a file that only it can read."""
@@ -95,8 +97,8 @@ class Trainer:
         raise NotImplementedError
 
     def launch(self, run: Run) -> Launch:
-        """Return what a run sets."""
-        raise NotImplementedError
+        """Return what a run sets: by its options, where it has neither files nor overrides."""
+        return Launch(flags(run.arguments, run.name, self.switches)[0])
 
     def derive(self, reading: TrainerReading) -> None:
         """Fill in what more than one setting decides, or the code."""
