@@ -288,8 +288,8 @@ def _named_matrix(name: str, stack: ExitStack) -> Matrix:
         if generation is None:
             raise InputError("previous: no update is installed, so there is none before it")
         before = previous(generation)
-        found = load_generation(before) if before is not None else load_builtin()
-        return found or load_builtin()
+        loaded = load_generation(before) if before is not None else load_builtin()
+        return loaded or load_builtin()
     raise InputError(
         f"{name}: expected a folder, an archive, 'built-in', 'current' or 'previous', found "
         "nothing of that name"

@@ -70,13 +70,13 @@ def since_blocks(since: Since, verbose: bool, alone: bool = False) -> Iterator[B
         names = "" if alone else names_text(entry.names)
         head = f"{names}:" if names else f"Since {_file(since)}:"
         yield Block(text, head, "label", 2 if names else 0, 4 if names else 2)
-    for head, listed in (
+    for head, nodes in (
         ("new:", since.added),
         ("gone:", since.gone),
         ("silent now:", since.silent),
     ):
-        if listed:
-            yield Block(names_text(listed), head, "label", 2, 4)
+        if nodes:
+            yield Block(names_text(nodes), head, "label", 2, 4)
     for head, findings in (
         ("findings that are new:", since.appeared),
         ("findings that are gone:", since.cured),

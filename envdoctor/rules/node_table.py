@@ -260,7 +260,7 @@ class NodeTable:
                 differences[row, earlier] = tuple(_differences(*both))
             names.setdefault(differences[row, earlier], []).append(name)
         same = names.pop((), [])
-        changed = [Changed(tuple(listed), entries) for entries, listed in names.items()]
+        changed = [Changed(tuple(members), entries) for entries, members in names.items()]
         return sorted(changed, key=lambda entry: -len(entry.names)), len(same)
 
     def _cells_of_row(self, row: _Row) -> Dict[Tuple[str, str], Any]:

@@ -254,15 +254,17 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
     """Yield every unconditional requirement that is not met; those without a version of their own
     only where the list is complete.
     """
-    listed: Mapping[str, Distribution] = facts.value("distributions", {})
+    distributions: Mapping[str, Distribution] = facts.value("distributions", {})
     complete = bool(facts.value("distributions.complete"))
     known = frozenset(matrix.package_names)
     judge = _Judge(
-        listed, marker_values(facts), marker_values(facts, assume_linux=False) if complete else None
+        distributions,
+        marker_values(facts),
+        marker_values(facts, assume_linux=False) if complete else None,
     )
     # Many distributions ask for the same in the same words.
     judged: Dict[str, Optional[Failure]] = {}
-    for requirer in listed.values():
+    for requirer in distributions.values():
         if requirer.version is None and requirer.constraint and requirer.requires is None:
             yield from _of_all_releases(requirer, facts, matrix, judge)
             continue
@@ -302,11 +304,11 @@ class _Judge:
 
     def __init__(
         self,
-        listed: Mapping[str, Distribution],
+        distributions: Mapping[str, Distribution],
         values: Mapping[str, str],
         strict: Optional[Mapping[str, str]],
     ) -> None:
-        self.listed = listed
+        self.distributions = distributions
         self.values = values
         self.strict = strict  # None: the list is not complete, so nothing is missing
 
@@ -317,7 +319,7 @@ class _Judge:
         requirement = None if is_for_extra(line) else try_requirement(line)
         if requirement is None or requirement.url:
             return None
-        installed = self.listed.get(requirement.name)
+        installed = self.distributions.get(requirement.name)
         if installed is None:
             if self.strict is None:
                 return None

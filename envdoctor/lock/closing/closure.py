@@ -80,7 +80,7 @@ class _Inputs(NamedTuple):
 
 
 def close(
-    found: Resolution,
+    resolution: Resolution,
     sources: IndexSources,
     *,
     glibc: Optional[str] = None,
@@ -92,7 +92,7 @@ def close(
     """Let uv find everything that a resolution needs besides its pins.
 
     Args:
-        found: the core pins; its request names what nobody has judged.
+        resolution: the core pins; its request names what nobody has judged.
         sources: where packages come from.
         glibc: the oldest one of the targets; what the pins require where no target tells.
         later: pins that are newer than the request's as-of date on purpose.
@@ -103,18 +103,17 @@ def close(
     Raises:
         UnknownName: a request that neither the matrix nor an index knows.
     """
-    platform = python_platform(
-        found.requires.platform, found.requires.architecture, _glibc(found, glibc)
-    )
+    requires, glibc = resolution.requires, _glibc(resolution, glibc)
+    platform = python_platform(requires.platform, requires.architecture, glibc)
     path = find_uv(sources.environment)
     if path is None:
         return Closure(reason="uv is not there; 'pip install uv' brings it")
     if platform is None:
         return Closure(
-            reason=f"uv has no name for {found.requires.platform} on {found.requires.architecture} "
-            f"with glibc {_glibc(found, glibc)}"
+            reason=f"uv has no name for {requires.platform} on {requires.architecture} with glibc "
+            f"{glibc}"
         )
-    foreign = [pin for pin in found.pins if pin.index_name != "pypi"]
+    foreign = [pin for pin in resolution.pins if pin.index_name != "pypi"]
     unreachable = [pin for pin in foreign if pin.index_name != "github"]
     if unreachable and not sources.further:
         pin = unreachable[0]
@@ -132,26 +131,26 @@ def close(
             no_index=sources.no_index,
         )
         return _Closing(
-            found, sources, uv, platform, frozenset(later), frozenset(allow_build), progress
+            resolution, sources, uv, platform, frozenset(later), frozenset(allow_build), progress
         ).close()
 
 
-def _glibc(found: Resolution, target: Optional[str]) -> str:
+def _glibc(resolution: Resolution, target: Optional[str]) -> str:
     """The glibc to close for: the targets', else what the pins require, but not below what most
     wheels of today are built for.
     """
-    return target or max(found.requires.glibc or "2.28", "2.28", key=parse_version)
+    return target or max(resolution.requires.glibc or "2.28", "2.28", key=parse_version)
 
 
 def _environment(sources: IndexSources, folder: str) -> Dict[str, str]:
     """The variables of uv: without a home its cache has no place of its own, and a lock for macOS
     is for the oldest that has wheels.
     """
-    found = dict(sources.environment)
-    if not any(found.get(name) for name in ("UV_CACHE_DIR", "XDG_CACHE_HOME", "HOME")):
-        found["UV_CACHE_DIR"] = os.path.join(folder, "cache")
-    found.setdefault("MACOSX_DEPLOYMENT_TARGET", _MACOS)
-    return found
+    variables = dict(sources.environment)
+    if not any(variables.get(name) for name in ("UV_CACHE_DIR", "XDG_CACHE_HOME", "HOME")):
+        variables["UV_CACHE_DIR"] = os.path.join(folder, "cache")
+    variables.setdefault("MACOSX_DEPLOYMENT_TARGET", _MACOS)
+    return variables
 
 
 class _Closing:
@@ -159,7 +158,7 @@ class _Closing:
 
     def __init__(
         self,
-        found: Resolution,
+        resolution: Resolution,
         sources: IndexSources,
         uv: Uv,
         platform: str,
@@ -167,7 +166,7 @@ class _Closing:
         allow_build: FrozenSet[str],
         progress: Callable[[str], None],
     ) -> None:
-        self._found = found
+        self._resolution = resolution
         self._sources = sources
         self._uv = uv
         self._platform = platform
@@ -188,16 +187,16 @@ class _Closing:
     def close(self) -> Closure:
         self._tool = self._uv.version()
         self._progress(
-            f"closing {len(self._found.pins)} core pins with {self._tool} for {self._platform}"
+            f"closing {len(self._resolution.pins)} core pins with {self._tool} for {self._platform}"
         )
-        foreign = [pin for pin in self._found.pins if pin.index_name == "github"]
+        foreign = [pin for pin in self._resolution.pins if pin.index_name == "github"]
         try:
             for pin in foreign:
                 self._leave_out(pin)
             self._read_sdists(
                 [
                     (pin.name, str(pin.version))
-                    for pin in self._found.pins
+                    for pin in self._resolution.pins
                     if pin.from_source and pin.name not in self._allow_build
                 ]
             )
@@ -218,7 +217,7 @@ class _Closing:
             chosen = {line.name: line.version for line in lines}
             local = {
                 pin.name
-                for pin in self._found.pins
+                for pin in self._resolution.pins
                 if pin.version.local is None and "+" in chosen.get(pin.name, "")
             }
             if (
@@ -255,7 +254,7 @@ class _Closing:
 
     def _inputs(self) -> _Inputs:
         return _Inputs(
-            self._found.pins,
+            self._resolution.pins,
             tuple(self._added),
             frozenset(self._without),
             frozenset(self._exact),
@@ -264,8 +263,8 @@ class _Closing:
         )
 
     def _arguments(self, given: _Inputs) -> List[str]:
-        overridden = {override.name for override in self._found.overrides}
-        lines = [root.text for root in self._found.request.others] + list(given.extra)
+        overridden = {override.name for override in self._resolution.overrides}
+        lines = [root.text for root in self._resolution.request.others] + list(given.extra)
         lines += [line for pin in given.pins if pin.build is not None for line in pin.build.needs]
         lines += [
             _requirement(pin, pin.name in given.exact)
@@ -275,32 +274,32 @@ class _Closing:
         lines += [f"{name}=={version}" for name, version in given.sdists if version]
         overrides = [f"{pin.name}=={pin.version}" for pin in given.pins if pin.name in overridden]
         overrides += [f"{name} ; python_version < '0'" for name in sorted(given.without)]
-        bounds = [root.text for root in self._found.request.constraints]
+        bounds = [root.text for root in self._resolution.request.constraints]
         self._write("requests.in", lines)
         self._write("constraints.in", bounds)
         self._write("overrides.txt", overrides)
-        found = [
+        arguments = [
             "requests.in",
             *(["--overrides", "overrides.txt"] if overrides else []),
             *(["--constraints", "constraints.in"] if bounds else []),
             "--only-binary",
             ":all:",
         ]
-        found += self._configure(
+        arguments += self._configure(
             [
                 _metadata_table(name, version, metadata)
                 for (name, version), metadata in sorted(given.sdists.items())
             ]
         )
         for name in sorted({name for name, _ in given.sdists} | self._allow_build):
-            found += ["--no-binary", name]
-        request = self._found.request
-        found += ["--python-version", request.python, "--python-platform", self._platform]
+            arguments += ["--no-binary", name]
+        request = self._resolution.request
+        arguments += ["--python-version", request.python, "--python-platform", self._platform]
         if request.as_of is not None and self._dated:
-            found += ["--exclude-newer", f"{request.as_of}T23:59:59Z"]
+            arguments += ["--exclude-newer", f"{request.as_of}T23:59:59Z"]
             for name in sorted(given.exempt):
-                found += ["--exclude-newer-package", f"{name}={_FAR}"]
-        return found
+                arguments += ["--exclude-newer-package", f"{name}={_FAR}"]
+        return arguments
 
     def _configure(self, tables: Sequence[str]) -> List[str]:
         """Write a configuration into uv's folder, where it goes before the user's; a file that
@@ -324,15 +323,15 @@ class _Closing:
     def _learn(self, message: str) -> bool:
         """Take from a refusal what another run can do without; False where nothing new is in it."""
         for name in _UNKNOWN.findall(message):
-            for root in self._found.request.others:
+            for root in self._resolution.request.others:
                 if root.name == name.lower():
                     raise UnknownName(root)
-        of_the_time = self._found.request.of_the_time
+        of_the_time = self._resolution.request.of_the_time
         if of_the_time and self._dated and _UNDATED in message:
             self._dated = False
             return True
         known = self._assumed | {name for name, _ in self._sdists} | self._allow_build
-        if find_conflicts(message, self._found.pins):
+        if find_conflicts(message, self._resolution.pins):
             known |= find_requirers(message)  # a release that was taken back has no wheel, either
         sources_only = {canonicalize_name(name) for name in _NEEDS_WHEEL.findall(message)} - known
         late = (
@@ -346,7 +345,7 @@ class _Closing:
 
     def _missing_extras(self, message: str) -> Tuple[str, ...]:
         """Return what was asked for with an extra that it does not have, as uv warns."""
-        request = self._found.request
+        request = self._resolution.request
         asked = {
             (root.name, canonicalize_name(extra))
             for root in (*request.roots, *request.others)
@@ -386,7 +385,7 @@ class _Closing:
         arguments += [
             *self._configure([_metadata_table(name, "", SdistMetadata(()))]),
             "--python-version",
-            self._found.request.python,
+            self._resolution.request.python,
         ]
         outcome = self._uv.compile(arguments, offline=self._sources.offline)
         if outcome.kind != "done":
@@ -432,10 +431,12 @@ class _Closing:
                 str(pin.version),
                 (),
                 tuple(
-                    sorted(other.name for other in self._found.pins if pin.name in other.requires)
+                    sorted(
+                        other.name for other in self._resolution.pins if pin.name in other.requires
+                    )
                 ),
             )
-            for pin in self._found.pins
+            for pin in self._resolution.pins
             if pin.name not in by_name
         ]
         closed.sort(key=lambda line: line.name)
@@ -460,7 +461,7 @@ class _Closing:
             if outcome.kind != "done":
                 return self._core(_first_words(outcome.message, self._sources.offline))
             common["pylock"] = without_credentials(outcome.output)
-        unhashed += [step.requirement for step in self._found.sources]
+        unhashed += [step.requirement for step in self._resolution.sources]
         if unhashed:
             return Closure("partial", f"no hash is to be had for {', '.join(unhashed)}", **common)
         return Closure("closed", **common)
@@ -486,10 +487,10 @@ class _Closing:
     def _refused(self, message: str) -> Closure:
         reason = f"{self._tool} finds nothing that fits these pins"
         conflicts, holes = (
-            find_conflicts(message, self._found.pins),
-            find_holes(message, self._found.pins),
+            find_conflicts(message, self._resolution.pins),
+            find_holes(message, self._resolution.pins),
         )
-        words = self._portable(advised(message, self._found, holes))
+        words = self._portable(advised(message, self._resolution, holes))
         return Closure(
             "refused",
             reason,

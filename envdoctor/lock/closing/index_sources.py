@@ -207,7 +207,7 @@ def _words(environ: Mapping[str, str], name: str) -> List[str]:
 
 def _pip_options(environ: Mapping[str, str]) -> Dict[str, str]:
     """What pip would read: its files, the later ones over the earlier, then its variables."""
-    found: Dict[str, str] = {}
+    options: Dict[str, str] = {}
     for path in _pip_files(environ):
         parser = configparser.RawConfigParser()
         try:
@@ -225,16 +225,16 @@ def _pip_options(environ: Mapping[str, str]) -> Dict[str, str]:
             ) from error
         for section in ("global", "install"):
             if parser.has_section(section):
-                found.update(
+                options.update(
                     {name.replace("_", "-"): value for name, value in parser.items(section)}
                 )
     for name in _PIP_OPTIONS:
         value = environ.get(f"PIP_{name.upper().replace('-', '_')}")
         if value:
-            found[name] = value
+            options[name] = value
     return {
         name: " ".join(value.split())
-        for name, value in found.items()
+        for name, value in options.items()
         if name in _PIP_OPTIONS and value.split()
     }
 

@@ -34,7 +34,7 @@ _NO_PIN = re.compile(r"there is no version of (\S+) and you require (\S+)")
 def find_conflicts(message: str, pins: Sequence[Pin]) -> Tuple[str, ...]:
     """Return the requirements in uv's words that a pin does not meet: "packaging<26.0,>=25.0"."""
     chosen = {pin.name: pin.version for pin in pins}
-    found: Dict[str, None] = {}
+    conflicts: Dict[str, None] = {}
     for word in _DEPENDS.findall(_plain(message)):
         requirement = _requirement(word)
         if requirement is None or requirement.name not in chosen:
@@ -44,8 +44,8 @@ def find_conflicts(message: str, pins: Sequence[Pin]) -> Tuple[str, ...]:
         except InvalidSpecifier:
             continue
         if not met:
-            found[requirement.name + requirement.specifier] = None
-    return tuple(found)
+            conflicts[requirement.name + requirement.specifier] = None
+    return tuple(conflicts)
 
 
 def find_requirers(message: str) -> FrozenSet[str]:
@@ -60,20 +60,20 @@ def find_holes(message: str, pins: Sequence[Pin]) -> Tuple[Hole, ...]:
     """
     chosen = {pin.name: str(pin.version) for pin in pins}
     text = _plain(message)
-    found: Dict[Hole, None] = {}
+    holes: Dict[Hole, None] = {}
     for words in _NO_PIN.findall(text):
         missing, required = map(_requirement, words)
         if missing is None or required is None or missing.exact is None:
             continue
         if missing.name == required.name and missing.name in chosen:
-            found[Hole(missing.name, chosen[missing.name])] = None
+            holes[Hole(missing.name, chosen[missing.name])] = None
     for match in _GAP.finditer(text):
         requirer = _requirement(match.group("requirer"))
         if requirer is not None and requirer.name in chosen:
             pinned = chosen[requirer.name]
             hole = Hole(requirer.name, pinned, match.group("wanted"), match.group("there") or "")
-            found[hole] = None
-    return tuple(found)
+            holes[hole] = None
+    return tuple(holes)
 
 
 def _plain(message: str) -> str:
@@ -85,9 +85,9 @@ def _requirement(word: str) -> Optional[Requirement]:
     return try_requirement(word.strip("`'\"(),.:;"))
 
 
-def advised(message: str, found: Resolution, holes: Sequence[Hole]) -> str:
+def advised(message: str, resolution: Resolution, holes: Sequence[Hole]) -> str:
     """Return the words of uv, and what to loosen."""
-    request = found.request
+    request = resolution.request
     words = map(_requirement, _plain(message).split())
     named = {requirement.name for requirement in words if requirement is not None}
     ways = [
@@ -105,7 +105,7 @@ def advised(message: str, found: Resolution, holes: Sequence[Hole]) -> str:
     if request.as_of is not None:
         ways.append(f"take releases after {request.as_of} too: a later --as-of, or --as-of latest")
     asked = {root.name for root in request.roots}
-    ours = [pin for pin in found.pins if pin.name in named and pin.name not in asked]
+    ours = [pin for pin in resolution.pins if pin.name in named and pin.name not in asked]
     ways += [
         f"{pin.name}=={pin.version} is our choice: ask for {pin.name} with the range that uv names"
         for pin in ours[:3]

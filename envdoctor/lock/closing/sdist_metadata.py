@@ -82,16 +82,16 @@ def fetch_sdist(
 def _download(address: str, environment: Mapping[str, str], timeout: float) -> bytes:
     import requests
 
-    found = io.BytesIO()
+    content = io.BytesIO()
     with requests.get(
         address, stream=True, timeout=timeout, verify=environment.get("SSL_CERT_FILE") or True
     ) as answer:
         answer.raise_for_status()
         for chunk in answer.iter_content(1 << 20):
-            found.write(chunk)
-            if found.tell() > _SIZE_LIMIT:
+            content.write(chunk)
+            if content.tell() > _SIZE_LIMIT:
                 break
-    return found.getvalue()
+    return content.getvalue()
 
 
 def read_sdist(data: bytes, name: str) -> SdistMetadata:
@@ -127,7 +127,7 @@ def _members(data: bytes, name: str) -> Dict[str, str]:
     """Return the texts by file name: ``PKG-INFO`` of the top folder, the others of the
     ``.egg-info`` folder nearest to it.
     """
-    found: Dict[str, Tuple[int, str]] = {}
+    members: Dict[str, Tuple[int, str]] = {}
 
     def take(path: str, read: bytes) -> None:
         *folders, base = path.split("/")
@@ -136,8 +136,8 @@ def _members(data: bytes, name: str) -> Dict[str, str]:
             if base == "PKG-INFO"
             else bool(folders) and folders[-1].endswith(".egg-info")
         )
-        if wanted and (base not in found or len(folders) < found[base][0]):
-            found[base] = (len(folders), read.decode("utf-8"))
+        if wanted and (base not in members or len(folders) < members[base][0]):
+            members[base] = (len(folders), read.decode("utf-8"))
 
     names = ("PKG-INFO", "requires.txt", "SOURCES.txt")
     if name.endswith(".zip"):
@@ -160,7 +160,7 @@ def _members(data: bytes, name: str) -> Dict[str, str]:
                     stream = archive.extractfile(member)
                     if stream is not None:
                         take(member.name, stream.read())
-    return {base: text for base, (_, text) in found.items()}
+    return {base: text for base, (_, text) in members.items()}
 
 
 def _requires_lines(text: str) -> Tuple[List[str], List[str]]:

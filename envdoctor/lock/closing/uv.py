@@ -154,7 +154,7 @@ def read_lines(text: str) -> List[UvLine]:
     """Read uv's requirements format with hashes and annotations; the files that it was given are
     not shown as requirers.
     """
-    found: List[UvLine] = []
+    lines: List[UvLine] = []
     hashes: List[str] = []
     via: List[str] = []
     index = ""
@@ -163,7 +163,7 @@ def read_lines(text: str) -> List[UvLine]:
     def finish() -> None:
         if pin is not None:
             own = tuple(name for name in via if not name.startswith("-") and os.sep not in name)
-            found.append(
+            lines.append(
                 UvLine(pin[0], pin[1], tuple(sorted(hashes)), own, without_credentials(index))
             )
 
@@ -185,4 +185,4 @@ def read_lines(text: str) -> List[UvLine]:
             pin = (requirement.name, exact) if requirement is not None and exact else None
             hashes, via, index = [], [], ""
     finish()
-    return found
+    return lines

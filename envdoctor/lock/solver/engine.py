@@ -202,8 +202,8 @@ class _Search:
             domain = self._domains[variable]
             if domain & ~mask:
                 others = all(
-                    not self._domains[other] & ~its
-                    for other, its in terms.items()
+                    not self._domains[other] & ~other_mask
+                    for other, other_mask in terms.items()
                     if other != variable
                 )
                 if others and domain & mask:
@@ -234,8 +234,12 @@ class _Search:
                     kept.append(number)
                     continue
                 moved = False
-                for candidate, its in terms.items():
-                    if candidate != variable and candidate != other and domains[candidate] & ~its:
+                for candidate, own_mask in terms.items():
+                    if (
+                        candidate != variable
+                        and candidate != other
+                        and domains[candidate] & ~own_mask
+                    ):
                         watched[number] = (other, candidate)
                         self._watchers[candidate].append(number)
                         moved = True
@@ -364,24 +368,24 @@ class _Search:
 
 
 def _union(costs: Iterable[Tuple[int, int]]) -> int:
-    found = 0
+    union = 0
     for _, values in costs:
-        found |= values
-    return found
+        union |= values
+    return union
 
 
 def _resolve(
     terms: Dict[int, int], reason: Mapping[int, int], variable: int, full: int
 ) -> Dict[int, int]:
     """Resolve two nogoods on a variable."""
-    found = dict(terms)
+    resolvent = dict(terms)
     for other, mask in reason.items():
         if other == variable:
-            joined = found[variable] | mask
+            joined = resolvent[variable] | mask
             if joined & full == full:
-                del found[variable]
+                del resolvent[variable]
             else:
-                found[variable] = joined
+                resolvent[variable] = joined
         else:
-            found[other] = found.get(other, mask) & mask if other in found else mask
-    return found
+            resolvent[other] = resolvent.get(other, mask) & mask if other in resolvent else mask
+    return resolvent

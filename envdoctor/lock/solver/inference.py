@@ -71,7 +71,7 @@ class Inference:
             index_name: the index that it comes from.
         """
         without_cuda = bool(attributes) and "cuda" not in attributes
-        found = []
+        inferences = []
         for name in self._wanted:
             if name in attributes or (without_cuda and name != "glibc"):
                 continue
@@ -81,27 +81,27 @@ class Inference:
             inferred = next(filter(None, sources), None)
             if inferred is not None:
                 without_cuda = without_cuda or inferred.value is None
-                found.append(inferred)
-        return found
+                inferences.append(inferred)
+        return inferences
 
     def _attributes(self, place: int, architecture: str) -> Mapping[str, Any]:
         """What was read of a release on the default index, where its builds agree in it; "index"
         says that there is such a build.
         """
-        found = self._read.get((place, architecture))
-        if found is None:
+        common = self._read.get((place, architecture))
+        if common is None:
             version, release = self._releases[place]
             every = [
                 build_attributes(build) for build in find_builds(release, version, architecture)
             ]
-            found = self._read[place, architecture] = {
+            common = self._read[place, architecture] = {
                 name: every[0][name]
                 for name in ("index", *self._wanted)
                 if every
                 and name in every[0]
                 and all(other.get(name) == every[0][name] for other in every)
             }
-        return found
+        return common
 
     def _of_release(self, place: int, name: str, index_name: str) -> Optional[Inferred]:
         if index_name != "pypi":

@@ -75,17 +75,17 @@ def repair(situation: Situation, request: Request, matrix: Matrix) -> Union[Repa
         GaveUp: the search limit was reached.
     """
     catalog = InstalledCatalog(matrix, request, situation)
-    found = _attempt(catalog)
-    if found.outcome.model is None and catalog.outside:
+    result = _attempt(catalog)
+    if result.outcome.model is None and catalog.outside:
         loose = InstalledCatalog(matrix, request, situation._replace(outside=False))
-        found = _attempt(loose)
-        if found.outcome.model is not None:
-            return _repair_of(found, loose, _broken(found, catalog))
-    if found.outcome.model is None:
+        result = _attempt(loose)
+        if result.outcome.model is not None:
+            return _repair_of(result, loose, _broken(result, catalog))
+    if result.outcome.model is None:
         from .explanation import explain
 
         return _reworded(explain(catalog, (situation.facts,)), catalog)
-    return _repair_of(found, catalog, ())
+    return _repair_of(result, catalog, ())
 
 
 def _attempt(catalog: InstalledCatalog) -> Attempt:
@@ -136,7 +136,7 @@ def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
     name what is a change.
     """
     situation = catalog.situation
-    tops, listed = catalog.tops, situation.listed
+    tops, installed = catalog.tops, situation.listed
     order = [
         *(name for name in tops if name in problem.nodes),
         *(node for node in problem.nodes if node not in tops),
@@ -163,7 +163,7 @@ def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
                 situation.complete
                 and node in problem.tables
                 and "[" not in node
-                and node not in listed
+                and node not in installed
             ):
                 items.append((place[node], domain & ~absent))
     fixed = {*tops, *catalog.outside}
@@ -244,20 +244,22 @@ def _fewest(
         for nogood in nogoods
     ]
     for place, (number, mask) in enumerate(movable, 1):
-        mine = counters[place - 1].domain
+        counts = counters[place - 1].domain
         before = counters[place - 2].domain if place > 1 else 1
         for reached in range(min(place - 1, bound) + 1):
             reaching = (counter(place - 1), before & ~((1 << reached) - 1)) if place > 1 else None
             shifted.append(
-                _terms(reaching, (number + 1, mask), (counter(place), mine & ((2 << reached) - 1)))
+                _terms(
+                    reaching, (number + 1, mask), (counter(place), counts & ((2 << reached) - 1))
+                )
             )
             if reached:
                 shifted.append(
-                    _terms(reaching, None, (counter(place), mine & ((1 << reached) - 1)))
+                    _terms(reaching, None, (counter(place), counts & ((1 << reached) - 1)))
                 )
-    found = solve([counters[-1], *variables, *counters[:-1]], shifted)
-    return found._replace(
-        model=None if found.model is None else found.model[1 : 1 + len(variables)]
+    outcome = solve([counters[-1], *variables, *counters[:-1]], shifted)
+    return outcome._replace(
+        model=None if outcome.model is None else outcome.model[1 : 1 + len(variables)]
     )
 
 
@@ -271,12 +273,15 @@ def _terms(*terms: Optional[Item]) -> Nogood:
 # the answer
 
 
-def _repair_of(found: Attempt, catalog: InstalledCatalog, broken: Tuple[str, ...]) -> Repair:
-    problem, model = found.problem, found.outcome.model or ()
-    resolution = resolution_of(found, catalog, (catalog.situation.facts,))
+def _repair_of(result: Attempt, catalog: InstalledCatalog, broken: Tuple[str, ...]) -> Repair:
+    problem, model = result.problem, result.outcome.model or ()
+    resolution = resolution_of(result, catalog, (catalog.situation.facts,))
     given = counted(
         build_problem(
-            catalog, (catalog.situation.facts,), overrides_allowed=found.overrides, any_machine=True
+            catalog,
+            (catalog.situation.facts,),
+            overrides_allowed=result.overrides,
+            any_machine=True,
         ),
         catalog,
     )
@@ -302,8 +307,8 @@ def _change(
     name: str, bits: Mapping[str, int], problem: Problem, catalog: InstalledCatalog
 ) -> Change:
     table = problem.tables[name]
-    listed = catalog.situation.listed
-    before = catalog.shown(name) if name in listed else None
+    installed = catalog.situation.listed
+    before = catalog.shown(name) if name in installed else None
     top = name in catalog.tops
     reason = _reason(name, bits, problem, catalog)
     if bits[name] == table.absent:
@@ -336,7 +341,7 @@ def _reason(
         )
         if number in masks and stayed and not stayed & ~masks[number] and others:
             violated.append(nogood.why)
-    listed = catalog.situation.listed
+    installed = catalog.situation.listed
 
     def rank(why: Why) -> Tuple[bool, int, bool, bool]:
         edge = why.edge
@@ -344,7 +349,7 @@ def _reason(
             not why.limits,
             _RANK.get(why.kind, 9),
             edge is None or edge.name != name,
-            edge is None or edge.requirer not in listed,
+            edge is None or edge.requirer not in installed,
         )
 
     violated.sort(key=rank)
@@ -358,7 +363,7 @@ def _reason(
                 why.edge.name.partition("[")[0],
             )
             if requirer == name:  # it follows from another change
-                was = catalog.shown(name) if name in listed else ""
+                was = catalog.shown(name) if name in installed else ""
                 return Reason(
                     "follows",
                     f"{name} {was} requires {required}{why.edge.specifier}, and {required} changes",
@@ -383,15 +388,15 @@ def _words(name: str, bits: Mapping[str, int], problem: Problem, catalog: Instal
     return catalog.shown(name) if chosen.index_name == INSTALLED else str(chosen.version)
 
 
-def _broken(found: Attempt, catalog: InstalledCatalog) -> Tuple[str, ...]:
+def _broken(result: Attempt, catalog: InstalledCatalog) -> Tuple[str, ...]:
     """Say which requirements of other distributions the result does not meet."""
-    bits = dict(zip(found.problem.nodes, found.outcome.model or ()))
+    bits = dict(zip(result.problem.nodes, result.outcome.model or ()))
     lines = []
     for name in catalog.outside:
         for wanted, allowed, specifier in catalog.asks(name, 1):
             bit = bits.get(wanted, 0)
             if not bit & allowed:
-                chosen = _words(wanted, bits, found.problem, catalog) if bit else "absent"
+                chosen = _words(wanted, bits, result.problem, catalog) if bit else "absent"
                 lines.append(
                     f"{name} {catalog.shown(name)} requires {wanted}{specifier}, and {wanted} will "
                     f"be {chosen}"
@@ -399,10 +404,10 @@ def _broken(found: Attempt, catalog: InstalledCatalog) -> Tuple[str, ...]:
     return tuple(lines)
 
 
-def _reworded(found: Explanation, catalog: InstalledCatalog) -> Explanation:
+def _reworded(explanation: Explanation, catalog: InstalledCatalog) -> Explanation:
     """Nobody asked for anything here: what is installed is what has to be met."""
     causes = []
-    for cause in found.causes:
+    for cause in explanation.causes:
         if cause.kind == "request":
             name = cause.requirement
             shown = catalog.shown(name) if name in catalog.situation.listed else ""
@@ -411,4 +416,4 @@ def _reworded(found: Explanation, catalog: InstalledCatalog) -> Explanation:
             )
         else:
             causes.append(cause)
-    return found._replace(causes=tuple(causes))
+    return explanation._replace(causes=tuple(causes))

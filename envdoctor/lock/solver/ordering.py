@@ -27,8 +27,8 @@ def requirers_first(
     other count as one.
     """
     below = {
-        name: {node.partition("[")[0] for node in reached(listed, requires)}
-        for name, listed in nodes.items()
+        name: {node.partition("[")[0] for node in reached(members, requires)}
+        for name, members in nodes.items()
     }
 
     def is_free(name: str, among: Sequence[str]) -> bool:
@@ -53,7 +53,7 @@ def topological(requires: Mapping[str, Set[str]]) -> List[str]:
     members: Dict[str, List[str]] = {}
     for node, head in component.items():
         members.setdefault(head, []).append(node)
-    lead = {head: min(listed) for head, listed in members.items()}
+    lead = {head: min(group) for head, group in members.items()}
     waiting: Dict[str, int] = dict.fromkeys(members, 0)
     after: Dict[str, Set[str]] = {head: set() for head in members}
     for node, wanted in requires.items():
@@ -84,7 +84,7 @@ def _components(requires: Mapping[str, Set[str]]) -> Dict[str, str]:
     place: Dict[str, int] = {}
     low: Dict[str, int] = {}
     stack: List[str] = []
-    found: Dict[str, str] = {}
+    heads: Dict[str, str] = {}
     for start in sorted(requires):
         if start in place:
             continue
@@ -99,7 +99,7 @@ def _components(requires: Mapping[str, Set[str]]) -> Dict[str, str]:
                     stack.append(other)
                     work.append((other, iter(sorted(requires.get(other, ())))))
                     break
-                if other not in found:
+                if other not in heads:
                     low[node] = min(low[node], place[other])
             else:
                 work.pop()
@@ -108,7 +108,7 @@ def _components(requires: Mapping[str, Set[str]]) -> Dict[str, str]:
                 if low[node] == place[node]:
                     while True:
                         member = stack.pop()
-                        found[member] = node
+                        heads[member] = node
                         if member == node:
                             break
-    return found
+    return heads

@@ -68,16 +68,16 @@ def tell_pin(
         lock.as_of,
         lock.allow_index,
     )
-    found = resolve(request, facts, matrix)
-    if isinstance(found, Explanation):
+    answer = resolve(request, facts, matrix)
+    if isinstance(answer, Explanation):
         own = request.roots[-1].text
-        causes = tuple(cause for cause in found.causes if cause.requirement != own)
+        causes = tuple(cause for cause in answer.causes if cause.requirement != own)
         return PinStory(pin, requirers, str(other), causes)
     return PinStory(
         pin,
         requirers,
         str(other),
-        instead=_differences(lock, found, [root.name for root in roots], name),
+        instead=_differences(lock, answer, [root.name for root in roots], name),
     )
 
 
@@ -110,12 +110,14 @@ def _next_newer(lock: Lock, pin: Pin, package: Package) -> Optional[Version]:
     return min(newer, default=None)
 
 
-def _differences(lock: Lock, found: Resolution, roots: Sequence[str], name: str) -> Tuple[str, ...]:
+def _differences(
+    lock: Lock, resolution: Resolution, roots: Sequence[str], name: str
+) -> Tuple[str, ...]:
     """What the other release would cost: first the roots, then what is pinned otherwise."""
     before: Mapping[str, Pin] = {pin.name: pin for pin in lock.pins}
     other = [
         pin
-        for pin in found.pins
+        for pin in resolution.pins
         if pin.name != name and pin.name in before and before[pin.name].version != pin.version
     ]
     other.sort(key=lambda pin: (pin.name not in roots, pin.name))

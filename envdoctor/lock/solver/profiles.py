@@ -63,15 +63,17 @@ def find_wanted(text: str, matrix: Matrix) -> WantedProfile:
             profile,
             tuple(sorted(profile.requests, key=lambda request: request.tested not in tested)),
         )
-    found = tuple(request for request in profile.requests if request.name.lower() == wanted.lower())
-    if not found:
-        listed = "; ".join(
+    requests = tuple(
+        request for request in profile.requests if request.name.lower() == wanted.lower()
+    )
+    if not requests:
+        titles = "; ".join(
             f"{profile.name}:{request.name} ({request.title})" for request in profile.requests
         )
         raise InputError(
-            f"--profile {text}: {profile.name} has no request {wanted!r}; it has {listed}"
+            f"--profile {text}: {profile.name} has no request {wanted!r}; it has {titles}"
         )
-    return WantedProfile(profile, found)
+    return WantedProfile(profile, requests)
 
 
 def request_of(
@@ -114,9 +116,9 @@ def request_of(
 
 def _joined(roots: Sequence[Root]) -> Tuple[Root, ...]:
     """Roots of one name are one: what the profile and the caller ask of it holds together."""
-    found: Dict[str, Root] = {}
+    joined: Dict[str, Root] = {}
     for root in roots:
-        known = found.get(root.name)
+        known = joined.get(root.name)
         if known is not None:
             specifier = ",".join(
                 dict.fromkeys(
@@ -126,8 +128,8 @@ def _joined(roots: Sequence[Root]) -> Tuple[Root, ...]:
             root = parse_root(
                 Root(root.name, tuple(sorted({*known.extras, *root.extras})), specifier).text
             )
-        found[root.name] = root
-    return tuple(found.values())
+        joined[root.name] = root
+    return tuple(joined.values())
 
 
 def resolve_profile(
@@ -147,10 +149,10 @@ def resolve_profile(
     """
     passed: List[Reason] = []
     for named in wanted.requests:
-        found = resolver.fit(named, facts)
-        if found is not None:
-            words = _tested_words(wanted.profile, named, found)
-            return found._replace(passed=tuple(passed), notes=(*found.notes, words))
+        resolution = resolver.fit(named, facts)
+        if resolution is not None:
+            words = _tested_words(wanted.profile, named, resolution)
+            return resolution._replace(passed=tuple(passed), notes=(*resolution.notes, words))
         stops = _stops(resolver.causes(named, facts))
         passed.append(
             Reason("profile", f"{wanted.profile.name}:{named.name} does not fit: {stops}")
@@ -164,16 +166,16 @@ def _stops(causes: Sequence[Statement]) -> str:
     return "; ".join(of_hardware or [causes[-1].text])
 
 
-def _tested_words(profile: Profile, named: NamedRequest, found: Resolution) -> str:
+def _tested_words(profile: Profile, named: NamedRequest, resolution: Resolution) -> str:
     """Say which set of the maintainers this is, and in what it differs."""
     tested = next((entry for entry in profile.tested if entry.name == named.tested), None)
     name = f"{profile.name}:{named.name}"
     if tested is None or not tested.good:
         return f"{name} names no set that its maintainers tested: it fits by metadata and rows"
-    chosen = {pin.name: str(pin.version) for pin in found.pins}
+    chosen = {pin.name: str(pin.version) for pin in resolution.pins}
     other = [
         f"{pin} {chosen[pin]} (tested: {version})"
-        for pin, version in found.request.prefer.items()
+        for pin, version in resolution.request.prefer.items()
         if pin in chosen and not meets_pin(chosen[pin], version)
     ]
     return f"the maintainers of {profile.name} tested this as {tested.name!r}" + (
@@ -256,19 +258,19 @@ class ProfileResolver:
         named = requests[0]
         own = self._stand_in(named, facts)
         if own is not None:
-            found = explain(own, facts, self._refusal(own, facts), self._loosened(named))
+            explanation = explain(own, facts, self._refusal(own, facts), self._loosened(named))
         else:
-            found = Explanation(
+            explanation = Explanation(
                 self._base._replace(profile=self._name(named), origin=named.source),
                 tuple(self.causes(named, facts)),
                 (),
             )
-        causes = self._said(named, found.causes)
+        causes = self._said(named, explanation.causes)
         others = [Statement("profile", reason.text) for reason in passed[1:]]
         if others:
             others.insert(0, Statement("profile", f"this is {self._name(named)}"))
-        ways = (*self._other_ways(requests, facts), *found.ways_out)
-        return found._replace(
+        ways = (*self._other_ways(requests, facts), *explanation.ways_out)
+        return explanation._replace(
             causes=(*causes, *others),
             ways_out=ways
             or tuple(self._ways_of_others(requests[1:], facts))
@@ -360,15 +362,15 @@ class ProfileResolver:
     def _other_ways(self, tried: Sequence[NamedRequest], facts: Sequence[Facts]) -> Iterator[str]:
         """Yield another request of the profile that fits, or another Python with which one does."""
         for named in self._profile.requests:
-            found = None if named in tried else self.fit(named, facts)
-            if found is not None:
+            resolution = None if named in tried else self.fit(named, facts)
+            if resolution is not None:
                 yield f"ask for --profile {self._name(named)} ({named.title}), which fits"
                 return
         for named in self._profile.requests if self._python is not None else ():
             if self._hangs_on_python(named, facts):
-                found = self.fit(named, facts, any_python=True)
-                if found is not None:
-                    minor = found.requires.python
+                resolution = self.fit(named, facts, any_python=True)
+                if resolution is not None:
+                    minor = resolution.requires.python
                     yield (
                         f"ask for --profile {self._name(named)} ({named.title}), which fits on "
                         f"Python {minor}: --python-version {minor}"

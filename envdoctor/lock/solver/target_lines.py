@@ -54,15 +54,15 @@ class TargetLines:
 
     def applying(self, lines: Tuple[str, ...], extra: str) -> Sequence[TargetLine]:
         """Return those of a release's lines that apply, or only those that an extra adds."""
-        found = self._applying.get((lines, extra))
-        if found is None:
+        applying = self._applying.get((lines, extra))
+        if applying is None:
             read = [line for line in map(self.line, lines) if line is not None]
-            found = self._applying[lines, extra] = [
+            applying = self._applying[lines, extra] = [
                 line
                 for line in read
                 if (extra in line.for_extras and not line.always if extra else line.always)
             ]
-        return found
+        return applying
 
     def name_early(self, lines: Tuple[str, ...]) -> bool:
         """Tell whether any of a release's lines may name a pre-release."""

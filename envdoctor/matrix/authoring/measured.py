@@ -47,10 +47,10 @@ def _name_of(row: Row) -> str:
 def _otherwise(row: Row, measured: Sequence[Row], matrix: Matrix) -> Iterator[Tuple[str, Row, str]]:
     own = _releases(row, matrix)
     for other in measured:
-        theirs = _releases(other, matrix)
-        for name in sorted(set(own) & set(theirs)):
-            known = [version for version in _all(matrix, name) if _in_reach(version, theirs[name])]
-            more = [version for version in known if version in own[name] - theirs[name]]
+        covered = _releases(other, matrix)
+        for name in sorted(set(own) & set(covered)):
+            known = [version for version in _all(matrix, name) if _in_reach(version, covered[name])]
+            more = [version for version in known if version in own[name] - covered[name]]
             if more and len(measured) == 1:
                 yield (
                     "measured-otherwise",
@@ -67,11 +67,11 @@ def _in_reach(version: Version, releases: FrozenSet[Version]) -> bool:
 def _graver(row: Row, measured: Sequence[Row], matrix: Matrix) -> Iterator[Tuple[str, Row, str]]:
     own = _releases(row, matrix)
     for other in measured:
-        theirs = _releases(other, matrix)
+        covered = _releases(other, matrix)
         if (
             EFFECTS.index(other.effect) < EFFECTS.index(row.effect)
             and other.effect != "note"
-            and all(own[name] & theirs.get(name, frozenset()) for name in own)
+            and all(own[name] & covered.get(name, frozenset()) for name in own)
         ):
             yield "measured-graver", row, f"is {row.effect}, where {other.id} {other.effect}"
 
@@ -82,12 +82,12 @@ def _releases(row: Row, matrix: Matrix) -> Dict[str, FrozenSet[Version]]:
     for term in row.terms:
         if term.attribute != "version" or not isinstance(term.argument, VersionSet):
             continue
-        found = frozenset(
+        releases = frozenset(
             version
             for version in _all(matrix, term.component)
             if (version in term.argument) is not (term.operator == "lacks")
         )
-        held[term.component] = held.get(term.component, found) & found
+        held[term.component] = held.get(term.component, releases) & releases
     return held
 
 

@@ -130,9 +130,9 @@ class _Axolotl(Trainer):
     def _sharding(reading: TrainerReading) -> Mapping[str, Fact[Any]]:
         given = reading.configuration.given
         wrapped = [key for key in given if key == "fsdp" or key.startswith("fsdp_config.")]
-        listed = reading.get("fsdp")
+        fsdp = reading.get("fsdp")
         on = any(key.startswith("fsdp_config.") for key in wrapped) or (
-            isinstance(listed, Known) and bool(listed.value)
+            isinstance(fsdp, Known) and bool(fsdp.value)
         )
         if not on:
             deepspeed = reading.get("deepspeed", convert=text_of)

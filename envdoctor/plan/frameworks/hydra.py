@@ -67,12 +67,12 @@ def compose_run(run: Run) -> Optional[Composition]:
     folders = [main]
     if given["path"]:
         folders = [
-            found
-            for found in (
+            choice
+            for choice in (
                 os.path.normpath(os.path.join(start, str(given["path"])))
                 for start in (os.path.dirname(path), run.base, root)
             )
-            if os.path.isdir(found)
+            if os.path.isdir(choice)
         ][:1]
     name = re.sub(r"\.ya?ml\Z", "", str(given["name"] or name))
     if not folders or not name:
@@ -224,8 +224,8 @@ class _Composer:
             package = default if header is None else _under(package, header.group(1))
         own = {setting.key: setting for setting in settings}
         self._search(own.pop("hydra.searchpath", None))
-        listed = own.pop("defaults", None)
-        defaults = list(listed.value) if listed and isinstance(listed.value, list) else []
+        composed = own.pop("defaults", None)
+        defaults = list(composed.value) if composed and isinstance(composed.value, list) else []
         if "_self_" not in defaults:
             defaults.append("_self_")
         self._override(defaults)

@@ -131,7 +131,7 @@ class _NemoRl(Trainer):
         """
         below = [one.value for one in settings if one.key == "defaults"]
         lists = [value if isinstance(value, list) else [value] for value in below]
-        names = [name for listed in lists for name in listed]
+        names = [name for values in lists for name in values]
         own = [one for one in settings if one.key != "defaults"]
         collected: List[Setting] = []
         for name in names:

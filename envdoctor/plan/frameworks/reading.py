@@ -232,14 +232,14 @@ def _without_secret_variables(environ: Mapping[str, str]) -> Dict[str, str]:
 def _text(path: str, limit: int, what: str) -> str:
     try:
         if not os.path.isfile(path):
-            found = (
+            kind = (
                 "a folder"
                 if os.path.isdir(path)
                 else "something else"
                 if os.path.exists(path)
                 else "no such file"
             )
-            raise InputError(f"{path}: expected {what}, found {found}")
+            raise InputError(f"{path}: expected {what}, found {kind}")
         with open(path, "rb") as file:
             data = file.read(limit + 1)
     except OSError as error:

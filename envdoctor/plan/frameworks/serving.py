@@ -105,10 +105,10 @@ class ServingAdapter:
             f"--{name.replace('_', '-')}"
             for name in unread_settings(configuration, [*files, *settings])
         )
-        told: Fact[Any] = (
+        release: Fact[Any] = (
             Known(run.version, place) if run.version else Unknown("nothing tells the version")
         )
-        return RunReading(fields, keys, value_problems(fields, keys), told, unread)
+        return RunReading(fields, keys, value_problems(fields, keys), release, unread)
 
     def _serves(self, run: Run) -> bool:
         if run.entry == self.name:

@@ -63,12 +63,12 @@ def fit_run(
     """
     changed = changed_by(workload, changes)
     levers, _ = find_fit(changed, facts, matrix, configs)
-    found = overrides_of(levers)
-    result = plan_run(workload, facts, matrix, (*changes, *found), configs)
+    overrides = overrides_of(levers)
+    result = plan_run(workload, facts, matrix, (*changes, *overrides), configs)
     prices = "; ".join(dict.fromkeys(lever.price for lever in levers))
     notes: Tuple[str, ...]
-    if found:
-        notes = (f"To paste: {' '.join(found)}", f"Price: {prices}.")
+    if overrides:
+        notes = (f"To paste: {' '.join(overrides)}", f"Price: {prices}.")
     elif result.plan.verdict == "fits":
         notes = ("Nothing has to be changed.",)
     else:
@@ -115,12 +115,12 @@ def sweep_run(
 def _choices(text: str) -> List[str]:
     """Return ``key=a,b`` as the settings ``key=a`` and ``key=b``."""
     key, equals, values = text.partition("=")
-    listed = [value.strip() for value in values.split(",") if value.strip()]
-    if not equals or not key.strip() or not listed:
+    choices = [value.strip() for value in values.split(",") if value.strip()]
+    if not equals or not key.strip() or not choices:
         raise InputError(
             f"--sweep {text}: expected KEY=VALUE,VALUE, such as actor.micro_batch=1,2,4"
         )
-    return [f"{key.strip()}={value}" for value in listed]
+    return [f"{key.strip()}={value}" for value in choices]
 
 
 def _gated(plan: MemoryPlan, workload: Workload) -> MemoryPlan:
