@@ -116,7 +116,7 @@ def _check_local(options: argparse.Namespace) -> None:
 
 def _plan(options: argparse.Namespace, facts: Facts, matrix: Matrix) -> Union[Plan, Explanation]:
     from ..fix.repair import plan, plan_for_lock
-    from ..lock.locking import check_date
+    from ..lock.as_of import check_date
 
     as_of = None if options.as_of == "latest" else options.as_of
     check_date(as_of)

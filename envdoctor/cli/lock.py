@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Callable, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 from ..errors import InputError, NoResolution, suggest
-from ..lock.locking import close, lock
+from ..lock.locking import lock
+from ..lock.rounds import close
 from ..model.line import TextLine
 from ..model.resolution import Explanation, Resolution
 from ..sources import Sources, gather

@@ -451,22 +451,12 @@ def _allowed(
     requirement is broken that holds now; else all releases that have it.
     """
     every = history.requirement(version)
-    known = context.matrix.package(history.package)
-    if known is None or not context.distributions:
+    if context.matrix.package(history.package) is None or not context.distributions:
         return every, ()
-    having = [
-        release
-        for release, entry in known.releases()
-        if history.has(release) and not release.is_prerelease and not entry.yanked
-    ]
-    newer = [release for release in having if version is None or release > version]
-    older = [release for release in reversed(having) if version is None or release < version]
-    if version is None and history.side() == "newer":
-        newer = []  # those at the end of what has it are the nearest
     distribution = context.distributions.get(history.package) or Distribution(history.package, None)
     before = _broken(context, distribution)
     refusing: FrozenSet[Tuple[str, str]] = frozenset()
-    for release in [*newer[:_MOST_TRIED], *older[:_MOST_TRIED]]:
+    for release in _nearest(history, version, context):
         changed = distribution._replace(version=str(release), requires=None, constraint="")
         broken = _broken(context, changed) - before
         if not broken:
@@ -474,6 +464,21 @@ def _allowed(
         refusing = refusing or broken
     others = {name for pair in refusing for name in pair} - {history.package}
     return every, tuple(sorted(others))
+
+
+def _nearest(history: NameHistory, version: Optional[Version], context: Context) -> List[Version]:
+    """Return the releases that have it: the next newer ones, then the next older ones."""
+    package = context.matrix.package(history.package)
+    having = [
+        release
+        for release, entry in (package.releases() if package is not None else ())
+        if history.has(release) and not release.is_prerelease and not entry.yanked
+    ]
+    older = [release for release in reversed(having) if version is None or release < version]
+    if version is None and history.side() == "newer":
+        return older[:_MOST_TRIED]  # those at the end of what has it are the nearest
+    newer = [release for release in having if version is None or release > version]
+    return [*newer[:_MOST_TRIED], *older[:_MOST_TRIED]]
 
 
 def _broken(context: Context, changed: Distribution) -> FrozenSet[Tuple[str, str]]:

@@ -88,20 +88,26 @@ def failure_of(
     before = [entry for entry in raised if stopped is None or entry.order < stopped]
     living = [entry for entry in before if entry.fate != "passed" and not _is_stop(entry)]
     own = [entry for entry in living if not of_another(entry)]
-    signs = sorted(
-        [draft.order for draft in drafts if draft.role == "effect"]
-        + [entry.order for entry in living if entry.fate == "ended"]
-    )
+    signs = _signs_of_end(living, drafts)
     certain = [entry for entry in own if _ended_run(entry, signs)]
     if certain:
         return Failure(_first_process(certain), True, stopped)
     logged = [entry for entry in own if _was_last_word(entry, signs)]
     if logged:
-        chosen = logged[-1]
-        last = 0 if chosen.cut else _LAST_WORDS
-        return Failure(chosen, chosen.fate == "logged" and chosen.behind <= last, stopped)
-    others = [entry for entry in living if entry.fate == "ended" and _ended_run(entry, signs)]
-    return Failure(others[0] if others else None, False, stopped)
+        return Failure(logged[-1], _is_last_line(logged[-1]), stopped)
+    others = (entry for entry in living if _ended_run(entry, signs))
+    return Failure(next(others, None), False, stopped)
+
+
+def _signs_of_end(living: Sequence[Raised], drafts: Sequence[TraceDraft]) -> List[int]:
+    """Return the places of what shows that something ended, in their order."""
+    effects = [draft.order for draft in drafts if draft.role == "effect"]
+    return sorted(effects + [entry.order for entry in living if entry.fate == "ended"])
+
+
+def _is_last_line(raised: Raised) -> bool:
+    """Tell whether an exception was logged, and nothing of weight came after it."""
+    return raised.fate == "logged" and raised.behind <= (0 if raised.cut else _LAST_WORDS)
 
 
 def of_another(raised: Raised) -> bool:

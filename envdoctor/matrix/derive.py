@@ -149,9 +149,6 @@ def derive_host(facts: Facts, matrix: Tables) -> Subject:
     container (strings).
     """
     attributes: Dict[str, Any] = {}
-    driver = try_driver_release(facts.value("driver.release"))
-    if driver is not None:
-        attributes["driver"] = driver
     for attribute, field in (
         ("glibc", "glibc.version"),
         ("python", "python.version"),
@@ -170,39 +167,47 @@ def derive_host(facts: Facts, matrix: Tables) -> Subject:
         value = facts.value(field)
         if value is not None:
             attributes[attribute] = value
+    driver = try_driver_release(facts.value("driver.release"))
     if driver is not None:
-        served = [
-            entry.major
-            for entry in matrix.cuda_majors.values()
-            if driver >= parse_version(entry.min_driver)
-        ]
-        # A driver newer than every branch known here may serve a CUDA major that no row knows: only
-        # known majors count.
-        if served:
-            attributes["cuda"] = parse_version(str(max(served)))
-        elif driver < parse_version(
-            min(
-                (entry.min_driver for entry in matrix.cuda_majors.values()),
-                key=parse_version,
-                default="0",
-            )
-        ):
-            attributes["cuda"] = parse_version("10")
-        branch = matrix.driver_branches.get(driver_branch(str(driver)))
-        ptx = branch.cuda if branch is not None else facts.value("driver.cuda_version")
-        if try_version(ptx) is not None:
-            attributes["ptx"] = parse_version(ptx)
+        attributes["driver"] = driver
+        attributes.update(_served_by(driver, facts, matrix))
+    _raise_by_compat(attributes, facts, matrix)
+    return Subject(True, attributes)
+
+
+def _served_by(driver: Version, facts: Facts, matrix: Tables) -> Dict[str, Version]:
+    """Return the newest CUDA ("cuda") and PTX ("ptx") that a driver serves by itself."""
+    served: Dict[str, Version] = {}
+    majors = matrix.cuda_majors
+    newest = max(
+        (entry.major for entry in majors.values() if driver >= parse_version(entry.min_driver)),
+        default=None,
+    )
+    # A driver newer than every branch known here may serve a CUDA major that no row knows: only
+    # known majors count.
+    if newest is not None:
+        served["cuda"] = parse_version(str(newest))
+    elif majors:
+        served["cuda"] = parse_version("10")  # older than what the first known major asks for
+    branch = matrix.driver_branches.get(driver_branch(str(driver)))
+    ptx = try_version(branch.cuda if branch is not None else facts.value("driver.cuda_version"))
+    if ptx is not None:
+        served["ptx"] = ptx
+    return served
+
+
+def _raise_by_compat(attributes: Dict[str, Any], facts: Facts, matrix: Tables) -> None:
+    """Raise CUDA and PTX to what a loaded cuda-compat serves."""
     compat = try_version(facts.value("compat.cuda_version"))
-    if compat is not None and forward_compat_verdict(facts, matrix) is True:
-        attributes["cuda"] = max(
-            parse_version(str(compat.major)), attributes.get("cuda", parse_version("0"))
-        )
-        attributes["ptx"] = max(compat, attributes.get("ptx", parse_version("0")))
-    elif compat is not None and forward_compat_verdict(facts, matrix) is None:
+    works = forward_compat_verdict(facts, matrix) if compat is not None else False
+    if compat is not None and works:
+        none = parse_version("0")
+        attributes["cuda"] = max(parse_version(str(compat.major)), attributes.get("cuda", none))
+        attributes["ptx"] = max(compat, attributes.get("ptx", none))
+    elif works is None:
         # It may raise them: a verdict that rests on the driver alone would be a guess.
         attributes.pop("cuda", None)
         attributes.pop("ptx", None)
-    return Subject(True, attributes)
 
 
 #: Whether cuda-compat works on a class of devices; of the others (workstation cards) it does on
@@ -500,29 +505,9 @@ def _from_blackwell(sm: str) -> bool:
 
 def _measured(facts: Facts, installed: Distribution, version: Version) -> Dict[str, Any]:
     """Return what the installed files themselves say of a candidate."""
-    attributes: Dict[str, Any] = {}
-    variant = find_variant(version.local) if version.local else None
-    if variant is not None:
-        attributes["variant"] = variant
-        cuda = try_version(cuda_of_variant(variant))
-        if cuda is not None:
-            attributes["cuda"] = cuda
-        minor = try_version(_torch_of_label(version.local))
-        if minor is not None:
-            attributes["torch"] = minor
-        labelled_abi = _abi_of_label(version.local)
-        if labelled_abi is not None:
-            attributes["cxx11abi"] = "true" if labelled_abi else "false"
+    attributes: Dict[str, Any] = {**_labelled(version.local or "")}
     if installed.name == "torch":
-        cuda = try_version(facts.value("torch.cuda"))
-        if cuda is not None:
-            attributes["cuda"] = cuda
-        architectures = facts.value("torch.arch_list")
-        if architectures:
-            attributes["code"] = frozenset(code for code in map(_code_of, architectures) if code)
-        abi = facts.value("torch.cxx11abi")
-        if abi is not None:
-            attributes["cxx11abi"] = "true" if abi else "false"
+        attributes.update(_torch_itself(facts))
     needed = frozenset(
         soname
         for binary in facts.value("binaries", ())
@@ -532,6 +517,36 @@ def _measured(facts: Facts, installed: Distribution, version: Version) -> Dict[s
     if needed:
         attributes["sonames"] = needed
     return attributes
+
+
+def _labelled(label: str) -> Dict[str, Any]:
+    """Return what the local label of a version says: cu128, torch2.6, cxx11abiTRUE."""
+    variant = find_variant(label) if label else None
+    if variant is None:
+        return {}
+    abi = _abi_of_label(label)
+    stated = {
+        "variant": variant,
+        "cuda": try_version(cuda_of_variant(variant)),
+        "torch": try_version(_torch_of_label(label)),
+        "cxx11abi": None if abi is None else _ABI[abi],
+    }
+    return {name: value for name, value in stated.items() if value is not None}
+
+
+def _torch_itself(facts: Facts) -> Dict[str, Any]:
+    """Return what torch says of its own build."""
+    abi = facts.value("torch.cxx11abi")
+    codes = frozenset(filter(None, map(_code_of, facts.value("torch.arch_list") or ())))
+    stated = {
+        "cuda": try_version(facts.value("torch.cuda")),
+        "code": codes if facts.value("torch.arch_list") else None,
+        "cxx11abi": None if abi is None else _ABI[bool(abi)],
+    }
+    return {name: value for name, value in stated.items() if value is not None}
+
+
+_ABI = {True: "true", False: "false"}
 
 
 def _runtime_major(facts: Facts, installed: Distribution) -> Optional[str]:

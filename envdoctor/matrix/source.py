@@ -51,52 +51,20 @@ def compile_core(sources: MatrixFiles, label: str = "") -> Tuple[Dict[str, Any],
         MatrixError: with every fault of every file.
     """
     faults = Faults()
-    rows: List[Row] = []
-    tables: Dict[str, Dict[str, Dict[str, Any]]] = {}
-    for name, path in sources.tables.items():
-        origin = label + name
-        document = read_toml(path, origin, faults)
-        if document is None:
-            continue
-        found_rows, found_tables = parse_document(document, origin, faults)
-        rows += found_rows
-        for table, entries in found_tables.items():
-            known = tables.setdefault(table, {})
-            for entry in entries:
-                key = str(entry[KEYS[table]])
-                if key in known:
-                    faults.add(
-                        origin, f"{table} {key!r}", f"stands already in {known[key]['origin']}"
-                    )
-                else:
-                    known[key] = entry
-    origins: Dict[str, str] = {}
-    for row in rows:
-        if row.id in origins:
-            faults.add(
-                row.origin, f"row {row.id!r}", f"the id is taken by a row in {origins[row.id]}"
-            )
-        origins.setdefault(row.id, row.origin)
-    packages: Dict[str, List[Any]] = {}
-    dates = [row.date for row in rows] + [
-        entry["date"] for entries in tables.values() for entry in entries.values()
-    ]
-    for name, path in sources.packages.items():
-        document = read_package(path, name, f"{label}packages/{name}.json", faults)
-        if document is not None:
-            packages[name] = _package_summary(document)
-            dates.append(document["date"])
+    rows, tables = _written(sources, label, faults)
+    packages, dates = _packages(sources, label, faults)
     surfaces = _surface_documents(sources, label, faults)
-    dates += [document["date"] for document in surfaces]
     if faults.found:
         raise MatrixError(faults.found)
+    gpus = tables.pop("gpu", {})
+    entries = [entry for table in (gpus, *tables.values()) for entry in table.values()]
+    dates += [row.date for row in rows]
+    dates += [document["date"] for document in (*entries, *surfaces)]
     core: Dict[str, Any] = {
         "format": compiled.FORMAT,
         "date": max(dates, default=""),
-        "tables": {
-            name: list(entries.values()) for name, entries in tables.items() if name != "gpu"
-        },
-        "gpus": _gpu_index(tables.get("gpu", {}).values()),
+        "tables": {name: list(table.values()) for name, table in tables.items()},
+        "gpus": _gpu_index(gpus.values()),
         "packages": packages,
         "rows": [short_row(row) for row in rows],
         "index": _row_index(rows),
@@ -106,9 +74,64 @@ def compile_core(sources: MatrixFiles, label: str = "") -> Tuple[Dict[str, Any],
     # A row id holds no colon, so the two cannot meet.
     texts.update(
         (f"gpu:{name}", [entry["source"], entry["date"], entry["trust"]])
-        for name, entry in tables.get("gpu", {}).items()
+        for name, entry in gpus.items()
     )
     return core, texts
+
+
+#: The entries of each table, by their keys.
+_Tables = Dict[str, Dict[str, Dict[str, Any]]]
+
+
+def _written(sources: MatrixFiles, label: str, faults: Faults) -> Tuple[List[Row], _Tables]:
+    """Return the rows and the entries of the tables; what stands twice is a fault."""
+    rows: List[Row] = []
+    tables: _Tables = {}
+    for name, path in sources.tables.items():
+        origin = label + name
+        document = read_toml(path, origin, faults)
+        if document is None:
+            continue
+        rows_here, tables_here = parse_document(document, origin, faults)
+        rows += rows_here
+        for table, entries in tables_here.items():
+            _add_entries(table, entries, tables.setdefault(table, {}), origin, faults)
+    origins: Dict[str, str] = {}
+    for row in rows:
+        if row.id in origins:
+            taken = f"the id is taken by a row in {origins[row.id]}"
+            faults.add(row.origin, f"row {row.id!r}", taken)
+        origins.setdefault(row.id, row.origin)
+    return rows, tables
+
+
+def _add_entries(
+    table: str,
+    entries: Iterable[Dict[str, Any]],
+    known: Dict[str, Dict[str, Any]],
+    origin: str,
+    faults: Faults,
+) -> None:
+    for entry in entries:
+        key = str(entry[KEYS[table]])
+        if key in known:
+            faults.add(origin, f"{table} {key!r}", f"stands already in {known[key]['origin']}")
+        else:
+            known[key] = entry
+
+
+def _packages(
+    sources: MatrixFiles, label: str, faults: Faults
+) -> Tuple[Dict[str, List[Any]], List[str]]:
+    """Return the summaries of the packages, and the days on which they were read."""
+    packages: Dict[str, List[Any]] = {}
+    dates: List[str] = []
+    for name, path in sources.packages.items():
+        document = read_package(path, name, f"{label}packages/{name}.json", faults)
+        if document is not None:
+            packages[name] = _package_summary(document)
+            dates.append(document["date"])
+    return packages, dates
 
 
 def read_toml(path: str, origin: str, faults: Faults) -> Optional[Mapping[str, Any]]:

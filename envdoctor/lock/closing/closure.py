@@ -142,6 +142,10 @@ def _glibc(resolution: Resolution, target: Optional[str]) -> str:
     return target or max(resolution.requires.glibc or "2.28", "2.28", key=parse_version)
 
 
+def _repeated(option: str, values: Sequence[str]) -> List[str]:
+    return [word for value in values for word in (option, value)]
+
+
 def _environment(sources: IndexSources, folder: str) -> Dict[str, str]:
     """The variables of uv: without a home its cache has no place of its own, and a lock for macOS
     is for the oldest that has wheels.
@@ -263,7 +267,34 @@ class _Closing:
         )
 
     def _arguments(self, given: _Inputs) -> List[str]:
-        overridden = {override.name for override in self._resolution.overrides}
+        """Write the files of a run into uv's folder, and return its arguments."""
+        overrides = self._overrides(given)
+        constraints = [root.text for root in self._resolution.request.constraints]
+        self._write("requests.in", self._requests(given))
+        self._write("constraints.in", constraints)
+        self._write("overrides.txt", overrides)
+        tables = [
+            _metadata_table(name, version, metadata)
+            for (name, version), metadata in sorted(given.sdists.items())
+        ]
+        built = sorted({name for name, _ in given.sdists} | self._allow_build)
+        request = self._resolution.request
+        return [
+            "requests.in",
+            *(["--overrides", "overrides.txt"] if overrides else []),
+            *(["--constraints", "constraints.in"] if constraints else []),
+            "--only-binary",
+            ":all:",
+            *self._configure(tables),
+            *_repeated("--no-binary", built),
+            "--python-version",
+            request.python,
+            "--python-platform",
+            self._platform,
+            *(self._dates(request.as_of, given) if request.as_of and self._dated else []),
+        ]
+
+    def _requests(self, given: _Inputs) -> List[str]:
         lines = [root.text for root in self._resolution.request.others] + list(given.extra)
         lines += [line for pin in given.pins if pin.build is not None for line in pin.build.needs]
         lines += [
@@ -271,35 +302,22 @@ class _Closing:
             for pin in given.pins
             if pin.name not in given.without
         ]
-        lines += [f"{name}=={version}" for name, version in given.sdists if version]
-        overrides = [f"{pin.name}=={pin.version}" for pin in given.pins if pin.name in overridden]
-        overrides += [f"{name} ; python_version < '0'" for name in sorted(given.without)]
-        bounds = [root.text for root in self._resolution.request.constraints]
-        self._write("requests.in", lines)
-        self._write("constraints.in", bounds)
-        self._write("overrides.txt", overrides)
-        arguments = [
-            "requests.in",
-            *(["--overrides", "overrides.txt"] if overrides else []),
-            *(["--constraints", "constraints.in"] if bounds else []),
-            "--only-binary",
-            ":all:",
+        return [*lines, *(f"{name}=={version}" for name, version in given.sdists if version)]
+
+    def _overrides(self, given: _Inputs) -> List[str]:
+        """Return what stands against metadata: pins, and packages that are left out."""
+        overridden = {override.name for override in self._resolution.overrides}
+        pins = [f"{pin.name}=={pin.version}" for pin in given.pins if pin.name in overridden]
+        return pins + [f"{name} ; python_version < '0'" for name in sorted(given.without)]
+
+    @staticmethod
+    def _dates(as_of: str, given: _Inputs) -> List[str]:
+        exempt = [f"{name}={_FAR}" for name in sorted(given.exempt)]
+        return [
+            "--exclude-newer",
+            f"{as_of}T23:59:59Z",
+            *_repeated("--exclude-newer-package", exempt),
         ]
-        arguments += self._configure(
-            [
-                _metadata_table(name, version, metadata)
-                for (name, version), metadata in sorted(given.sdists.items())
-            ]
-        )
-        for name in sorted({name for name, _ in given.sdists} | self._allow_build):
-            arguments += ["--no-binary", name]
-        request = self._resolution.request
-        arguments += ["--python-version", request.python, "--python-platform", self._platform]
-        if request.as_of is not None and self._dated:
-            arguments += ["--exclude-newer", f"{request.as_of}T23:59:59Z"]
-            for name in sorted(given.exempt):
-                arguments += ["--exclude-newer-package", f"{name}={_FAR}"]
-        return arguments
 
     def _configure(self, tables: Sequence[str]) -> List[str]:
         """Write a configuration into uv's folder, where it goes before the user's; a file that

@@ -135,58 +135,62 @@ def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
     """Put the roots first, let everything else that is installed go, prefer what is installed, and
     name what is a change.
     """
-    situation = catalog.situation
-    tops, installed = catalog.tops, situation.listed
+    tops = catalog.tops
     order = [
         *(name for name in tops if name in problem.nodes),
         *(node for node in problem.nodes if node not in tops),
     ]
     place = {node: number for number, node in enumerate(order)}
-    old = dict(zip(problem.nodes, problem.variables))
+    variable_of = dict(zip(problem.nodes, problem.variables))
     variables: List[Variable] = []
     items: List[Item] = []
     for node in order:
-        domain, absent = old[node]
-        if node in catalog.core:
-            kept = catalog.kept(node)
-            if node in situation.faulty:
-                domain &= ~sum(
-                    1 << number
-                    for number, entry in enumerate(catalog.table(node).candidates)
-                    if entry.index_name == INSTALLED
-                )
-            variables.append(Variable(domain, 0))  # to go is the last resort
-            items.append((place[node], domain & ~kept))
-        else:
-            variables.append(Variable(domain, absent))
-            if (
-                situation.complete
-                and node in problem.tables
-                and "[" not in node
-                and node not in installed
-            ):
-                items.append((place[node], domain & ~absent))
+        variable, change = _preferred(node, variable_of[node], problem, catalog)
+        variables.append(variable)
+        if change is not None:
+            items.append((place[node], change))
     fixed = {*tops, *catalog.outside}
-    nogoods = []
-    for nogood in problem.nogoods:
-        why: Why = nogood.why
-        if why.kind == "request" and not fixed & {
-            problem.nodes[number] for number, _ in nogood.terms
-        }:
-            continue
-        nogoods.append(
-            Nogood(
-                tuple(
-                    sorted((place[problem.nodes[number]], mask) for number, mask in nogood.terms)
-                ),
-                why,
-            )
-        )
+    nogoods = [
+        _moved(nogood, problem, place)
+        for nogood in problem.nogoods
+        if nogood.why.kind != "request" or fixed & {problem.nodes[one] for one, _ in nogood.terms}
+    ]
     ordered = problem._replace(
         nodes=tuple(order), variables=tuple(variables), nogoods=tuple(nogoods)
     )
     roots = tuple((number, mask) for number, mask in items if order[number] in tops)
     return Counted(ordered, roots, tuple(items))
+
+
+def _preferred(
+    node: str, variable: Variable, problem: Problem, catalog: InstalledCatalog
+) -> Tuple[Variable, Optional[int]]:
+    """Return a variable that prefers what is installed, and the mask of what is a change of it."""
+    situation = catalog.situation
+    domain, absent = variable
+    if node in catalog.core:
+        if node in situation.faulty:
+            domain &= ~_installed_mask(node, catalog)
+        # To go is the last resort.
+        return Variable(domain, 0), domain & ~catalog.kept(node)
+    is_added = situation.complete and node in problem.tables and "[" not in node
+    if is_added and node not in situation.listed:
+        return Variable(domain, absent), domain & ~absent
+    return Variable(domain, absent), None
+
+
+def _installed_mask(node: str, catalog: InstalledCatalog) -> int:
+    return sum(
+        1 << number
+        for number, entry in enumerate(catalog.table(node).candidates)
+        if entry.index_name == INSTALLED
+    )
+
+
+def _moved(nogood: Nogood, problem: Problem, place: Mapping[str, int]) -> Nogood:
+    """Return a nogood over the variables in another order."""
+    terms = [(place[problem.nodes[number]], mask) for number, mask in nogood.terms]
+    return Nogood(tuple(sorted(terms)), nogood.why)
 
 
 def settle(

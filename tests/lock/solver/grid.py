@@ -8,7 +8,7 @@ import time
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from envdoctor.intake.assumptions import parse_assumptions
-from envdoctor.lock.locking import of_its_time
+from envdoctor.lock.as_of import of_its_time
 from envdoctor.lock.solver import resolve
 from envdoctor.lock.solver.objective import applied
 from envdoctor.lock.solver.profiles import ProfileResolver
