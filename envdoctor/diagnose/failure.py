@@ -40,6 +40,7 @@ from .draft import (
 )
 from .names import tell_histories
 from .raised import doubt, failure_of, join_failure, trust_complaint
+from .sonames import tell_sonames
 from .symbols import tell_symbols
 
 __all__ = ["explain"]
@@ -73,6 +74,7 @@ def explain(
     drafts = drafts_of(events, knowledge)
     tell_histories(drafts, raised, knowledge.modules, contexts)
     tell_symbols(drafts, knowledge.modules, contexts[0])
+    tell_sonames(drafts, knowledge.modules, contexts[0])
     tell_collectives(drafts)
     violated = [finding for finding in findings if finding.verdict == "violated"]
     _join_rows(drafts, events, knowledge, contexts, violated)

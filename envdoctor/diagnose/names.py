@@ -424,7 +424,9 @@ def _remedy(
 def _other_side(
     history: NameHistory, version: Optional[Version], asked: _Asked, context: Context
 ) -> str:
-    """Say which release of what asks for it does without: the one after those that import it."""
+    """Say which release of what asks for it does without: the one after those that import it, or
+    those before.
+    """
     package = asked.asker[0]
     importers = history.asked_by(asked.installed) or history.importers
     for importer in importers if len(importers) == 1 else ():
@@ -437,6 +439,13 @@ def _other_side(
         ]
         if later and package in ("", importer.package):
             return f"{importer.package} {later[0]} or newer, which does without"
+        first = try_version(importer.spans[0][0])
+        has_earlier = any(
+            first is not None and release < first
+            for release in (known.versions if known is not None else ())
+        )
+        if has_earlier and package in ("", importer.package):
+            return f"{importer.package}<{first}, which does without"
     other = package if package and package != history.package else "what asks for it"
     side = "a newer" if history.side(version) == "newer" else "another"
     return f"{side} release of {other} that does without"

@@ -120,7 +120,7 @@ _OF_THE_KIND = re.compile(
 _GPU_BEFORE = re.compile(r"\b(?:GPU|card|device)\s+$", re.IGNORECASE)
 _GPU_BEHIND = re.compile(r"s?\s+(?:GPU|card|installed)", re.IGNORECASE)
 #: Names that are also those of other things; each has a vendor, a count or "GPU" beside it.
-_SHORT = re.compile(r"[A-Z]\d{1,2}[A-Z]?(?!\w)")
+_SHORT = re.compile(r"[A-Z]\d{1,2}(?:m|M)?(?!\w)")
 
 
 def named_gpus(text: str) -> List[Tuple[int, Gpu]]:

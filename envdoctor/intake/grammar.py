@@ -14,6 +14,7 @@ from typing import List, Optional, Sequence, Tuple
 from .clean_text import Line
 from .draft import EXACT, PROSE, Draft
 from .gpu_names import GPU_NAME, named_gpus, parse_gpus
+from .loose_words import plain_words
 from .names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
@@ -94,18 +95,6 @@ _JOINED = re.compile(r"(?<=\d)\s*\+\s*(?=[A-Za-z_-]+[.-]?v?\.?\d)(?!cu\d|rocm|gi
 _COMPARED = re.compile(r"[<>~=]")
 _FIRST = FIRST_WORDS | frozenset(HEADS)
 _WORDS = re.compile(r"[a-z]+[0-9]?|[\u4e00-\u9fff]+")
-#: ``3*4090``, ``8卡3090``: a count and the number of a GeForce, without its name.
-_BARE_NUMBER = re.compile(
-    r"(?<![\w.*/-])(\d{1,2})\s?[x×*卡张块]\s?([2345]0[6789]0)(?![\d.*])\s?(Ti|SUPER|D)?(?![a-z])",
-    re.IGNORECASE,
-)
-#: ``from version 4.57.0 to version 5.5.0`` behind a name: the second is what is there.
-_CHANGED = re.compile(
-    r"\b(?:after\s+|since\s+)?(?:I\s+|we\s+)?(?:(?:updat|upgrad|downgrad|switch|mov)(?:ed|ing)|went)\s+"
-    r"(?:the\s+)?([A-Za-z][\w-]{1,40})\s+"
-    r"from\s+(?:version\s+)?v?\d[\w.]*\s+to\s+(?:version\s+)?v?(\d[\w.]*\w)",
-    re.IGNORECASE,
-)
 #: A version that stands in brackets behind its name: ``torch (2.6.0)``, ``peft (version 0.14.0)``.
 _BRACKETED = re.compile(
     r"(?<=[A-Za-z]) ?\((?:version:? |ver\.? |v)?(\d+\.\d+[\w.+]{0,30})\)", re.IGNORECASE
@@ -421,7 +410,7 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
         text = text.replace(image, " ")
         understood = True
     text = _BRACKETED.sub(r" \1", text)
-    text = _CHANGED.sub(r"Now \1 \2", _BARE_NUMBER.sub(r"\1x RTX \2 \3 ", text))
+    text = plain_words(text)
     if _GLUED.search(text):
         text = _GLUED.sub(r"\1 \2", _JOINED.sub(", ", text))
     named = _NAMED.search(text) is not None

@@ -70,6 +70,7 @@ _ALIASES = {
     "flashattn": "flash-attn",
     "flashattention2": "flash-attn",
     "llama-factory": "llamafactory",
+    "transformer": "transformers",
     "huggingface-transformers": "transformers",
     "hf-transformers": "transformers",
     "hf-hub": "huggingface-hub",
@@ -127,12 +128,14 @@ def known_distribution(words: str) -> Optional[str]:
 
 
 def of_import(name: str, version: Optional[str]) -> str:
-    """Return the distribution behind a name that is also a module's: FlashInfer is
+    """Return the distribution behind a name that is also a module's, or misspelt: FlashInfer is
     ``flashinfer-python`` since 0.2.1.
     """
     number = try_version(version)
     if name == "flashinfer" and number is not None and number >= parse_version("0.2.1"):
         return "flashinfer-python"
+    if name == "transformer" and number is not None and number >= parse_version("4.0"):
+        return "transformers"  # the distribution "transformer" has no such release
     return name
 
 

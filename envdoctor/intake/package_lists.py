@@ -207,6 +207,11 @@ class PackageReader:
 
     def _read_freeze(self, line: Line, draft: Draft) -> bool:
         raw = line.raw.strip()
+        pins = [PIN.fullmatch(part.strip()) for part in raw.split(";")] if ";" in raw else []
+        if len(pins) > 1 and all(pins):
+            for pin in filter(None, pins[:50]):
+                draft.distribution(pin.group(1), pin.group(2), line, EXACT)
+            return True
         if "==" in raw:
             requirement = try_requirement(raw)
             clauses = split_clauses(requirement.specifier) if requirement is not None else []

@@ -2,7 +2,7 @@
 
 A group is named after what it holds: ``driver__release`` is the field driver.release,
 ``dist_torch`` the version of a distribution, ``set_engine`` a launch setting, ``cap`` a compute
-capability.
+capability, ``gpu`` the name of a device, ``part_of`` the module that a compiled file belongs to.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ..model.sizes import parse_size
 from .clean_text import Line
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 from .gpu_names import ARCHITECTURES
+from .names import known_distribution
 
 __all__ = ["read_printed"]
 
@@ -85,6 +86,14 @@ _TABLE = _sentences(
     ("cuda_", r"\bcuda_(?P<toolkit__version>\d{2}\.\d)\.r\d{2}\.\d/compiler", PROSE),
     ("-packages", r"/python(?P<python__version>3\.\d{1,2})/(?:site|dist)-packages\b", INTENT),
     ("cd ", r"(?:^|\s)cd\s+(?P<python__working_directory>/\S{1,300})\s*$", PROSE),
+    # an extension that a line names by its file: its package is there
+    ("-packages/", r"-packages/(?P<part_of>[A-Za-z]\w{1,40})/\S{0,120}\.so\b", INTENT),
+    # a library in the folder of NVIDIA's wheels: of CUDA 13 they share one
+    (
+        "/nvidia/cu1",
+        r"-packages/nvidia/cu13/lib/lib(?:cudart|nvrtc|cublas)[\w.]{0,12}\.so\.(?P<wheel_cuda>13)\b",
+        INTENT,
+    ),
     ("/bin/nvcc", r"/cuda-(?P<toolkit__version>\d{2}\.\d)/bin/nvcc\b", INTENT),
     # torch.utils.cpp_extension._check_cuda_version, deepspeed's op_builder
     (
@@ -115,6 +124,15 @@ _TABLE = _sentences(
     ("cudaspecs", r"highest_compute_capability=\((?P<cap>\d{1,2}, \d)\)", LABEL),
     ("cudaspecs", r"cuda_version_string='(?P<torch_cuda>\d{3})'", LABEL),
     ("pytorch settings found", r"CUDA_VERSION=(?P<torch_cuda>\d{3})", LABEL),
+    # torch's own warnings of a GPU that it has no code for
+    (
+        "cuda capability",
+        (
+            r"(?:Found GPU\d* |\b(?=NVIDIA |Tesla |GeForce ))(?P<gpu>[A-Z][\w .()/-]{2,60}?) "
+            r"(?:which is of|with) CUDA capability (?:sm_)?(?P<cap>\d{1,2}\.?\d)\b"
+        ),
+        PROSE,
+    ),
     # vllm's and sglang's first lines
     (
         "llm engine",
@@ -209,10 +227,19 @@ def _put(group: str, value: str, line: Line, draft: Draft, rank: int) -> None:
     elif group == "compat":
         draft.put("compat.cuda_version", value.replace("-", "."), line, rank)
     elif group == "cap":
-        device = Gpu(compute_capability=value.replace(", ", "."))
+        digits = re.sub(r"\D", "", value)
+        device = Gpu(compute_capability=f"{digits[:-1]}.{digits[-1]}")
         draft.device(0, device, line, PROSE + 9)
+    elif group == "gpu":
+        draft.device(0, Gpu(name=value), line, PROSE + 9)
     elif group == "torch_cuda":
         draft.put("torch.cuda", f"{value[:-1]}.{value[-1]}", line, rank)
+    elif group == "part_of":
+        package = known_distribution(value)
+        if package is not None and package != "torch":
+            draft.distribution(package, None, line, rank)
+    elif group == "wheel_cuda":
+        draft.distribution("nvidia-cuda-runtime", None, line, rank)
     elif group == "count":
         draft.device_count = int(value)
     else:

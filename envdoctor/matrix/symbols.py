@@ -7,6 +7,7 @@ libtorch_python. A name that is not there is one that all of them have, or that 
 
 from __future__ import annotations
 
+import re
 from typing import Any, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.pattern import pattern
@@ -26,6 +27,7 @@ __all__ = [
 
 SCHEMA = 1
 _SPANS = pattern(r"\d{1,4}(?:-\d{1,4})?(?:,\d{1,4}(?:-\d{1,4})?)*")
+_NAME = pattern(r"~?[A-Za-z_]\w{0,120}")
 _LENGTH = pattern(r"\d{1,3}")
 _HEAD = pattern(r"_Z(?:T[ISTV]|GV)?N?[VK]*[RO]?(?=\d)")
 #: ``x86_64``: where the wheels for aarch64 differ.
@@ -79,6 +81,8 @@ class SymbolHistory(NamedTuple):
         first, last = self.present[-1]
         if near is not None and near < parse_version(self.present[0][0]):
             first, last = self.present[0]
+        if first == last and self.first != first != self.last:
+            return f"torch=={first}"
         clauses = [f">={first}"] if first != self.first else []
         clauses += [f"<={last}"] if last != self.last else []
         return f"torch{','.join(clauses)}"
@@ -87,14 +91,16 @@ class SymbolHistory(NamedTuple):
 def history_of(
     document: Mapping[str, Any], symbol: str, all_wheels: bool = False
 ) -> Optional[SymbolHistory]:
-    """Return the history of a mangled symbol, None where none is known.
+    """Return the history of a symbol, mangled or as a person reads it; None where none is known.
 
     Args:
         document: what was measured.
-        symbol: its mangled name.
+        symbol: its name, ``_ZN3c104cuda9SetDeviceEi`` or ``c10::cuda::SetDevice(int)``.
         all_wheels: those for aarch64 count in any case; they have the new C++ ABI from 2.6 on,
             those for x86_64 from 2.7 on.
     """
+    if "::" in symbol:
+        return _history_of_demangled(document, symbol, all_wheels)
     versions: Sequence[str] = document["versions"]
     mark = f" {symbol} "
     for part in _PARTS[all_wheels:]:
@@ -110,6 +116,69 @@ def history_of(
                     part == "cuda",
                 )
     return None
+
+
+def _history_of_demangled(
+    document: Mapping[str, Any], symbol: str, all_wheels: bool
+) -> Optional[SymbolHistory]:
+    """Return the history of ``c10::cuda::SetDevice(int)``, where all functions of that name whose
+    parameters may be these came and went together.
+    """
+    expression = _mangled(symbol)
+    if expression is None:
+        return None
+    histories = [
+        history
+        for part in _PARTS[all_wheels:]
+        for words in document[part].values()
+        for mangled in expression.findall(words)
+        if (history := history_of(document, mangled, all_wheels)) is not None
+    ]
+    return histories[0] if len({history.present for history in histories}) == 1 else None
+
+
+#: Parameters as c++filt prints them and as they are encoded (itanium-cxx-abi, Mangling); what is
+#: not here may be anything.
+_ENCODED = {
+    "int": "i", "bool": "b", "char": "c", "signed char": "a", "long": "l", "unsigned int": "j",
+    "unsigned long": "m", "short": "s", "float": "f", "double": "d", "": "v",
+    "char const*": r"(?:PKc|S\d?_)", "std::string": "Ss", "std::string const&": "RKSs",
+    "c10::SourceLocation": r"NS\d?_14SourceLocationE",
+}  # fmt: skip
+_NEW_STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
+_ENCODED[_NEW_STRING] = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+_ENCODED[f"{_NEW_STRING} const&"] = "RKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+
+
+def _mangled(symbol: str) -> Optional[re.Pattern[str]]:
+    """Return the expression of the mangled names that a function may have; None for operators and
+    templates.
+    """
+    path, bracket, rest = symbol.partition("(")
+    names = path.split("::")
+    if not all(_NAME.fullmatch(name) for name in names):
+        return None
+    last = f"{len(names[-1])}{names[-1]}"
+    if len(names) > 1 and names[-1] in (names[-2], f"~{names[-2]}"):
+        last = "D[012]" if names[-1].startswith("~") else "C[12]"
+    whole = "".join(f"{len(name)}{name}" for name in names[:-1]) + last
+    parameters = "[^ ]*"
+    if bracket:
+        parts = _split_parameters(rest.rpartition(")")[0])
+        parameters = "".join(_ENCODED.get(part, "[^ ]+") for part in parts)
+    return re.compile(rf"(?<![^ ])_ZNK?{whole}E{parameters}(?![^ ])")
+
+
+def _split_parameters(text: str) -> List[str]:
+    """Split at the commas outside of angle brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "<") - (letter == ">")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
 
 
 def torch_of_wheels(document: Mapping[str, Any], package: str) -> Mapping[str, FrozenSet[str]]:

@@ -6,18 +6,24 @@ shows in the facts. Whatever prints or writes findings gets them from here.
 
 from __future__ import annotations
 
-from ..model.calls import OwnCall
+from ..model.calls import InstallerCall, OwnCall
 from ..model.evidence import Known
 from ..model.finding import Finding, Remedy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, List, Optional, Sequence, Tuple
+    from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
     from ..model.calls import Call
     from ..model.facts import Facts
 
 __all__ = ["addressed", "addressed_remedies", "judged_interpreter"]
+
+#: By platform: what the index has for it under another name. PyPI's triton has wheels for Linux
+#: alone; https://github.com/woct0rdho/triton-windows builds those for Windows.
+_NAMED_OTHERWISE: Mapping[Optional[str], Mapping[str, str]] = {
+    "win32": {"triton": "triton-windows"},
+}
 
 
 def addressed(findings: Iterable[Finding], nodes: Sequence[Facts]) -> List[Finding]:
@@ -36,10 +42,14 @@ def addressed_remedies(remedies: Tuple[Remedy, ...], nodes: Sequence[Facts]) -> 
     """
     if not any(remedy.commands for remedy in remedies):
         return remedies
+    systems = {facts.value("os.platform") for facts in nodes}
+    renamed = _NAMED_OTHERWISE.get(systems.pop(), {}) if len(systems) == 1 else {}
     environments = {(judged_interpreter(facts), _has_pip(facts)) for facts in nodes}
     python, has_pip = environments.pop() if len(environments) == 1 else (None, True)
 
     def readdressed(call: Call) -> Call:
+        if renamed and isinstance(call, InstallerCall):
+            call = call._replace(packages=tuple(_renamed(text, renamed) for text in call.packages))
         if python is None or isinstance(call, str):
             return call
         if isinstance(call, OwnCall):
@@ -50,6 +60,14 @@ def addressed_remedies(remedies: Tuple[Remedy, ...], nodes: Sequence[Facts]) -> 
     return tuple(
         remedy._replace(commands=tuple(map(readdressed, remedy.commands))) for remedy in remedies
     )
+
+
+def _renamed(requirement: str, renamed: Mapping[str, str]) -> str:
+    for name, other in renamed.items():
+        rest = requirement[len(name) :]
+        if requirement.startswith(name) and not rest[:1].isalnum() and rest[:1] not in ("-", "_"):
+            return other + rest
+    return requirement
 
 
 def judged_interpreter(facts: Facts) -> Optional[str]:

@@ -150,3 +150,10 @@ def test_an_override_that_does_not_take_what_is_passed(finding):
     said = finding(OVERRIDE)
     assert (said.component, said.kind) == ("trl", "too-new")
     assert "trl calls concatenated_forward without is_ref_model" in said.message
+
+
+def test_a_release_that_does_without_is_named_where_the_package_has_to_stay(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text("ImportError: cannot import name 'EncoderDecoderCache' from 'transformers'\n")
+    finding = diagnose([str(log)], None, load_matrix()).traces[0].finding
+    assert "or peft<0.14.0, which does without" in finding.remedies[0].text

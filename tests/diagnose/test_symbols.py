@@ -119,3 +119,39 @@ def test_a_line_without_the_name_of_the_file_is_answered(finding, file):
     deleter = "_ZN3c104impl3cow11cow_deleterEPv"
     named = finding(f"{file}undefined symbol: {deleter}", "torch==2.1.2", "flash-attn==2.5.8")
     assert "does not: flash-attn was built against" in named.message
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        "c10::cuda::SetDevice(int)",
+        "c10::cuda::SetDevice(int) const",
+    ],
+)
+def test_a_symbol_as_people_read_it_is_the_same(finding, symbol):
+    said = finding(f"{FLASH}: undefined symbol: {symbol}")
+    assert "those of 2.1.0 to 2.2.2 export c10::cuda::SetDevice: flash-attn" in said.message
+
+
+@pytest.mark.parametrize(
+    ("symbol", "releases"),
+    [
+        ("c10::cuda::SetDevice(signed char)", "2.3.0 to 2.7.1"),
+        ("torch::jit::parseSchemaOrName(std::string const&, bool)", "2.4.0 to 2.6.0"),
+        ("c10::cuda::SetDevice", None),  # its overloads came and went apart
+        ("c10::operator<<(int)", None),
+        ("c10::no::such::Function(int)", None),
+    ],
+)
+def test_its_parameters_tell_overloads_apart(symbol, releases):
+    history = load_matrix().symbol_history(symbol)
+    assert (history and history.releases()) == releases
+
+
+def test_a_single_release_is_named_by_its_number(finding):
+    said = finding(
+        "/v/lib/python3.11/site-packages/sgl_kernel/common_ops.abi3.so: undefined symbol: "
+        "c10::MessageLogger::MessageLogger(char const*, int, int, bool)",
+        "torch==2.12.0",
+    )
+    assert any("torch==2.10.0" in remedy.text for remedy in said.remedies)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from envdoctor.errors import InputError
+from envdoctor.errors import InputError, NothingRecognised
 from envdoctor.intake import parse_report
 from envdoctor.intake.gpu_names import named_gpus
 from envdoctor.matrix.loader import load_matrix
@@ -88,6 +88,42 @@ def test_stated_facts(stated, field, expected):
 def test_stated_packages(stated, name, version, constraint):
     found = parse_report(lines(stated)).value("distributions")[name]
     assert (found.version, found.constraint) == (version, constraint)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "version"),
+    [
+        ("After upgrading torch to 2.6, nothing imports.", "torch", "2.6"),
+        ("I upgraded transformers to 4.48 and a name is gone", "transformers", "4.48"),
+        ("Works with lightning 2.5.2 but breaks with 2.6.5", "lightning", "2.6.5"),
+        ("it works with peft 0.13.2, but not with 0.14.0", "peft", "0.14.0"),
+        ("torch 2.5.1 works fine, 2.6.0 fails", "torch", "2.6.0"),
+        ("transformer==4.39.3;peft==0.14.0", "transformers", "4.39.3"),
+        ("transformer==4.39.3; peft==0.14.0", "peft", "0.14.0"),
+    ],
+)
+def test_what_somebody_changed_to_or_what_breaks_is_there(text, name, version):
+    assert parse_report(text).value("distributions")[name].version == version
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fixed by upgrading torch to 2.6",
+        "You should upgrade torch to 2.6",
+        "someone upgraded torch to 2.6",
+        "if you have upgraded vllm to 0.8.5",
+        "it listens on port 5090",
+    ],
+)
+def test_advice_and_other_numbers_state_nothing(text):
+    with pytest.raises(NothingRecognised):
+        parse_report(text)
+
+
+def test_a_geforce_may_have_its_bare_number():
+    (device,) = parse_report("Using vllm 0.8.x with a 5090").value("gpus")
+    assert device.name == "RTX 5090"
 
 
 def test_numbers_are_no_packages():
@@ -388,3 +424,31 @@ def test_versions_in_sentences(text, name, version):
 
 def test_a_size_before_a_chinese_name_is_its_value():
     assert read("机器只有400GB的内存").value("memory.total") == 400 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "capability"),
+    [
+        (
+            "    Found GPU0 Tesla V100-SXM2-32GB which is of cuda capability 7.0.",
+            "Tesla V100-SXM2-32GB",
+            "7.0",
+        ),
+        (
+            (
+                "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the "
+                "current PyTorch installation."
+            ),
+            "NVIDIA GeForce RTX 5090",
+            "12.0",
+        ),
+    ],
+)
+def test_torch_names_the_device_that_it_has_no_code_for(text, name, capability):
+    (device,) = parse_report(text).value("gpus")
+    assert (device.name, device.compute_capability) == (name, capability)
+
+
+def test_a_file_of_an_extension_tells_that_its_package_is_there():
+    line = "found files: ['/v/lib/python3.12/site-packages/sgl_kernel/sm100/common_ops.abi3.so']"
+    assert parse_report(line).value("distributions")["sgl-kernel"].version is None

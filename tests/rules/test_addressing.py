@@ -11,7 +11,7 @@ from envdoctor.model.calls import InstallerCall, OwnCall, parse_call, reinstall
 from envdoctor.model.evidence import Evidence, Known, Unknown
 from envdoctor.model.facts import Distribution, Facts
 from envdoctor.model.finding import Finding, Remedy
-from envdoctor.rules.addressing import addressed, judged_interpreter
+from envdoctor.rules.addressing import addressed, addressed_remedies, judged_interpreter
 
 HERE = Evidence("test")
 
@@ -108,3 +108,20 @@ def test_pip_itself_takes_the_command_for_its_own_environment():
     ).stdout
     assert done.returncode == 0, done.stderr
     assert str(Path(sys.prefix)) in prefix
+
+
+@pytest.mark.parametrize(
+    ("platform", "name"), [("win32", "triton-windows>=3.2,<3.3"), ("linux", "triton>=3.2,<3.3")]
+)
+def test_what_an_index_has_under_another_name_for_a_platform(platform, name):
+    facts = Facts({"os.platform": Known(platform, Evidence("report"))})
+    call = InstallerCall("install", ("triton>=3.2,<3.3",))
+    (remedy,) = addressed_remedies((Remedy("Install it.", (call,)),), [facts])
+    assert remedy.commands[0].packages == (name,)
+
+
+def test_only_the_whole_name_is_another():
+    facts = Facts({"os.platform": Known("win32", Evidence("report"))})
+    call = InstallerCall("install", ("triton-kernels", "tritonclient"))
+    (remedy,) = addressed_remedies((Remedy("Install it.", (call,)),), [facts])
+    assert remedy.commands[0].packages == ("triton-kernels", "tritonclient")

@@ -1,0 +1,284 @@
+"""Shared libraries that were not found: who asks for that number, which wheel holds it, and whether
+the installed torch brings it.
+
+Who asks is measured: the NEEDED entries of the wheels (``Build.needed``). What torch brings stands
+in the metadata of its release.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence, Tuple
+
+from ..model.calls import InstallerCall
+from ..model.finding import Remedy
+from ..model.record import NamedTuple
+from ..model.requirement import try_requirement
+from ..model.versions import parse_version, try_version
+from ..rules.rule import Context
+from ..rules.torch_extensions import Torch, installed_torch
+from .draft import TraceDraft, groups_of
+
+if TYPE_CHECKING:
+    from ..model.version import Version
+
+__all__ = ["tell_sonames"]
+
+_SIGNATURES = (
+    "cuda-library-not-found",
+    "cuda-library-own-number-not-found",
+    "cudnn-part-not-found",
+    "library-not-found",
+)
+_SONAME = re.compile(r"(?P<stem>lib[A-Za-z_]+)\.so\.(?P<major>\d{1,2})\b")
+#: Libraries that carry the CUDA major in their name: the wheel of each, and its folder below
+#: site-packages/nvidia (file listings of the wheels; those for CUDA 13 share nvidia/cu13).
+_OF_CUDA = {
+    "libcudart": ("cuda-runtime", "cuda_runtime"),
+    "libcublas": ("cublas", "cublas"),
+    "libcublasLt": ("cublas", "cublas"),
+    "libnvrtc": ("cuda-nvrtc", "cuda_nvrtc"),
+    "libnvJitLink": ("nvjitlink", "nvjitlink"),
+    "libcupti": ("cuda-cupti", "cuda_cupti"),
+}
+_UNSUFFIXED = 13  # from this CUDA on the wheels have no -cuNN
+#: Packages that bring a part of cuDNN and open the others by name: the first release of each cuDNN
+#: major. https://github.com/OpenNMT/CTranslate2/releases/tag/v4.5.0
+_OPEN_CUDNN = {"ctranslate2": ((8, "3.0.0"), (9, "4.5.0"))}
+_CUDA_SUFFIX = re.compile(r"nvidia-[a-z-]+?-cu(\d{2})")
+
+
+class _Wanted(NamedTuple):
+    """A library that was not found (``libnvrtc``, 12), and who asks for it, "" where unknown."""
+
+    stem: str
+    major: int
+    asker: str
+
+    @property
+    def wheel(self) -> str:
+        """The distribution that holds it."""
+        project = _OF_CUDA[self.stem][0]
+        return f"nvidia-{project}" + (f"-cu{self.major}" if self.major < _UNSUFFIXED else "")
+
+    @property
+    def folder(self) -> str:
+        """Where that distribution puts it, below site-packages."""
+        own = f"cu{self.major}" if self.major >= _UNSUFFIXED else _OF_CUDA[self.stem][1]
+        return f"nvidia/{own}/lib"
+
+
+def tell_sonames(
+    drafts: Sequence[TraceDraft], modules: Mapping[str, str], context: Context
+) -> None:
+    """Say who asks for a library that was not found and what brings it, and put the remedies that
+    follow in the place of the general ones.
+    """
+    for draft in drafts:
+        if draft.signature is None or draft.signature.id not in _SIGNATURES:
+            continue
+        groups = groups_of(draft.events[0], modules)
+        name = groups.get("library", "")
+        match = _SONAME.match(f"{name}.so.{groups['major']}" if "major" in groups else name)
+        if match is None:
+            continue
+        stem, major = match.group("stem"), int(match.group("major"))
+        asker = groups.get("@frame", "") or _asker(f"{stem}.so.{major}", context)
+        if stem in _OF_CUDA:
+            _tell_cuda(draft, _Wanted(stem, major, asker), context)
+        elif stem.startswith("libcudnn"):
+            _tell_cudnn(draft, major, context)
+
+
+def _asker(soname: str, context: Context) -> str:
+    """Return the one installed package, torch aside, whose measured wheels need a library: that of
+    its release, or that of others where nobody has it of these.
+    """
+    of_release: List[str] = []
+    of_others: List[str] = []
+    for name, distribution in context.distributions.items():
+        package = context.matrix.package(name) if name != "torch" else None
+        version = try_version(distribution.version)
+        needing = [
+            release_version
+            for release_version, release in (package.releases() if package is not None else ())
+            if any(soname in build.needed for build in release.builds)
+        ]
+        if needing:
+            is_same = version is not None and version.public in map(str, needing)
+            (of_release if is_same else of_others).append(name)
+    askers = of_release or of_others
+    return askers[0] if len(askers) == 1 else ""
+
+
+def _tell_cuda(draft: TraceDraft, wanted: _Wanted, context: Context) -> None:
+    """Answer ``libnvrtc.so.12``, by the CUDA major of what is installed."""
+    torch = installed_torch(context)
+    here = _cuda_major(torch, context)
+    remedies: Tuple[Remedy, ...]
+    if here is None:
+        remedies = _either_way(wanted)
+    elif here == wanted.major:
+        remedies = (_on_the_path(wanted, str(torch or "the torch here")),)
+    else:
+        remedies = _other_build(wanted, here, context)
+    finding = draft.finding
+    said = "" if wanted.asker in ("", "torch") else f" {wanted.asker} asks for it."
+    if here is not None and here != wanted.major and torch is None:
+        said += f" The libraries that are here are of CUDA {here}."
+    draft.finding = finding._replace(
+        message=finding.message if said.strip() in finding.message else finding.message + said,
+        remedies=remedies,
+        packages=tuple(dict.fromkeys((*finding.packages, *filter(None, (wanted.asker,))))),
+    )
+
+
+def _cuda_major(torch: Optional[Torch], context: Context) -> Optional[int]:
+    """Return the CUDA major of torch, else that of NVIDIA's wheels where all are of one."""
+    if torch is not None and torch.cuda:
+        return int(torch.cuda.split(".")[0])
+    stated = str(context.facts.value("torch.cuda") or "").split(".")[0]
+    if stated.isdigit():
+        return int(stated)
+    unsuffixed = {f"nvidia-{project}" for project, _ in _OF_CUDA.values()}
+    majors = {
+        int(match.group(1)) if match is not None else _UNSUFFIXED
+        for name in context.distributions
+        if (match := _CUDA_SUFFIX.fullmatch(name)) is not None or name in unsuffixed
+    }
+    return majors.pop() if len(majors) == 1 else None
+
+
+def _on_the_path(wanted: _Wanted, torch: str) -> Remedy:
+    return Remedy(
+        f"Put the folder that has it on LD_LIBRARY_PATH before the start: {wanted.folder} in "
+        f"site-packages ({wanted.wheel}, which {torch} brings), or lib64 of a CUDA {wanted.major} "
+        "toolkit; or import torch first."
+    )
+
+
+def _either_way(wanted: _Wanted) -> Tuple[Remedy, ...]:
+    package = wanted.asker if wanted.asker not in ("", "torch") else "the package that is imported"
+    return (
+        Remedy(
+            f"Where torch is for CUDA {wanted.major} (python -c 'import torch; "
+            f"print(torch.version.cuda)'), put {wanted.folder} of site-packages ({wanted.wheel}) "
+            "on LD_LIBRARY_PATH, or import torch first."
+        ),
+        Remedy(f"Where it is for another CUDA, install a build of {package} for that one."),
+    )
+
+
+def _other_build(wanted: _Wanted, here: int, context: Context) -> Tuple[Remedy, ...]:
+    """Return the release of what asks that is for the CUDA that is here, and the way back."""
+    package = wanted.asker if wanted.asker not in ("", "torch") else "the package that is imported"
+    release = _newest_for_cuda(package, here, context)
+    requirement = f"{package}=={release}"
+    first = (
+        Remedy(
+            f"Install {requirement}, which is built for CUDA {here}.",
+            (InstallerCall("install", (requirement,)),),
+        )
+        if release
+        else Remedy(f"Install a build of {package} for CUDA {here}, or build it from source here.")
+    )
+    back = f"Or install a torch for CUDA {wanted.major} (its index ends in cu{wanted.major}x)."
+    return (first, Remedy(back))
+
+
+def _newest_for_cuda(name: str, major: int, context: Context) -> str:
+    """Return the newest release of a package on the default index that is built for a CUDA major
+    and needs no other torch than the one that is here, "" for none.
+    """
+    package = context.matrix.package(name)
+    torch = context.distributions.get("torch")
+    installed = try_version(torch.version) if torch is not None else None
+    for version, release in reversed(package.releases() if package is not None else ()):
+        if version.is_prerelease or release.yanked:
+            continue
+        for build in release.builds:
+            if build.index_name != "pypi" or (build.cuda or "").split(".")[0] != str(major):
+                continue
+            if build.torch is None or installed is None or _is_of_minor(installed, build.torch):
+                return str(version)
+    return ""
+
+
+def _is_of_minor(version: Version, minor: str) -> bool:
+    return version.release[:2] == parse_version(minor).release[:2]
+
+
+def _tell_cudnn(draft: TraceDraft, major: int, context: Context) -> None:
+    """Answer ``libcudnn_ops.so.9``, by who opens cuDNN and which one torch brings."""
+    asker = next((name for name in _OPEN_CUDNN if name in context.distributions), "")
+    torch = installed_torch(context)
+    brings = _cudnn_of(torch, context)
+    said = ""
+    if asker:
+        firsts = dict(_OPEN_CUDNN[asker])
+        said = f" {asker} is built for cuDNN 9 from {firsts[9]} on, for cuDNN 8 before."
+    if torch is not None and brings is not None:
+        said += f" {torch} brings cuDNN {brings}."
+    remedies: List[Remedy] = []
+    if torch is not None and brings is not None and brings != major:
+        remedies += _other_cudnn(asker, major, brings)
+    elif brings == major:
+        remedies.append(
+            Remedy(
+                "Put nvidia/cudnn/lib of site-packages, where torch's own cuDNN lies, on "
+                "LD_LIBRARY_PATH before the start."
+            )
+        )
+    else:
+        remedies += _way_for_asker(asker, major)
+    finding = draft.finding
+    draft.finding = finding._replace(
+        message=finding.message + said,
+        remedies=tuple(remedies),
+        component="libcudnn",
+        packages=tuple(dict.fromkeys((*finding.packages, *filter(None, (asker,))))),
+    )
+
+
+def _cudnn_of(torch: Optional[Torch], context: Context) -> Optional[int]:
+    """Return the major of the cuDNN that a torch from an index requires."""
+    package = context.matrix.package("torch") if torch is not None else None
+    release = package.release(torch.version) if package is not None and torch is not None else None
+    for text in release.requires or () if release is not None else ():
+        requirement = try_requirement(text)
+        if requirement is not None and requirement.name.startswith("nvidia-cudnn-cu"):
+            pin = try_version(requirement.exact)
+            return pin.release[0] if pin is not None else None
+    return None
+
+
+def _other_cudnn(asker: str, major: int, brings: int) -> List[Remedy]:
+    ways: List[Remedy] = []
+    if asker and brings in dict(_OPEN_CUDNN[asker]):
+        ways += _release_for(asker, brings)
+    if major == 9:
+        call = InstallerCall("install", ("torch>=2.4",))
+        ways.append(Remedy("Or install torch 2.4 or newer, which brings cuDNN 9.", (call,)))
+    else:
+        ways.append(Remedy(f"Or install cuDNN {major} of the system (libcudnn{major}) beside it."))
+    return ways
+
+
+def _way_for_asker(asker: str, major: int) -> List[Remedy]:
+    path = Remedy(
+        f"Install cuDNN {major} (nvidia-cudnn-cu12 {major}.x) and put its folder, nvidia/cudnn/lib "
+        "of site-packages, on LD_LIBRARY_PATH before the start."
+    )
+    other = 8 if major == 9 else 9
+    if not asker:
+        text = f"Or install a release of what asks for it that is built for cuDNN {other}."
+        return [path, Remedy(text)]
+    return [path, *_release_for(asker, other, f"Or, where cuDNN {other} is installed, install")]
+
+
+def _release_for(asker: str, cudnn: int, verb: str = "Install") -> List[Remedy]:
+    """Return how to get the releases of a package that are built for a cuDNN major."""
+    first = dict(_OPEN_CUDNN[asker])[9]
+    requirement = f"{asker}>={first}" if cudnn == 9 else f"{asker}<{first}"
+    call = InstallerCall("install", (requirement,))
+    return [Remedy(f"{verb} {requirement}, which is built for cuDNN {cudnn}.", (call,))]

@@ -1,0 +1,88 @@
+"""Shared libraries that were not found: who asks, and what brings them."""
+
+import pytest
+
+from envdoctor.app import diagnose
+from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.facts import Facts
+
+NVRTC = "libnvrtc.so.12: cannot open shared object file: No such file or directory"
+CUDNN = "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, libcudnn_ops.so.9}"
+
+
+@pytest.fixture
+def finding(tmp_path):
+    """The first finding of a log with this line, in an environment of these packages."""
+
+    def run(text, *assume):
+        path = tmp_path / "run.log"
+        path.write_text(f"{text}\n", encoding="utf-8")
+        facts = with_assumptions(Facts(), dict(parse_assumptions(assume))) if assume else None
+        traces = diagnose([str(path)], facts, load_matrix()).traces
+        (said,) = [
+            trace.finding
+            for trace in traces
+            if "lib" in trace.finding.message and trace.finding.code in ("ED295", "ED395")
+        ]
+        return said
+
+    return run
+
+
+def words(finding):
+    return " ".join(remedy.text for remedy in finding.remedies)
+
+
+def test_a_library_that_torch_brings_is_put_on_the_path(finding):
+    said = finding(f"ImportError: {NVRTC}", "torch==2.9.1+cu128", "sgl-kernel==0.3.21")
+    assert "sgl-kernel asks for it" in said.message
+    assert "nvidia/cuda_nvrtc/lib" in words(said)
+    assert "nvidia-cuda-nvrtc-cu12, which torch 2.9.1+cu128 brings" in words(said)
+    assert "Install a build" not in words(said)
+
+
+def test_a_library_of_another_cuda_wants_another_build(finding):
+    said = finding(f"ImportError: {NVRTC}", "torch==2.9.1+cu130", "sgl-kernel==0.3.21")
+    assert "a build of sgl-kernel for CUDA 13" in words(said)
+    assert "LD_LIBRARY_PATH" not in words(said)
+
+
+def test_a_release_that_is_built_for_the_cuda_that_is_here_is_named(finding):
+    line = "ImportError: libcudart.so.12: cannot open shared object file"
+    said = finding(line, "torch==2.14.0+cu130", "sglang-kernel==0.4.0")
+    assert "sglang-kernel==0.4." in words(said)
+    assert "built for CUDA 13" in words(said)
+
+
+def test_without_torch_both_ways_are_shown(finding):
+    said = finding(f"ImportError: {NVRTC}")
+    assert "Where torch is for CUDA 12" in words(said)
+    assert "for another CUDA" in words(said)
+
+
+def test_what_ldd_does_not_find_is_not_found_either(finding):
+    assert finding("  libcudart.so.12 => not found").message.startswith("libcudart.so.12")
+
+
+@pytest.mark.parametrize(
+    ("assume", "way", "never"),
+    [
+        (("torch==2.3.1", "ctranslate2==4.5.0"), "torch 2.4 or newer", "site-packages"),
+        (("torch==2.5.1", "ctranslate2==4.5.0"), "nvidia/cudnn/lib", "torch 2.4"),
+        (("ctranslate2==4.5.0",), "ctranslate2<4.5.0", "torch 2.4"),
+    ],
+)
+def test_cudnn_is_that_of_torch_or_of_what_opens_it(finding, assume, way, never):
+    said = finding(CUDNN, *assume)
+    assert "ctranslate2 is built for cuDNN 9 from 4.5.0 on" in said.message
+    assert way in words(said)
+    assert never not in words(said)
+
+
+def test_cudnn_8_beside_a_torch_with_9(finding):
+    line = "libcudnn_ops_infer.so.8: cannot open shared object file: No such file or directory"
+    said = finding(line, "torch==2.5.1", "ctranslate2==4.4.0")
+    assert said.component == "libcudnn"
+    assert "ctranslate2>=4.5.0" in words(said)
+    assert "libcudnn8" in words(said)
