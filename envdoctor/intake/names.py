@@ -4,14 +4,23 @@ them.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
-from typing import Optional
+from typing import Optional, Tuple
 
 from ..model.versions import canonicalize_name, parse_version, try_version
 from .word_lists import words
 
-__all__ = ["COMMON_WORDS", "FIRST_WORDS", "known_distribution", "of_conda", "of_import"]
+__all__ = [
+    "COMMON_WORDS",
+    "FIRST_WORDS",
+    "known_distribution",
+    "named_distributions",
+    "of_conda",
+    "of_import",
+]
 
+_WORD = re.compile(r"(?<![\w./@:=\\-])[A-Za-z][A-Za-z0-9_-]{1,40}(?![\w/\\@=(:-]|\.\w)")
 _KNOWN = words(
     """
     accelerate aiohttp apache-tvm-ffi apex arctic-inference auto-gptq autoawq awscli bitsandbytes
@@ -107,6 +116,13 @@ _CONDA = {
 COMMON_WORDS = words(
     "apex click kernels lark lightning outlines packaging pillow regex requests wheel"
 )
+#: Names that are words of any text, or of programs, which without a version state no package.
+_OF_ANY_TEXT = COMMON_WORDS | words(
+    """
+    accelerate click cmake datasets dill keras ninja openai optimum pip ray setuptools slime te
+    tensorizer torch-compile uv
+    """
+)
 #: The first word of every name, for readers that look for names in a text.
 FIRST_WORDS = frozenset(
     [name.split("-")[0] for name in (*_KNOWN, *_ALIASES, *_PREFIXES)] + ["flash", "transformer"]
@@ -125,6 +141,12 @@ def known_distribution(words: str) -> Optional[str]:
         if name in _KNOWN or (name.startswith(_PREFIXES) and not name.startswith(_DRIVER_PACKAGES))
         else None
     )
+
+
+def named_distributions(text: str) -> Tuple[str, ...]:
+    """Return the distributions that a text names, with or without a version, in order."""
+    names = (known_distribution(word.rstrip("-_")) for word in _WORD.findall(text))
+    return tuple(dict.fromkeys(n for n in names if n is not None and n not in _OF_ANY_TEXT))
 
 
 def of_import(name: str, version: Optional[str]) -> str:

@@ -18,6 +18,7 @@ from .grammar import StatementReader
 from .launch_settings import LaunchReader
 from .machine_limits import LimitsReader
 from .model_names import named_families
+from .names import named_distributions
 from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
 from .platforms import glibc_of_release
@@ -44,6 +45,7 @@ _RAY_PYTHON = re.compile(r"\bPython:\s*(\d[\w.+]{0,40})")
 _SEEMS_TO_STATE = re.compile(r"\d|\w\s*[:=]\s*\S")
 _SHOWN = 160  # characters of a line that was not understood
 _KEPT = 1000  # of such lines
+_SHORT_TEXT = 20_000  # characters that are searched for names alone
 _ALIKE = 3  # lines that differ in their numbers alone, of which nothing was understood
 _WITHOUT_DIGITS = {ord(digit): None for digit in "0123456789"}
 _CONTAINED = re.compile(
@@ -180,9 +182,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     _presume_glibc(text, draft)
     facts = draft.facts()
     if not any(True for _ in facts):
-        raise NothingRecognised(
-            f"nothing about an environment was recognised in the report; what is read: {FORMATS}"
-        )
+        raise NothingRecognised(_nothing_in(text))
     evidence = Evidence("report")
     read: Dict[str, Fact[Any]] = {
         "report.lines": Known(readers.lines, evidence),
@@ -264,6 +264,17 @@ class _Readers:
             for family, line in self._families.items():
                 self._draft.request("model_family", family, line)
         _derive(self._last, self._draft)
+
+
+def _nothing_in(text: str) -> str:
+    """Say what was looked for in a text that states nothing, and what it only names."""
+    names = named_distributions(text[:_SHORT_TEXT])
+    named = f"it names {', '.join(names[:3])} without a version" if names else "it names no package"
+    way = f" ('--assume {names[0]}==VERSION' states one)" if names else ""
+    return (
+        f"nothing about an environment was recognised in the report: {named}{way}, no GPU, driver "
+        f"or CUDA, no setting and no limit; what is read: {FORMATS}"
+    )
 
 
 def _derive_devices(draft: Draft) -> None:

@@ -86,3 +86,14 @@ def test_cudnn_8_beside_a_torch_with_9(finding):
     assert said.component == "libcudnn"
     assert "ctranslate2>=4.5.0" in words(said)
     assert "libcudnn8" in words(said)
+
+
+def test_a_plugin_of_another_jax_is_named(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text(
+        "RuntimeError: Unable to initialize backend 'cuda': INVALID_ARGUMENT: Mismatched PJRT "
+        "plugin PJRT API version (0.54) and framework PJRT API version 0.51).\n"
+    )
+    finding = diagnose([str(log)], None, load_matrix()).traces[0].finding
+    assert (finding.component, finding.kind) == ("jaxlib", "version-mismatch")
+    assert "0.54 beside 0.51" in finding.message

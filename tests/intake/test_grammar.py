@@ -112,12 +112,30 @@ def test_what_somebody_changed_to_or_what_breaks_is_there(text, name, version):
         "fixed by upgrading torch to 2.6",
         "You should upgrade torch to 2.6",
         "someone upgraded torch to 2.6",
-        "if you have upgraded vllm to 0.8.5",
-        "it listens on port 5090",
+        "if you have upgraded torch to 2.6",
     ],
 )
-def test_advice_and_other_numbers_state_nothing(text):
-    with pytest.raises(NothingRecognised):
+def test_advice_states_nothing(text):
+    with pytest.raises(NothingRecognised, match="it names torch without a version"):
+        parse_report(text)
+
+
+def test_a_package_that_is_only_named_is_said_to_be():
+    with pytest.raises(NothingRecognised, match=r"names vllm without a version .*vllm==VERSION"):
+        parse_report("My vllm server is slow, what can I do?")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "it listens on port 5090",
+        "how do I accelerate this? please click on the datasets",
+        "see https://github.com/vllm-project/vllm or ./torch/readme",
+        "how do I set the number of layers?",
+    ],
+)
+def test_what_names_nothing_is_refused_with_what_was_looked_for(text):
+    with pytest.raises(NothingRecognised, match="it names no package, no GPU, driver or CUDA"):
         parse_report(text)
 
 
