@@ -42,7 +42,14 @@ if TYPE_CHECKING:
 
     Span = Sequence[int]
 
-__all__ = ["MissingName", "Surfaces", "compile_surfaces", "measured_pairs", "surface_fault"]
+__all__ = [
+    "CANNOT_LOAD",
+    "MissingName",
+    "Surfaces",
+    "compile_surfaces",
+    "measured_pairs",
+    "surface_fault",
+]
 
 
 class MissingName(NamedTuple):
@@ -78,8 +85,11 @@ class MissingName(NamedTuple):
     equal: Sequence[int] = ()
 
 
+#: What a statement about a library says that has no symbol which it needs of torch.
+CANNOT_LOAD = "cannot be loaded with"
 #: What is said aloud, with the text of the statement.
-_SAID = ("refuses", "disables", "warns of")
+_SAID = ("refuses", "disables", "warns of", CANNOT_LOAD)
+_CODES = {"": "ED308", CANNOT_LOAD: "ED409"}
 
 
 def measured_pairs(documents: Iterable[Mapping[str, Any]]) -> Dict[str, List[str]]:
@@ -356,9 +366,10 @@ class Surfaces:
             Term("env", provider, "version", "in", _set_of(lacking)),
         ]
         terms += [_other_term(name, asked) for name, asked in statement.others]
+        if statement.verb == CANNOT_LOAD:  # the wheels that were read are for Linux
+            terms.append(Term("host", "host", "platform", "any", frozenset(["linux"])))
         what = f"{statement.module}.{statement.name}" if statement.name else statement.module
         who = f"{consumer} {_words(importing)}"
-        code = "ED309" if statement.verb else "ED308"
         title = f"{statement.use + ' of ' if statement.use else ''}{who} "
         if statement.verb:
             quote = statement.text
@@ -380,7 +391,7 @@ class Surfaces:
             terms=tuple(terms),
             component=statement.component,
             kind=statement.kind,
-            code=code,
+            code=_CODES.get(statement.verb, "ED309"),
             title=title,
             symptom=symptom,
             fix=f"Install {statement.pin}." if statement.pin else "",
@@ -388,7 +399,11 @@ class Surfaces:
             overrides=(),
             mitigations=(),
             sources=(
-                Source(f"{statement.archive}: {statement.path}, line {statement.line}", quote),
+                Source(
+                    f"{statement.archive}: {statement.path}"
+                    + (f", line {statement.line}" if statement.line else ""),
+                    quote,
+                ),
             ),
             date=self._head["dates"][consumer],
             established_by="read from the wheels of all these releases",

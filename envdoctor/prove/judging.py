@@ -11,7 +11,7 @@ from ..model.versions import canonicalize_name
 __all__ = ["compare"]
 
 #: What these find is wrong makes the import itself fail; what others find shows later, if at all.
-_AT_IMPORT = frozenset(["ED308", "ED309", "ED402", "ED403", "ED405", "ED406"])
+_AT_IMPORT = frozenset(["ED308", "ED309", "ED402", "ED403", "ED405", "ED406", "ED409"])
 
 
 def compare(

@@ -85,6 +85,7 @@ CODES: Mapping[str, str] = {
     "ED406": "python-tag",
     "ED407": "linked-runtime",
     "ED408": "cpu-torch",
+    "ED409": "torch-symbols",
     "ED490": "abi-rows",
     "ED495": "abi-log",
     "ED501": "memory-belief",
@@ -225,6 +226,20 @@ How to fix:
     Install the release that the finding names.
 """
 
+_LINKS = """A library in a package's wheel needs symbols that this torch does not export.
+
+What it checks:
+    The C++ symbols of torch that libraries in the package's wheels leave undefined, against what
+    each release of torch exports. Only libraries count that are loaded whenever the package is
+    imported. Where the installed files were read, they are judged instead (ED401, ED402, ED405).
+
+Why it matters:
+    The import fails with "undefined symbol", or with what the package makes of it.
+
+How to fix:
+    Install the release that the finding names: it was built for this torch.
+"""
+
 _FAULT = """A check of envdoctor failed.
 
 What it checks:
@@ -244,6 +259,7 @@ _OTHERS = (
     ("ED122", "The ptxas of triton does not know this GPU", _PTXAS),
     ("ED308", "A package imports what another does not have", _NAMES),
     ("ED309", "A package's code refuses the release of another", _GATES),
+    ("ED409", "A package's library needs symbols that torch does not have", _LINKS),
     ("ED906", "A check failed", _FAULT),
 )
 

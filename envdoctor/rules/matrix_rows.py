@@ -16,6 +16,7 @@ from ..model.sizes import whole_number
 from ..model.versions import VersionSet
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
 from .rule import Context, distribution_evidence, is_built_for_rocm, is_unindexed
+from .torch_extensions import is_judged_otherwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
     for row in rows:
         if row.kind in _OF_CUDA_CODE and not of_cuda:
             continue
+        if row.code == "ED409" and is_judged_otherwise(context, row.component):
+            continue
         binding = bind(row, unset.target)
         if binding.outcome == "violated":
             hits.append(_violated(unset, context.matrix.complete(row), binding))
@@ -111,7 +114,7 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
 
 
 #: Rows that were measured pair by pair (``matrix.measured_rows``).
-_MEASURED = ("ED308", "ED309")
+_MEASURED = ("ED308", "ED309", "ED409")
 
 
 def _without_repeats(hits: List[_Hit]) -> List[_Hit]:
@@ -126,11 +129,19 @@ def _without_repeats(hits: List[_Hit]) -> List[_Hit]:
         pair = frozenset(term.component for term in hit.row.terms[:2])
         rank = severity_rank(hit.finding.severity)
         if not any(
-            pair <= frozenset(other.row.packages) and severity_rank(other.finding.severity) <= rank
+            pair <= frozenset(other.row.packages)
+            and (severity_rank(other.finding.severity) <= rank or _is_of_libraries(hit, other))
             for other in kept
         ):
             kept.append(hit)
     return kept
+
+
+def _is_of_libraries(measured: _Hit, other: _Hit) -> bool:
+    """Tell whether both speak of libraries that do not load: who wrote the other weighed what it
+    costs.
+    """
+    return measured.row.code == "ED409" and other.row.kind == measured.row.kind
 
 
 def _rows_about(context: Context, presumed: Optional[Presumption]) -> List[Row]:

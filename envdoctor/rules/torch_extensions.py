@@ -33,6 +33,7 @@ __all__ = [
     "find_mismatches",
     "group_binaries",
     "installed_torch",
+    "is_judged_otherwise",
     "is_main",
     "newest_for_torch",
     "newest_that_may_load",
@@ -319,6 +320,24 @@ def find_mismatches(context: Context, code: str) -> List[Finding]:
         for finding in context.once("abi-mismatches", lambda: list(_all_mismatches(context)))
         if finding.code == code
     ]
+
+
+def is_judged_otherwise(context: Context, name: str) -> bool:
+    """Tell whether a better witness than its release judges a package: its files, its label, where
+    it or torch comes from; or what is said already.
+    """
+    torch, installed = installed_torch(context), context.distributions.get(name)
+    if torch is None or installed is None:
+        return False  # what is not there yet: its release is all there is
+    if installed.installer == "conda" or is_unindexed(installed) or "+" in str(installed.version):
+        return True
+    read = any(map(_links_torch, group_binaries(context).get(name, ())))
+    said = context.once("abi-mismatches", lambda: list(_all_mismatches(context)))
+    return (
+        read
+        or _is_unindexed_torch(context, torch)
+        or any(finding.component == name for finding in said)
+    )
 
 
 class _Extension(NamedTuple):

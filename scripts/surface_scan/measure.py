@@ -8,7 +8,6 @@ that metadata allows are kept, and of those that say no more than others one.
 
 from __future__ import annotations
 
-import datetime
 import json
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
@@ -16,17 +15,17 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Se
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from envdoctor.file_replacement import replace_file
 from envdoctor.model.requirement import try_requirement
 
 from .conditions import CUDA, Limits
+from .documents import read_document, runs, write_document
+from .links import link_statements
 from .packages import Packages
 from .release import Demand, Gate, Readings, Release
 from .store import Sources
 
 __all__ = ["Measurement", "measure"]
 
-SCHEMA = 1
 _EFFECTS = {True: "blocks", False: "degrades"}
 
 
@@ -45,7 +44,7 @@ class Measurement:
     def __init__(self, packages: Packages, sources: Sources, matrices: Path) -> None:
         self.packages = packages
         self._sources = sources
-        self._matrices = matrices
+        self.matrices = matrices
         self.readings = Readings(sources)
         self._releases: Dict[str, List[Release]] = {}
         self._missing: Dict[Tuple[str, str, str], List[Optional[bool]]] = {}
@@ -86,7 +85,7 @@ class Measurement:
     def requires(self, package: str) -> Dict[str, List[str]]:
         """Return requirement lines by version, from the package files; empty where not known."""
         if package not in self._requires:
-            path = self._matrices / "packages" / f"{package}.json"
+            path = self.matrices / "packages" / f"{package}.json"
             document = json.loads(path.read_text("utf-8")) if path.exists() else {"releases": []}
             self._requires[package] = {
                 entry["version"]: entry["requires"]
@@ -182,7 +181,8 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
             continue
         covered.setdefault((key.provider, others), set()).update(pairs)
         statements.append(_statement(measurement, releases, key, demands, missing))
-    return _with_own_ids([*statements, *gate_statements(measurement, consumer)])
+    statements += gate_statements(measurement, consumer)
+    return _with_own_ids([*statements, *link_statements(measurement.matrices, consumer)])
 
 
 def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, Any]]:
@@ -216,8 +216,8 @@ def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, A
             "effect": gate.effect,
             "verb": gate.verb,
             "text": newest.message,
-            "in": spans([release.archive.version for release in releases], numbers),
-            "lacking": spans([release.archive.version for release in others], refused),
+            "in": runs([release.archive.version for release in releases], numbers),
+            "lacking": runs([release.archive.version for release in others], refused),
             "kind": kind,
             "component": component,
             "archive": releases[numbers[-1]].archive.file,
@@ -320,8 +320,8 @@ def _statement(
         "module": key.module,
         "name": key.name,
         "effect": _EFFECTS[key.main],
-        "in": spans([release.archive.version for release in releases], numbers),
-        "lacking": spans([release.archive.version for release in providers], missing),
+        "in": runs([release.archive.version for release in releases], numbers),
+        "lacking": runs([release.archive.version for release in providers], missing),
         "kind": kind,
         "component": component,
         "archive": archive.file,
@@ -395,38 +395,16 @@ def _pin(
     return ""
 
 
-def spans(versions: Sequence[str], numbers: Iterable[int]) -> List[List[str]]:
-    """Return [first, last] of each run of releases that follow one another."""
-    found: List[List[int]] = []
-    for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return [[versions[first], versions[last]] for first, last in found]
-
-
 def write_statements(
     matrices: Path, name: str, statements: List[Dict[str, Any]], measurement: Measurement
 ) -> bool:
     """Write the file of a package where something in it changed; tell whether it was written."""
     path = matrices / "surfaces" / f"{name}.json"
     measured = [release.archive.version for release in measurement.releases(name)]
-    lines = [json.dumps(statement, ensure_ascii=False) for statement in statements]
-    old = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    old = read_document(path)
     purpose = list(measurement.packages.purposes.get(name, ()))
     same = (old.get("statements"), old.get("measured"), old.get("purpose", []))
     if same == (statements, measured, purpose) or not measured:
         return False
-    head = {
-        "schema": SCHEMA,
-        "name": name,
-        **({"purpose": purpose} if purpose else {}),
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-        "measured": measured,
-    }
-    body = ",\n".join(lines)
-    text = json.dumps(head)[:-1] + ', "statements": [\n' + body + ("\n" if body else "") + "]}\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(str(path), text.encode("utf-8"))
+    write_document(path, {"purpose": purpose, "measured": measured}, statements)
     return True

@@ -31,7 +31,8 @@ class Packages(NamedTuple):
     """The list. modules: top-level module → the packages that
     install it. entries: by package. patched: names that a
     third package puts into another: (provider, name) → [third package, "!" and its releases].
-    purposes: by package, the uses that it is installed for.
+    purposes: by package, the uses that it is installed for. loads: by package, patterns of the
+    libraries without which it cannot be imported, linked to torch.
     """
 
     names: Tuple[str, ...]
@@ -41,6 +42,7 @@ class Packages(NamedTuple):
     entries: Mapping[str, Tuple[Entry, ...]]
     patched: Mapping[Tuple[str, str], Tuple[Tuple[str, str], ...]] = {}
     purposes: Mapping[str, Tuple[str, ...]] = {}
+    loads: Mapping[str, Tuple[str, ...]] = {}
 
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module, none for those that are not measured."""
@@ -92,9 +94,13 @@ def load_packages(path: str = _LIST) -> Packages:
         modules,
         entries,
         patched,
-        {
-            name: tuple(values["purpose"])
-            for name, values in document["package"].items()
-            if "purpose" in values
-        },
+        _words_of(document, "purpose"),
+        _words_of(document, "loads"),
     )
+
+
+def _words_of(document: Mapping[str, Any], key: str) -> Dict[str, Tuple[str, ...]]:
+    """Return the values of a key by package, where it has one."""
+    return {
+        name: tuple(values[key]) for name, values in document["package"].items() if key in values
+    }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import AbstractSet, Any, Dict, FrozenSet, Iterable, List, Mapping, Sequence, Set
+from typing import AbstractSet, Any, Dict, Iterable, List, Mapping, Sequence, Set
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -19,7 +19,7 @@ from packaging.version import Version
 
 from envdoctor.matrix.symbols import SCHEMA, is_template
 
-__all__ = ["document_of"]
+__all__ = ["document_of", "spans_of"]
 
 _INNER = re.compile(
     r"_Z(?:T[ISTV]|GV|Th\w+?_)?N?[VK]*[RO]?(?:"
@@ -119,9 +119,13 @@ def _is_inner(name: str) -> bool:
 
 def _spans(having: Iterable[str], versions: Sequence[str]) -> str:
     """Return places of releases as ``0-3,7``."""
-    there: FrozenSet[int] = frozenset(versions.index(version) for version in having)
+    return spans_of(versions.index(version) for version in having)
+
+
+def spans_of(places: Iterable[int]) -> str:
+    """Return places as ``0-3,7``."""
     runs: List[List[int]] = []
-    for place in sorted(there):
+    for place in sorted(set(places)):
         if runs and runs[-1][1] == place - 1:
             runs[-1][1] = place
         else:

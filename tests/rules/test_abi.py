@@ -475,3 +475,29 @@ def test_a_package_for_cuda_beside_a_torch_without(judged: Judge) -> None:
         facts_of(["torch 2.9.0+cpu", "torchvision 0.24.0"], os_platform="win32"),
     ):
         assert "ED408" not in codes(judged(fitting))
+
+
+# ED409
+
+
+@pytest.mark.parametrize(
+    ("lines", "severity"),
+    [
+        (("torchtext 0.18.0", "torch 2.8.0"), "error"),
+        (("torchtext 0.18.0", "torch 2.3.1"), None),
+        (("torchtext 0.18.0", "torch 2.8.0a0+gitabc"), None),  # built here: so may the other be
+        (("torchtext 0.18.0+cpu", "torch 2.8.0"), None),
+    ],
+)
+def test_a_wheel_that_needs_symbols_of_another_torch(
+    judged: Judge, lines: Tuple[str, ...], severity: Any
+) -> None:
+    findings = judged(facts_of(list(lines)))
+    said = [finding for finding in findings if finding.code == "ED409"]
+    assert [finding.severity for finding in said] == ([severity] if severity else [])
+
+
+def test_files_that_were_read_are_the_better_witness(judged: Judge) -> None:
+    binary = extension("torchtext/lib/libtorchtext.so", "torchtext", undefined=())
+    findings = judged(facts_of(["torchtext 0.18.0", "torch 2.8.0"], binaries=(binary,)))
+    assert "ED409" not in [finding.code for finding in findings]

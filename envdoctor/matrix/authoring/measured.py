@@ -10,7 +10,7 @@ from ..loader import Matrix
 
 __all__ = ["disagreements"]
 
-_MEASURED = ("ED308", "ED309")
+_MEASURED = ("ED308", "ED309", "ED409")
 _Pair = FrozenSet[str]
 
 

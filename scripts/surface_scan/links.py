@@ -1,0 +1,109 @@
+"""Statements about libraries that cannot be loaded with a torch: ``links`` of symbols.json, as
+``scripts/measure_symbols`` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+
+from packaging.version import Version
+
+from envdoctor.matrix.measured_rows import CANNOT_LOAD
+
+from .documents import read_document, runs, write_document
+
+__all__ = ["link_statements", "write_links"]
+
+
+def link_statements(matrices: Path, consumer: str) -> List[Dict[str, Any]]:
+    """Return the statements about a package, one for each cure."""
+    path = matrices / "symbols.json"
+    document = json.loads(path.read_text("ascii")) if path.exists() else {}
+    links: Mapping[str, Mapping[str, str]] = document.get("links", {}).get(consumer, {})
+    torch: Sequence[str] = document.get("versions", ())
+    releases = sorted({*links, *document.get("fits", {}).get(consumer, ())}, key=Version)
+    lacking = [_lacking(links.get(name), len(torch)) for name in releases]
+    groups: Dict[Tuple[str, FrozenSet[int]], List[int]] = {}
+    for number, without in enumerate(lacking):
+        by_cure: Dict[str, Set[int]] = {}
+        for place in without or ():
+            fits = [other is not None and place not in other for other in lacking]
+            cure = _newest(consumer, releases, fits)
+            by_cure.setdefault(cure, set()).add(place)
+        for cure, places in by_cure.items():
+            groups.setdefault((cure, frozenset(places)), []).append(number)
+    statements = []
+    for (cure, places), numbers in groups.items():
+        last = releases[numbers[-1]]
+        own, theirs = runs(releases, numbers), runs(torch, places)
+        if not cure:
+            without = lacking[numbers[-1]] or set()
+            cure = _newest("torch", torch, [place not in without for place in range(len(torch))])
+        statements.append(_statement(links[last], consumer, own, theirs, cure))
+    return statements
+
+
+def _statement(
+    link: Mapping[str, str],
+    consumer: str,
+    own: List[List[str]],
+    theirs: List[List[str]],
+    cure: str,
+) -> Dict[str, Any]:
+    statement = {
+        "id": f"links-torch-{theirs[0][0]}-{own[0][0]}",
+        "provider": "torch",
+        "module": "",
+        "name": link["symbol"],
+        "effect": "blocks",
+        "verb": CANNOT_LOAD,
+        "text": f"undefined symbol: {link['symbol']}",
+        "in": own,
+        "lacking": theirs,
+        "kind": "abi-mismatch",
+        "component": consumer,
+        "archive": link["archive"],
+        "path": link["library"],
+        "line": 0,
+    }
+    return {**statement, "pin": cure} if cure else statement
+
+
+def _newest(name: str, releases: Sequence[str], fits: Sequence[bool]) -> str:
+    """The requirement for the newest releases in a row that fit, "" where none does."""
+    last = max((number for number, fit in enumerate(fits) if fit), default=-1)
+    if last < 0:
+        return ""
+    first = last
+    while first and fits[first - 1]:
+        first -= 1
+    clauses = [f">={releases[first]}"] if first else []
+    clauses += [f"<={releases[last]}"] if last + 1 < len(releases) else []
+    return f"{name}{','.join(clauses)}"
+
+
+def _lacking(link: Optional[Mapping[str, str]], count: int) -> Optional[Set[int]]:
+    """The places of releases of torch that a release cannot be loaded with; None where it was not
+    judged, or is for a torch that was not read.
+    """
+    places = _places(link["lacking"]) if link is not None else set()
+    return places if link is not None and len(places) < count else None
+
+
+def _places(text: str) -> Set[int]:
+    """The places of spans like ``0-3,7``."""
+    ends = [part.partition("-") for part in text.split(",") if part]
+    return {place for first, _, last in ends for place in range(int(first), int(last or first) + 1)}
+
+
+def write_links(matrices: Path, consumers: Iterable[str]) -> None:
+    """Put the statements of packages into their files, where they changed."""
+    for consumer in consumers:
+        path = matrices / "surfaces" / f"{consumer}.json"
+        old = read_document(path)
+        kept = [entry for entry in old.get("statements", ()) if entry.get("verb") != CANNOT_LOAD]
+        statements = [*kept, *link_statements(matrices, consumer)]
+        if statements != old.get("statements", []):
+            write_document(path, {"measured": [], **old}, statements)
