@@ -1,5 +1,6 @@
 """A root that is behind is not given in silence: what decides stands among its reasons, and of what
-is more than a year behind a note says what else there is, be it on another machine or Python.
+is more than a year behind a note says what else there is, be it on another machine or Python. Where
+a root works badly with the others, a note says with which it does not.
 """
 
 from __future__ import annotations
@@ -9,12 +10,22 @@ from typing import Container, FrozenSet, Iterator, List, Mapping, NamedTuple, Op
 from ...model.facts import Facts
 from ...model.request import Root
 from ...model.resolution import Pin, Reason, Resolution, Statement
-from .candidates import Catalog, bits_of
+from .candidate_table import bits_of
+from .candidates import Catalog
 from .engine import Nogood, solve
 from .explanation import explain, minimal_groups, statements
 from .objective import Attempt, attempt
 from .problem import Problem, Why
-from .staleness import MONTH, VIOLATED, YEAR, days_behind, months, years
+from .staleness import (
+    MONTH,
+    VIOLATED,
+    YEAR,
+    days_behind,
+    months,
+    optimum,
+    rests_on_machine,
+    years,
+)
 from .torch_needed import attempt_whole
 
 __all__ = ["with_ages"]
@@ -61,6 +72,7 @@ def with_ages(
     ]
     if len(catalog.request.roots) < _MANY:
         notes += filter(None, (_age_of_all(root, search, catalog, facts) for root in roots))
+        notes += _spared_notes(search, catalog)
     return resolution._replace(pins=tuple(pins), notes=(*resolution.notes, *notes))
 
 
@@ -84,6 +96,33 @@ def _age_of_all(root: Root, search: Attempt, catalog: Catalog, facts: Sequence[F
         f"{root.name} {table.at(admitted).version}, the newest that fits here, is {months(days)} "
         f"months older than {young}: {_words(said)}{instead}"
     )
+
+
+def _spared_notes(search: Attempt, catalog: Catalog) -> Iterator[str]:
+    """Yield for each root of which a row between packages says that it works badly what the newest
+    set is in which it does not, if no root is years behind in that.
+    """
+    builder, problem, bits = search.builder, search.problem, search.bits
+    rows = {nogood.why.row.id: nogood.why.row for nogood in problem.nogoods if nogood.why.row}
+    for row in rows.values():
+        violated = bits.get(f"cost:{row.id}", 0) & VIOLATED
+        if builder is None or not violated or row.component not in search.newest:
+            continue
+        if rests_on_machine(row):
+            continue
+        roots = catalog.request.roots
+        spared = optimum(builder, search.overrides, roots, (row.id,))
+        other = search._replace(problem=spared.problem, outcome=spared.outcome)
+        behind = _behind(other) if other.chosen else {}
+        if not behind or any(map(years, behind.values())):
+            continue
+        late = {name: days for name, days in behind.items() if months(days)}
+        words = ", ".join(f"{name} is {months(days)} months behind" for name, days in late.items())
+        yield (
+            f"{row.component} {search.chosen[row.component].version}: "
+            f"{catalog.matrix.complete(row).title}; instead: {_pin_words(other, roots[0].name)}"
+            + (f" ({words})" if words else "")
+        )
 
 
 def _is_capped(pin: Pin, search: Attempt) -> bool:
@@ -262,9 +301,14 @@ def _pins_of(name: str, roots: Sequence[Root], catalog: Catalog, facts: Sequence
     where a root would be years behind.
     """
     search = attempt_whole(catalog.asking(roots), facts).found
-    chosen = search.chosen
-    if not chosen or any(map(years, _behind(search).values())):
+    if not search.chosen or any(map(years, _behind(search).values())):
         return ""
-    names = dict.fromkeys([name, *(root.name for root in roots), "torch"])
+    return _pin_words(search, name)
+
+
+def _pin_words(search: Attempt, name: str) -> str:
+    """The roots and torch as they were chosen, one root first."""
+    chosen = search.chosen
+    names = dict.fromkeys([name, *search.newest, "torch"])
     first, *others = [f"{entry} {chosen[entry].version}" for entry in names if entry in chosen]
     return f"{first} with {', '.join(others)}" if others else first

@@ -21,7 +21,8 @@ from typing import (
 from ...matrix.bind import Target
 from ...model.request import Root
 from ...model.row import Row
-from .candidates import Catalog, bits_of
+from .candidate_table import bits_of
+from .candidates import Catalog
 from .engine import Nogood, Variable
 from .ordering import requirers_first, topological
 from .problem import (

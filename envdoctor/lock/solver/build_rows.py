@@ -8,7 +8,8 @@ from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
 from ...matrix.loader import Matrix
 from ...model.row import Row, Source, Term
 from ...model.versions import Version, VersionSet, parse_version
-from .candidates import BUILT_BY_HAND, Candidate, Catalog
+from .candidate_table import Candidate
+from .candidates import BUILT_BY_HAND, Catalog
 from .source_builds import COMPILED, FETCHED, span_of, unbuildable_rows
 
 __all__ = ["rows_of_builds"]

@@ -38,7 +38,8 @@ from ...model.row import Row, Term
 from ...model.versions import Version, parse_version
 from .assembly import Cost, Parts, assemble
 from .build_rows import rows_of_builds
-from .candidates import NOT_THERE, Asked, Catalog, Limits, bits_of
+from .candidate_table import NOT_THERE, bits_of
+from .candidates import Asked, Catalog, Limits
 from .engine import Nogood
 from .ordering import reached
 from .problem import BoundRow, Call, OverrideOption, Problem, Why, base_of

@@ -30,7 +30,8 @@ from ...model.resolution import Explanation, Statement
 from ...model.row import Row, Source
 from ...model.versions import Version
 from . import objective
-from .candidates import CandidateTable, Catalog, bits_of
+from .candidate_table import CandidateTable, bits_of
+from .candidates import Catalog
 from .engine import Nogood, solve
 from .inference import INFERRED_WORDS
 from .problem import Problem, Why, base_of
@@ -56,6 +57,8 @@ _LINES = 11
 #: Releases that are left out of a range by name, and ranges that are named one by one.
 _LEFT_OUT = 2
 _RUNS = 3
+#: Verbs that stand first in what is said of releases, as they are said of more than one.
+_PLURAL = {"asks": "ask", "has": "have", "is": "are", "needs": "need", "was": "were"}
 #: Ways in which releases do not fit that are told apart, and what is said of more, by limit.
 _TEXTS = 2
 WORDS_OF_MANY = {
@@ -218,7 +221,7 @@ def statements(
 
 
 def _edge_words(problem: Problem, group: Sequence[Nogood], reachable: Sequence[int]) -> str:
-    """``vllm 0.20.0 to 0.26.0 needs torch 2.11.0; 0.27.0 to 0.32.0 needs 2.13.0``."""
+    """``vllm 0.20.0 to 0.26.0 need torch 2.11.0; 0.27.0 needs 2.13.0``."""
     pieces: Dict[str, int] = {}
     node = wanted = ""
     for nogood in group:
@@ -234,8 +237,9 @@ def _edge_words(problem: Problem, group: Sequence[Nogood], reachable: Sequence[i
             pieces[edge.specifier] = pieces.get(edge.specifier, 0) | bits
     table = problem.tables[node]
     if wanted.startswith(f"{node}["):
-        subject = f"{node} {release_words(table, sum(pieces.values()))}"
-        return f"{subject} asks for torch only with its extra {wanted[len(node) + 1 : -1]}"
+        joined = sum(pieces.values())
+        words = f"asks for torch only with the extra {wanted[len(node) + 1 : -1]}"
+        return f"{node} {release_words(table, joined)} {_said_of(words, _is_many(table, joined))}"
     ordered = sorted(
         pieces.items(), key=lambda piece: min(table.at(bit).version for bit in bits_of(piece[1]))
     )
@@ -249,16 +253,13 @@ def _edge_words(problem: Problem, group: Sequence[Nogood], reachable: Sequence[i
         )
         subject = f"{node} {release_words(table, joined)}"
         if all(specifier.startswith("==") for specifier, _ in ordered):
-            return f"{subject} needs {wanted} of one release each ({shown})"
+            return f"{subject} need {wanted} of one release each ({shown})"
         return f"{subject} each need their own range of {wanted} ({shown})"
     parts = []
     for place, (specifier, bits) in enumerate(ordered):
-        parts.append(
-            (
-                f"{'' if place else node + ' '}{release_words(table, bits)} needs "
-                f"{'' if place else wanted + ' '}{_plain(specifier)}"
-            ).rstrip()
-        )
+        words = f"needs {'' if place else wanted + ' '}{_plain(specifier)}".rstrip()
+        releases = f"{'' if place else node + ' '}{release_words(table, bits)}"
+        parts.append(f"{releases} {_said_of(words, _is_many(table, bits))}")
     gone = not any(nogood.why.edge.allowed for nogood in group if nogood.why.edge is not None)
     return "; ".join(parts) + (", which the index does not have" if gone else "")
 
@@ -299,27 +300,42 @@ def release_words(table: CandidateTable, bits: int) -> str:
     return f"{len(named)} releases from {first} to {last}"
 
 
+def _is_many(table: CandidateTable, bits: int) -> bool:
+    """Tell whether candidates are of more than one release."""
+    return len({table.at(bit).version for bit in bits_of(bits & table.all)}) > 1
+
+
+def _said_of(words: str, many: bool) -> str:
+    """What is said of a release, as it is said of it or of many."""
+    verb, _, rest = words.partition(" ")
+    return f"{_PLURAL.get(verb, verb)} {rest}" if many else words
+
+
 def _run_words(run: Sequence[Version]) -> str:
     if len(run) < 2:
         return str(run[0])
     return f"{run[0]} {'and' if len(run) == 2 else 'to'} {run[-1]}"
 
 
-def _subjects(problem: Problem, group: Sequence[Nogood], reachable: Sequence[int]) -> str:
-    """Name the releases that a nogood speaks of."""
+def _spoken_of(
+    problem: Problem, group: Sequence[Nogood], reachable: Sequence[int]
+) -> Iterator[Tuple[str, CandidateTable, int]]:
+    """Yield the nodes that nogoods speak of, each with its table and the candidates."""
     masks: Dict[int, int] = {}
     for nogood in group:
         for variable, mask in nogood.terms:
             masks[variable] = masks.get(variable, 0) | mask
-    parts = []
     for variable, mask in sorted(masks.items()):
         table = problem.tables.get(problem.nodes[variable])
-        shown = (
-            release_words(table, mask & reachable[variable] or mask) if table is not None else ""
-        )
-        if shown:
-            parts.append(f"{problem.nodes[variable]} {shown}")
-    return " with ".join(parts)
+        if table is not None:
+            yield problem.nodes[variable], table, mask & reachable[variable] or mask
+
+
+def _subjects(problem: Problem, group: Sequence[Nogood], reachable: Sequence[int]) -> str:
+    """Name the releases that nogoods speak of."""
+    spoken_of = _spoken_of(problem, group, reachable)
+    named = [(node, release_words(table, bits)) for node, table, bits in spoken_of]
+    return " with ".join(f"{node} {words}" for node, words in named if words)
 
 
 def _limit_statement(
@@ -327,7 +343,8 @@ def _limit_statement(
 ) -> Statement:
     texts = list(dict.fromkeys(nogood.why.text for nogood in group))
     limit = why.key[1]
-    shown = " or ".join(texts)
+    many = any(_is_many(*spoken[1:]) for spoken in _spoken_of(problem, group, reachable))
+    shown = " or ".join(_said_of(text, many) for text in texts)
     asked = {"glibc": f"; the target has glibc {_glibc(problem)}" if _glibc(problem) else ""}
     if len(texts) > _TEXTS and limit in WORDS_OF_MANY:
         shown = WORDS_OF_MANY[limit]

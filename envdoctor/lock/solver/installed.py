@@ -36,7 +36,8 @@ from ...model.versions import (
     try_version,
 )
 from ...rules.packages import COMPANIONS
-from .candidates import Asked, Candidate, Catalog, Limits
+from .candidate_table import Candidate
+from .candidates import Asked, Catalog, Limits
 from .target_lines import TargetLine
 
 __all__ = ["INSTALLED", "InstalledCatalog", "Situation", "usual_python"]

@@ -21,7 +21,8 @@ from ...model.lock_file import machine_of
 from ...model.resolution import Override, Pin, Reason, Requires, Resolution
 from ...model.row import Source
 from .building import Builder
-from .candidates import Candidate, Catalog
+from .candidate_table import Candidate
+from .candidates import Catalog
 from .engine import Outcome
 from .problem import Problem, Why, base_of
 from .reasons import Reasons

@@ -8,7 +8,7 @@ from typing import FrozenSet, Mapping, NamedTuple, Optional, Tuple
 
 from ...matrix.bind import Target
 from ...model.row import Row
-from .candidates import CandidateTable
+from .candidate_table import CandidateTable
 from .engine import Nogood, Sum, Variable
 
 __all__ = [

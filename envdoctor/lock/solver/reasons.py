@@ -6,7 +6,8 @@ from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ...model.resolution import Override, Reason
 from ...model.row import Row
-from .candidates import Candidate, Catalog
+from .candidate_table import Candidate
+from .candidates import Catalog
 from .engine import Nogood
 from .problem import Edge, Problem, Why, base_of
 

@@ -6,7 +6,8 @@ from typing import Container, Dict, List, Mapping, NamedTuple, Optional, Sequenc
 
 from ...matrix.bind import Target, bind, truth
 from ...model.row import Row, Term
-from .candidates import NOT_THERE, Catalog
+from .candidate_table import NOT_THERE
+from .candidates import Catalog
 
 __all__ = ["RowMasks"]
 

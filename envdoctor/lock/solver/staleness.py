@@ -15,12 +15,23 @@ from datetime import date
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...model.request import Root
+from ...model.row import Row
 from .building import Builder
-from .candidates import CandidateTable, bits_of
+from .candidate_table import CandidateTable, bits_of
 from .engine import Nogood, Outcome, Sum, Variable, solve
 from .problem import MONTHS_BEHIND, MONTHS_OF_REQUIRED, YEARS_BEHIND, Problem, Why
 
-__all__ = ["MONTH", "VIOLATED", "YEAR", "Aged", "days_behind", "months", "optimum", "years"]
+__all__ = [
+    "MONTH",
+    "VIOLATED",
+    "YEAR",
+    "Aged",
+    "days_behind",
+    "months",
+    "optimum",
+    "rests_on_machine",
+    "years",
+]
 
 #: In days.
 MONTH = 30
@@ -68,16 +79,32 @@ def _day(released: str) -> int:
     return date.fromisoformat(released[:10]).toordinal() if released else 0
 
 
-def optimum(builder: Builder, overrides_allowed: int, roots: Sequence[Root]) -> Aged:
+def optimum(
+    builder: Builder, overrides_allowed: int, roots: Sequence[Root], spared: Sequence[str] = ()
+) -> Aged:
     """Solve a problem that is built with costs, reading on until all that was chosen is read.
+
+    spared: ids of rows that are not to be violated, though they do not bind.
 
     Raises:
         GaveUp: the search limit was reached.
     """
     while True:
-        aged = _optimum(builder, builder.problem(overrides_allowed), roots)
+        problem = _sparing(builder.problem(overrides_allowed), spared)
+        aged = _optimum(builder, problem, roots)
         if aged is not None:
             return aged
+
+
+def _sparing(problem: Problem, rows: Sequence[str]) -> Problem:
+    """The problem in which these rows bind."""
+    nodes = [f"cost:{row}" for row in rows]
+    wanted = [
+        Nogood(((problem.nodes.index(node), VIOLATED),), Why("behind", ("spared", node)))
+        for node in nodes
+        if node in problem.nodes
+    ]
+    return problem._replace(nogoods=(*problem.nogoods, *wanted)) if wanted else problem
 
 
 def _optimum(builder: Builder, problem: Problem, roots: Sequence[Root]) -> Optional[Aged]:
@@ -121,10 +148,14 @@ def _faults(problem: Problem, names: Sequence[str]) -> Dict[str, Dict[int, int]]
     for nogood in problem.nogoods:
         row = nogood.why.row
         if nogood.why.kind == "cost" and row.component in found:
-            on_machine = any(term.scope in ("host", "gpu") for term in row.terms)
-            worth = _MONTHS_WORTH[row.effect][on_machine]
+            worth = _MONTHS_WORTH[row.effect][rests_on_machine(row)]
             found[row.component][number_of[f"cost:{row.id}"]] = worth
     return found
+
+
+def rests_on_machine(row: Row) -> bool:
+    """Tell whether a row speaks of the machine too, and not of packages alone."""
+    return any(term.scope in ("host", "gpu") for term in row.terms)
 
 
 def _newest(builder: Builder, problem: Problem, name: str, chosen: int) -> int:

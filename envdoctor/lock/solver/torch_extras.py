@@ -12,7 +12,8 @@ from ...matrix.tables import Package, Release
 from ...model.request import Root
 from ...model.requirement import Requirement, try_requirement
 from ...model.resolution import Resolution
-from .candidates import Catalog, bits_of
+from .candidate_table import bits_of
+from .candidates import Catalog
 
 __all__ = ["extras_notes", "extras_with_torch", "without_torch"]
 

@@ -9,7 +9,8 @@ from ...model.facts import Facts
 from ...model.request import Root
 from ...model.resolution import Reason, Resolution
 from ...model.versions import VersionSet
-from .candidates import Candidate, Catalog
+from .candidate_table import Candidate
+from .candidates import Catalog
 from .objective import Attempt, attempt, resolution_of
 from .torch_extras import extras_notes
 

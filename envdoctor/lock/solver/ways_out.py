@@ -27,7 +27,8 @@ from ...model.resolution import Requires
 from ...model.row import Row
 from ...model.versions import cuda_of_variant, find_variant, try_version
 from . import objective
-from .candidates import Candidate, Catalog
+from .candidate_table import Candidate
+from .candidates import Catalog
 from .engine import Nogood
 from .problem import Problem, base_of
 from .requires import supported
@@ -252,6 +253,8 @@ def _relaxations(
             relaxations.append(_without_limit(limit, targets, _fault_of_machine(groups, catalog)))
         elif limit == "date":
             relaxations.append(_Relaxation("date", _undated, lambda _answer: "without the date"))
+        elif limit == "platform" and catalog.request.platform != "linux":
+            relaxations.append(_for_linux(catalog.request.python))
         elif limit == "python":
             relaxations += _pythons(catalog)
     return relaxations
@@ -343,6 +346,20 @@ def _without_limit(
 
 def _undated(catalog: Catalog, facts: Tuple[Facts, ...], _targets: Sequence[int]) -> Changed:
     return catalog.changed(catalog.request._replace(as_of=None)), facts
+
+
+def _for_linux(python: str) -> _Relaxation:
+    """A Linux machine of which nothing else is known, in place of a Mac or one with Windows."""
+    linux = {"os.platform": "linux", "os.architecture": "x86_64"}
+    stated = Facts({key: Known(value, Evidence("a way out")) for key, value in linux.items()})
+    assumed = " ".join(f"{key}={value}" for key, value in linux.items())
+    text = f"lock for Linux (--assume {assumed} --python-version {python})"
+
+    def change(catalog: Catalog, _facts: Tuple[Facts, ...], _targets: Sequence[int]) -> Changed:
+        request = catalog.request._replace(platform="linux", architecture="x86_64")
+        return catalog.changed(request), (stated,)
+
+    return _Relaxation("platform", change, lambda _answer: text)
 
 
 def _with_python(python: str) -> _Relaxation:

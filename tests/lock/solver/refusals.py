@@ -205,6 +205,7 @@ _OF_ONE = re.compile(
 _UNREAD = re.compile(
     rf"; the [\w ]+ of (?P<node>{_NODE}) (?P<ranges>{_RANGES}) was not read, and is taken to be that of"
 )
+_VERBS = {"needs": "need", "has": "have", "is": "are", "was": "were"}
 _SUBJECT = re.compile(rf"(?P<node>{_NODE}) (?P<ranges>{_RANGES})(?P<rest>.*)")
 
 
@@ -361,11 +362,9 @@ class _Reader:
             refusal = catalog.refusal(table.name, candidate, limits)
             if refusal is None:
                 self.faults.append(f"{table.name} {candidate.version} is admitted: {text}")
-            elif refusal[1] not in rest and not any(
-                words in rest for words in WORDS_OF_MANY.values()
-            ):
+            elif not any(words in rest for words in (*_said(refusal[1]), *WORDS_OF_MANY.values())):
                 self.faults.append(f"{table.name} {candidate.version} {refusal[1]}: {text}")
-        needs = re.findall(r"needs Python (\S+), not ", rest)
+        needs = re.findall(r"needs? Python (\S+), not ", rest)
         late = re.search(r"uploaded after (\S+?)(?:;|$)", rest)
         package = self._matrix.package(table.name)
         assert package is not None
@@ -465,6 +464,12 @@ class _Reader:
                 if ends[0] <= one <= ends[1] and one not in left_out and not one.is_prerelease
             )
         return sorted(found)
+
+
+def _said(words: str) -> Tuple[str, str]:
+    """What is said of a release, of it alone and of many."""
+    verb, _, rest = words.partition(" ")
+    return words, f"{_VERBS.get(verb, verb)} {rest}"
 
 
 def _specifier(pin: str) -> Optional[SpecifierSet]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from envdoctor.intake.assumptions import parse_assumptions
@@ -57,3 +59,33 @@ def test_a_way_out_on_which_a_root_is_years_behind_comes_last_and_says_so(matrix
     late = ["months behind" in way for way in found.ways_out]
     assert late == sorted(late)
     assert not late[0]
+
+
+@pytest.mark.parametrize("place", [("darwin", "arm64"), ("win32", "AMD64")])
+def test_what_has_wheels_for_linux_alone_is_offered_there_and_not_left_out(
+    place: tuple[str, str], matrix: Matrix
+) -> None:
+    roots = tuple(map(parse_root, ("torch", "vllm")))
+    found = resolve(Request(roots, "3.11", *place), (Facts(),), matrix)
+    assert isinstance(found, Explanation)
+    words, _, promised = found.ways_out[0].rpartition(": ")
+    assert words == (
+        "lock for Linux (--assume os.platform=linux os.architecture=x86_64 --python-version 3.11)"
+    )
+    assert not any(way.startswith("leave out") for way in found.ways_out)
+    stated = Facts(parse_assumptions(["os.platform=linux", "os.architecture=x86_64"]))
+    there = resolve(Request(roots, "3.11"), (stated,), matrix)
+    assert not isinstance(there, Explanation)
+    assert promised == ", ".join(f"{name} {there.pin(name).version}" for name in ("torch", "vllm"))
+
+
+def test_one_release_needs_and_many_need(matrix: Matrix) -> None:
+    request = Request(tuple(map(parse_root, ("vllm==0.6.3", "torch==2.6.0"))), "3.11")
+    found = resolve(request, (Facts(),), matrix)
+    assert isinstance(found, Explanation)
+    assert "vllm 0.6.3 needs torch 2.4.0" in [cause.text for cause in found.causes]
+    request = Request(tuple(map(parse_root, ("sglang>=0.5.10", "outlines>=1"))), "3.11")
+    found = resolve(request, (Facts(),), matrix)
+    assert isinstance(found, Explanation)
+    texts = [cause.text for cause in found.causes]
+    assert any(re.fullmatch(r"sglang 0\.5\.10 to \S+ need outlines 0\.1\.11", t) for t in texts)

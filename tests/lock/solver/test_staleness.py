@@ -65,10 +65,23 @@ def test_a_root_of_which_only_old_releases_fit_says_why_and_where_new_ones_do(
     assert note.endswith("use Python 3.12: vllm 0.33.0, torch 2.14.0")
 
 
+def test_a_root_that_works_badly_is_told_with_the_set_in_which_it_does_not(matrix: Matrix) -> None:
+    """The newest engine stands: what spares xformers the fault is half a year older."""
+    found = lock(matrix, "vllm", "xformers")
+    assert "xformers-0.0.34-cuda-12" in [reason.row for reason in found.warnings]
+    (note,) = found.notes
+    assert note.endswith(
+        "; instead: vllm 0.19.1 with xformers 0.0.35, torch 2.10.0 (vllm is 6 months behind)"
+    )
+    other = lock(matrix, "vllm==0.19.1", "xformers==0.0.35")
+    assert pins(other, "torch") == ["2.10.0"]
+    assert not [reason for reason in other.warnings if reason.row == "xformers-0.0.34-cuda-12"]
+
+
 def test_what_cannot_stand_together_is_offered_apart(matrix: Matrix) -> None:
     found = lock(matrix, "sglang", "outlines")
     (note,) = found.notes
-    assert "needs outlines 0.1.11" in note
+    assert "need outlines 0.1.11" in note
     assert note.endswith("without sglang")
 
 

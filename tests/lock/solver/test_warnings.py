@@ -86,5 +86,5 @@ def test_no_lock_takes_an_engine_whose_server_cannot_be_imported(matrix: Matrix)
     assert isinstance(refused, Explanation)
     (way,) = refused.ways_out
     assert way.startswith("use Python 3.12: sglang 0.5.")
-    extra = "sglang 0.1.3 to 0.5.2 asks for torch only with its extra srt"
+    extra = "sglang 0.1.3 to 0.5.2 ask for torch only with the extra srt"
     assert extra in [cause.text for cause in refused.causes]
