@@ -349,15 +349,23 @@ def _undated(catalog: Catalog, facts: Tuple[Facts, ...], _targets: Sequence[int]
 
 
 def _for_linux(python: str) -> _Relaxation:
-    """A Linux machine of which nothing else is known, in place of a Mac or one with Windows."""
+    """A Linux machine in place of a Mac or one with Windows: of which nothing else is known, but
+    where what was said has a GPU or NVIDIA's driver, which are those of the Linux machine.
+    """
     linux = {"os.platform": "linux", "os.architecture": "x86_64"}
-    stated = Facts({key: Known(value, Evidence("a way out")) for key, value in linux.items()})
+    stated = {key: Known(value, Evidence("a way out")) for key, value in linux.items()}
     assumed = " ".join(f"{key}={value}" for key, value in linux.items())
     text = f"lock for Linux (--assume {assumed} --python-version {python})"
 
-    def change(catalog: Catalog, _facts: Tuple[Facts, ...], _targets: Sequence[int]) -> Changed:
+    def change(catalog: Catalog, facts: Tuple[Facts, ...], _targets: Sequence[int]) -> Changed:
         request = catalog.request._replace(platform="linux", architecture="x86_64")
-        return catalog.changed(request), (stated,)
+        there = (
+            entry.updated(stated)
+            if entry.value("gpus") or entry.value("driver.release")
+            else Facts(stated)
+            for entry in facts
+        )
+        return catalog.changed(request), tuple(there)
 
     return _Relaxation("platform", change, lambda _answer: text)
 

@@ -79,6 +79,15 @@ def test_what_has_wheels_for_linux_alone_is_offered_there_and_not_left_out(
     assert promised == ", ".join(f"{name} {there.pin(name).version}" for name in ("torch", "vllm"))
 
 
+def test_a_gpu_that_was_said_is_that_of_the_linux_machine_too(matrix: Matrix) -> None:
+    gpu = ["gpu=H20", "nvidia-driver=535.129.03"]
+    request = Request((parse_root("vllm"),), "3.11", "darwin", "arm64")
+    found = resolve(request, (Facts(parse_assumptions(gpu)),), matrix)
+    assert isinstance(found, Explanation)
+    assert found.ways_out[0].startswith("lock for Linux (")
+    assert found.ways_out[0].endswith(": vllm 0.19.1, torch 2.10.0")
+
+
 def test_one_release_needs_and_many_need(matrix: Matrix) -> None:
     request = Request(tuple(map(parse_root, ("vllm==0.6.3", "torch==2.6.0"))), "3.11")
     found = resolve(request, (Facts(),), matrix)
