@@ -161,7 +161,8 @@ def run(arguments: Sequence[str]) -> int:
             "(ulimit -v) or of its container"
         )
         return INTERNAL_FAULT
-    except Exception as error:  # noqa: BLE001 - the last resort: users get a line, ENVDOCTOR_DEBUG=1 the traceback
+    # The last resort: users get a line, ENVDOCTOR_DEBUG=1 the traceback.
+    except Exception as error:  # noqa: BLE001
         return _failed(arguments, "a fault of envdoctor itself", _internal_fault(error))
 
 

@@ -64,12 +64,13 @@ def check_worker() -> None:
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         from ..model.redaction import redact
 
-        # A fault of ours does not stop a worker.
-        print(f"envdoctor: no verdict: {redact(str(error))}", file=sys.stderr)  # noqa: T201 - a worker's log is its standard error
+        # A fault of ours does not stop a worker, whose log is its standard error.
+        print(f"envdoctor: no verdict: {redact(str(error))}", file=sys.stderr)  # noqa: T201
         return
     said = done.stderr.decode("utf-8", "replace").strip()
     if said:
-        print(said, file=sys.stderr, flush=True)  # noqa: T201 - the same; Ray shows no more of an exception than that the worker died
+        # Ray shows no more of an exception than that the worker died.
+        print(said, file=sys.stderr, flush=True)  # noqa: T201
     if done.returncode == REFUSED:
         raise UnfitWorkerError(said)
 

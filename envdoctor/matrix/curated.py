@@ -1,29 +1,25 @@
 """Models, framework profiles and conda names: the curated tables that a check does not need.
 
-Read on first use, never at start.
+Read on first use, never at start. The keys of each table (``?``: may be left out); every entry
+also has source, date and trust, from ``[defaults]`` where it says none.
 
-=======================
-==================================================================================================================
-file, table              keys (``?`` may be left out); every entry also has source, date and trust,
-from ``[defaults]`` where it says none =======================
-==================================================================================================================
-``models.toml`` ``[[model]]``            name, repository, parameters, layers, hidden, heads,
-kv_heads, head_dim, vocabulary, intermediate? (0: no dense layer),
-                         tied?, aliases?, active?, experts?, experts_per_token?,
-                         expert_intermediate?, shared_intermediate?, dense_layers?, q_lora?,
-                         kv_lora?, nope_dim?, rope_dim?, v_dim? (latent attention), vision?,
-                         qkv_bias?, bias?, gated?, qk_norm?, norms? (a layer, 2),
-                         windowed? (layers that look at a window of the text only), note?
+``models.toml``
+    ``[[model]]``: name, repository, parameters, layers, hidden, heads, kv_heads, head_dim,
+    vocabulary, intermediate? (0: no dense layer), tied?, aliases?, active?, experts?,
+    experts_per_token?, expert_intermediate?, shared_intermediate?, dense_layers?, q_lora?,
+    kv_lora?, nope_dim?, rope_dim?, v_dim? (latent attention), vision?, qkv_bias?, bias?, gated?,
+    qk_norm?, norms? (a layer, 2), windowed? (layers that look at a window of the text only), note?
 ``conda.toml``
-``[[conda]]``            distribution, package? (left out: there is none), channel?, note?
-``profiles/<name>.toml`` title, distribution, repository, on_index?, note?, source, date, trust, and
-``[layout]``             files?, absent?, contains? (a list of { file, text }), direct_url?: how an
-installed tree is told from others of its name ``[[request]]``          name, title, requirements?,
-direct? (what comes from git), python?, prereleases?, overrides?, variables?, tested? ``[[tested]]``
-name, packages, verdict? (good | bad), python?, tag?, commit?, image?, cuda?, driver?, gpu?,
-contradicts?, note? ``[[bad]]``              text, rows? (ids of the matrix rows that find it)
-=======================
-==================================================================================================================
+    ``[[conda]]``: distribution, package? (left out: there is none), channel?, note?
+``profiles/<name>.toml``
+    title, distribution, repository, on_index?, note?, source, date, trust
+    ``[layout]``: files?, absent?, contains? (a list of { file, text }), direct_url?: how an
+    installed tree is told from others of its name
+    ``[[request]]``: name, title, requirements?, direct? (what comes from git), python?,
+    prereleases?, overrides?, variables?, tested?
+    ``[[tested]]``: name, packages, verdict? (good | bad), python?, tag?, commit?, image?, cuda?,
+    driver?, gpu?, contradicts?, note?
+    ``[[bad]]``: text, rows? (ids of the matrix rows that find it)
 """
 
 from __future__ import annotations
@@ -206,7 +202,8 @@ class CondaPackage(NamedTuple):
 
 #: Words that say how a model was tuned or packed, and leave its dimensions as they are.
 _SUFFIXES = pattern(
-    r"(?:-(?:instruct|chat|base|it|pt|hf|awq|gptq|gguf|fp8|bf16|fp16|dynamic|bnb|int4|int8|4bit|8bit|w4a16|w8a8|quantized\.w\da\d+))+$"
+    r"(?:-(?:instruct|chat|base|it|pt|hf|awq|gptq|gguf|fp8|bf16|fp16|dynamic|bnb|int4|int8|4bit"
+    r"|8bit|w4a16|w8a8|quantized\.w\da\d+))+$"
 )
 _CACHED = pattern(r"(?:^|/)models--[^/]*?--([^/]+)")
 

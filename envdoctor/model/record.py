@@ -81,7 +81,12 @@ _GETTERS: List[Any] = []
 
 
 class _Maker(type):
-    def __new__(cls, name: str, bases: Tuple[type, ...], body: Dict[str, Any]) -> type:  # noqa: ARG004 - the signature of type.__new__
+    def __new__(  # the signature is that of type.__new__
+        cls,
+        name: str,
+        bases: Tuple[type, ...],  # noqa: ARG004
+        body: Dict[str, Any],
+    ) -> type:
         """Turn the body of a class statement into a named tuple with the methods of that body."""
         # From Python 3.14 on only modules that import annotations from __future__ have them.
         fields = tuple(body["__annotations__"])

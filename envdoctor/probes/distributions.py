@@ -53,7 +53,8 @@ _MOST_CASES = (
 # Distributions of which every file is compared with RECORD under --deep: what a broken file of
 # breaks a whole stack. Of the others only code that is missing counts.
 _WEIGHED = pattern(
-    r"(torch|nvidia-.*|vllm|ray|triton|flash-attn|xformers|sglang|sgl-kernel|transformers|torchvision|torchaudio)\Z"
+    r"(torch|nvidia-.*|vllm|ray|triton|flash-attn|xformers|sglang|sgl-kernel|transformers"
+    r"|torchvision|torchaudio)\Z"
 )
 
 

@@ -455,7 +455,8 @@ def highest(versions: Iterable[str], prefix: str) -> Optional[str]:
 # Itanium C++ ABI names of entities in the namespaces of libtorch, and its C shims for extensions
 # with a stable ABI.
 _TORCH_SYMBOL = pattern(
-    r"_Z(?:TI|TS|TV|TT|GV|Th\w+?_)?N?[KVr]*(?:3c10|2at|5torch|6caffe2|4c10d)|aoti_torch_|torch_library_|torch_call_dispatcher"
+    r"_Z(?:TI|TS|TV|TT|GV|Th\w+?_)?N?[KVr]*(?:3c10|2at|5torch|6caffe2|4c10d)|aoti_torch_"
+    r"|torch_library_|torch_call_dispatcher"
 )
 # Behind it may stand the codes of a few arguments of built-in types, to the end of the name.
 _OLD_STRING = pattern(r"(?:RKSs|ESs|jSs)(?:$|[^a-z_0-9]|[bdfhijlmtxy]{1,3}$)")

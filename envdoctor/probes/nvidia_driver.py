@@ -316,7 +316,8 @@ def _cuda_behind_compat(sources: _Sources) -> Fact[Any]:
     for folder in default_folders() if release else ():
         path = f"{folder}/libcuda.so.{release}"
         if machine.isfile(path):
-            outcome = run_isolated(lambda: read_libcuda(path), machine.remaining(1.0))  # noqa: B023 - called at once
+            # B023: the function is called at once.
+            outcome = run_isolated(lambda: read_libcuda(path), machine.remaining(1.0))  # noqa: B023
             answer = _answer(outcome, path)
             if answer.table.get("cuda"):
                 return Known(answer.table["cuda"], Evidence("cuDriverGetVersion", path))

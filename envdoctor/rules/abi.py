@@ -38,7 +38,8 @@ _SYMBOL_VERSIONS = Source(
 )
 
 _CUDA_LIBRARY = pattern(
-    r"lib(cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc|cufft|curand|cusolver|cusparse|cusparseLt|nvJitLink|cupti|cufile|nvshmem_host|nvToolsExt)\.so\.(\d+)"
+    r"lib(cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc|cufft|curand|cusolver|cusparse|cusparseLt"
+    r"|nvJitLink|cupti|cufile|nvshmem_host|nvToolsExt)\.so\.(\d+)"
 )
 
 

@@ -316,7 +316,8 @@ def _remove_folder(folder: str, origin: str) -> Remedy:
 
 
 _CONDA_FOLDER = pattern(
-    r"(?:^|/)(?:[a-z]*conda\d*|miniforge\d*|mambaforge|micromamba)(?:/envs/[^/]+)?/lib$|/envs/[^/]+/lib$"
+    r"(?:^|/)(?:[a-z]*conda\d*|miniforge\d*|mambaforge|micromamba)(?:/envs/[^/]+)?/lib$"
+    r"|/envs/[^/]+/lib$"
 )
 _TOOLKIT_FOLDER = pattern(r"cuda[-/]?v?(\d{1,2}\.\d+)(?:\.\d+)?/(?:.*/)?lib(?:64)?$")
 _CUDNN_VERSION = pattern(r"(?i)cudnn(?:[^/]*?|[^/]*/)v?(\d+\.\d+(?:\.\d+)*)")

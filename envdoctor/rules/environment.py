@@ -388,8 +388,10 @@ def _python_path(context: Context) -> Tuple[str, ...]:
 
 
 _STACK = pattern(
-    r"(torch\w*|nvidia-.*|vllm|ray|triton|flash-attn.*|xformers|sglang|sgl-kernel|sglang-kernel|transformers|tokenizers|accelerate|deepspeed|peft|trl"
-    r"|verl|openrlhf|numpy|pydantic|pydantic-core|protobuf|click|tensordict|datasets|huggingface-hub|safetensors|bitsandbytes)\Z"
+    r"(torch\w*|nvidia-.*|vllm|ray|triton|flash-attn.*|xformers|sglang|sgl-kernel|sglang-kernel"
+    r"|transformers|tokenizers|accelerate|deepspeed|peft|trl"
+    r"|verl|openrlhf|numpy|pydantic|pydantic-core|protobuf|click|tensordict|datasets"
+    r"|huggingface-hub|safetensors|bitsandbytes)\Z"
 )
 
 

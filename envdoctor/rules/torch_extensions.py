@@ -105,7 +105,8 @@ _TORCH_LABEL = pattern(r"(?:torch|pt)(\d)(?:\.(\d+)|(\d{1,2}))")
 # The file without which a distribution cannot be imported, or without which it has no kernels at
 # all.
 _MAIN_FILE = pattern(
-    r"(_C|_raylet|libtriton|libtorch_cpu|libtorch_cuda|flash_attn_2_cuda|common_ops|causal_conv1d_cuda|selective_scan_cuda)[.\w-]*\.so\Z"
+    r"(_C|_raylet|libtriton|libtorch_cpu|libtorch_cuda|flash_attn_2_cuda|common_ops"
+    r"|causal_conv1d_cuda|selective_scan_cuda)[.\w-]*\.so\Z"
 )
 
 

@@ -163,7 +163,7 @@ class _Watch:
         """
         try:
             return step()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the run has nothing to do with it
+        except Exception as error:  # noqa: BLE001 - of ours, so that the run never ends by it
             from ..model.redaction import redact
 
             fault = redact(f"{type(error).__name__}: {error}")[:200]

@@ -209,7 +209,8 @@ def _mitigations(row: Row, _bench: Bench) -> Remarks:
 
 
 _PROSE = re.compile(
-    r"(?:after|before|below|from|in|of|on|since|until|with)\s|[\d.]+:\s|\w+(?:/\w+)+(?:\.py)?:\s\w*Error:"
+    r"(?:after|before|below|from|in|of|on|since|until|with)\s|[\d.]+:\s"
+    r"|\w+(?:/\w+)+(?:\.py)?:\s\w*Error:"
 )
 
 

@@ -28,7 +28,8 @@ __all__ = ["ADAPTER"]
 
 _METHODS = ("grpo", "sft", "dpo", "rloo", "reward", "kto", "ppo", "online_dpo")
 _ENTRY = re.compile(
-    r"trl|trl\.scripts\.(\w+)|open_r1\.(\w+)|(?:.*/)?(?:run_)?(grpo|sft|dpo|rloo|reward_modeling|kto|ppo|online_dpo)[\w-]*\.py"
+    r"trl|trl\.scripts\.(\w+)|open_r1\.(\w+)|(?:.*/)?(?:run_)?(grpo|sft|dpo|rloo|reward_modeling"
+    r"|kto|ppo|online_dpo)[\w-]*\.py"
 )
 _PACKAGE = re.compile(r"trl|trl\.scripts\.\w+|open_r1\.\w+|(?:.*/)?open_r1/\w+\.py")
 _IMPORT = re.compile(r"^\s*(?:from|import)\s+trl\b", re.MULTILINE)

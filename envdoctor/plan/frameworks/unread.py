@@ -19,7 +19,8 @@ __all__ = ["unread_settings"]
 #: Parts of a dotted key below which nothing changes memory: rewards, losses, agents, logs.
 _SUBTREES = (
     r"(?:algorithm|algo|custom_reward_function|reward_manager|global_profiler|profiler|retriever"
-    r"|reward_kwargs|overlong_buffer|async_training|val_override_config|sandbox_fusion|policy_loss|val_kwargs|multi_turn|agent|trace"
+    r"|reward_kwargs|overlong_buffer|async_training|val_override_config|sandbox_fusion|policy_loss"
+    r"|val_kwargs|multi_turn|agent|trace"
     r"|prometheus|apply_chat_template_kwargs|custom_cls|sampler|logger|wandb|env_vars|reward)"
 )
 #: Last parts of keys, of options and of files alike.
@@ -56,7 +57,8 @@ _NAMES = (
     r"|schedule_\w+|decode_log_interval|tool_server"
     # optimizer's numbers, losses, sampling
     r"|lr|lr_\w+|learning_rate|\w+_learning_rate|min_lr\w*|weight_decay|warmup_\w+|adam_\w+|betas"
-    r"|grad_clip|clip_grad|max_norm|max_grad_norm|l2|kl_\w+|init_kl_coef|use_kl_(?:loss|estimator)\w*"
+    r"|grad_clip|clip_grad|max_norm|max_grad_norm|l2|kl_\w+|init_kl_coef|use_kl_(?:loss"
+    r"|estimator)\w*"
     r"|entropy_coeff|entropy_loss_coef|clip_\w+|cliprange\w*|eps_clip\w*|loss_agg_mode|loss_type"
     r"|gamma|lambd|lam|epsilon\w*|temperature|top_p|top_k|do_sample|normalize_\w+|norm_\w+"
     r"|scale_rewards|reward_clip_range|tau_\w+|calculate_log_probs|log_prob_\w+|n_val|dropout"
