@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Union,
     )
 
-    from .diagnose.draft import Knowledge
+    from .diagnose.trace_draft import Knowledge
     from .matrix.loader import Matrix
     from .model.diagnosis import Diagnosis, Trace
     from .model.evidence import Fact
@@ -433,7 +433,7 @@ def diagnose(
 
 def _read_logs(logs: Sequence[str], matrix: Matrix) -> Tuple[Reading, Knowledge]:
     """Read logs in one pass, and return what is known of the lines that were looked for."""
-    from .diagnose.draft import Knowledge
+    from .diagnose.trace_draft import Knowledge
     from .intake.log_reader import read_logs
     from .matrix.signatures import patterns_of, symptom_patterns
 

@@ -18,7 +18,7 @@ def chosen(name):
 @pytest.mark.parametrize(
     ("name", "test"),
     [
-        ("envdoctor/report/__init__.py", "tests/report/test_layout.py"),
+        ("envdoctor/report/__init__.py", "tests/report/test_blocks.py"),
         ("envdoctor/report/github.py", "tests/report/test_github.py"),
         ("envdoctor/lock/emit/__init__.py", "tests/lock/emit/test_files.py"),
         ("envdoctor/matrix/schema.py", "tests/matrix/test_schema.py"),

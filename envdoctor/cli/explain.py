@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
 from ..errors import InputError, suggest
-from ..report.layout import Block, heading, paragraph
+from ..report.blocks import Block, heading, paragraph
 from ..rules.codes import CODES, FAMILIES, RETIRED, code_records, next_free
 from .command import Command
 from .output import view
@@ -135,7 +135,7 @@ def _record(record: CodeRecord, matrix: Matrix) -> _Explained:
 
 
 def _signatures_of(code: str, matrix: Matrix) -> List[Signature]:
-    from ..diagnose.draft import code_of
+    from ..diagnose.trace_draft import code_of
 
     return [entry for entry in matrix.signatures if code_of(entry) == code]
 

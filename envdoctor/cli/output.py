@@ -220,8 +220,8 @@ def draw_lines(
     """Return lines at the width of the surface; by default without colour, as standard error has
     it. ``figures`` are for a page.
     """
+    from ..report.blocks import blocks_of_lines
     from ..report.console import draw
-    from ..report.layout import blocks_of_lines
     from ..report.view import View
 
     return draw(blocks_of_lines(lines), surface or View(text_width()), figures)

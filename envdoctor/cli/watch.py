@@ -131,10 +131,10 @@ def _tell(recording: Recording, options: argparse.Namespace) -> str:
 
 
 def _page(recording: Recording, lines: List[str], options: argparse.Namespace) -> str:
+    from ..report.blocks import Block
     from ..report.chart import chart_svg
     from ..report.console import draw
     from ..report.figures import Drawing
-    from ..report.layout import Block
 
     blocks = [Block(line, style="" if number else "title") for number, line in enumerate(lines)]
     title = "Memory in use against the limit"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Sequence, Set
 
-from .draft import TraceDraft
+from .trace_draft import TraceDraft
 
 __all__ = ["tell_collectives"]
 

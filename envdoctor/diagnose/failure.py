@@ -1,10 +1,10 @@
 """Events of logs, joined with facts: what failed first, what followed, and how sure that is.
 
-``draft`` says what the lines say; this module only weighs it. A line that says itself what is wrong
-is a cause. An effect (a process died, a peer is gone) is put under the nearest cause before it that
-can have led to it; where there is none, the causes that may stand behind it are suspects: one that
-the facts confirm is named, one that they refute is left out, the others are listed with what would
-decide.
+``trace_draft`` says what the lines say; this module only weighs it. A line that says itself what is
+wrong is a cause. An effect (a process died, a peer is gone) is put under the nearest cause before
+it that can have led to it; where there is none, the causes that may stand behind it are suspects:
+one that the facts confirm is named, one that they refute is left out, the others are listed with
+what would decide.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from ..rules.matrix_rows import remedies_of_row
 from ..rules.rule import Context
 from .collectives import tell_collectives
-from .draft import (
+from .missing_names import tell_histories
+from .missing_symbols import tell_symbols
+from .raised import doubt, failure_of, join_failure, trust_complaint
+from .sonames import tell_sonames
+from .trace_draft import (
     Knowledge,
     TraceDraft,
     code_of_log,
@@ -38,10 +42,6 @@ from .draft import (
     remedies_of,
     traces_of,
 )
-from .names import tell_histories
-from .raised import doubt, failure_of, join_failure, trust_complaint
-from .sonames import tell_sonames
-from .symbols import tell_symbols
 
 __all__ = ["explain"]
 

@@ -15,7 +15,7 @@ from ..model.finding import Finding
 from ..model.log import PLACES_OF_LINE, Event, Frame, Raised
 from ..model.pattern import pattern
 from ..rules.rule import Context
-from .draft import TraceDraft, code_of_log, remedies_of
+from .trace_draft import TraceDraft, code_of_log, remedies_of
 
 __all__ = ["Failure", "doubt", "failure_of", "join_failure", "trust_complaint"]
 

@@ -17,7 +17,7 @@ from ..model.requirement import try_requirement
 from ..model.versions import parse_version, try_version
 from ..rules.rule import Context
 from ..rules.torch_extensions import Torch, installed_torch
-from .draft import TraceDraft, groups_of
+from .trace_draft import TraceDraft, groups_of
 
 if TYPE_CHECKING:
     from ..model.version import Version

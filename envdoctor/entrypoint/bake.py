@@ -15,7 +15,7 @@ from ..model.record import NamedTuple
 from ..model.serde import dump_facts
 from ..probes.machine import Machine
 from .baseline import SCHEMA_VERSION, take_stamp
-from .requirement import nvidia_require, required_of
+from .host_requirement import nvidia_require, required_of
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix

@@ -7,7 +7,7 @@ from typing import Iterator, List, Optional, Tuple
 
 from ..errors import InputError
 from ..model.facts import Facts
-from .names import of_conda
+from .distribution_names import of_conda
 from .package_entries import (
     WHEEL_INDEX,
     PackageEntry,

@@ -8,11 +8,11 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, Toolkit
 from ..model.redaction import is_secret_name
-from ..model.variables import shown_value
+from ..model.shown_variables import shown_value
 from ..model.versions import Version, canonicalize_name, cuda_of_variant, find_variant, try_version
 from ..model.workload import stated_workload
 from .clean_text import Line
-from .names import of_conda, of_import
+from .distribution_names import of_conda, of_import
 
 __all__ = ["EXACT", "INTENT", "LABEL", "PROSE", "Draft"]
 

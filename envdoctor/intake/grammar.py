@@ -12,10 +12,10 @@ import re
 from typing import List, Optional, Sequence, Tuple
 
 from .clean_text import Line
+from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .draft import EXACT, PROSE, Draft
 from .gpu_names import GPU_NAME, named_gpus, parse_gpus
 from .loose_words import plain_words
-from .names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
 from .printed import read_printed

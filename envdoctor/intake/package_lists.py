@@ -8,8 +8,8 @@ from typing import List, NamedTuple, Optional, Tuple
 from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name, split_clauses, try_version
 from .clean_text import Line
+from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
-from .names import COMMON_WORDS, known_distribution
 
 __all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
 

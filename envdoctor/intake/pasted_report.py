@@ -13,12 +13,12 @@ from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
 from .clean_text import Line, clean_lines
 from .container_spec import ContainerReader
+from .distribution_names import named_distributions
 from .draft import INTENT, LABEL, Draft
 from .grammar import StatementReader
 from .launch_settings import LaunchReader
 from .machine_limits import LimitsReader
 from .model_names import named_families
-from .names import named_distributions
 from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
 from .platforms import glibc_of_release

@@ -13,9 +13,9 @@ from typing import NamedTuple, Tuple
 from ..model.facts import Gpu
 from ..model.sizes import parse_size
 from .clean_text import Line
+from .distribution_names import known_distribution
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 from .gpu_names import ARCHITECTURES
-from .names import known_distribution
 
 __all__ = ["read_printed"]
 

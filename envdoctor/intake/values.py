@@ -15,9 +15,9 @@ from ..model.versions import cuda_of_variant, find_variant
 from .claimed_version import MORE, claimed_version
 from .clean_text import Line
 from .container_spec import image_of_words
+from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 from .gpu_names import ARCHITECTURES, CAPABILITY, COUNT, COUNTS, MIG, parse_gpus
-from .names import COMMON_WORDS, known_distribution
 from .nvidia_output import driver_release
 from .platforms import architecture, operating_system, platform_words, python_platform
 from .vocabulary import SETTINGS, Topic

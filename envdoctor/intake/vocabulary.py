@@ -14,7 +14,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..model.facts import FIELDS
 from ..model.versions import canonicalize_name
-from .names import known_distribution
+from .distribution_names import known_distribution
 from .word_lists import phrases, words
 
 __all__ = [

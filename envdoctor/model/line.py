@@ -1,4 +1,4 @@
-"""Lines of the texts that locks and changes become, each with what it is; ``report.layout`` gives
+"""Lines of the texts that locks and changes become, each with what it is; ``report.blocks`` gives
 them a look.
 """
 

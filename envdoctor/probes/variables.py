@@ -1,9 +1,9 @@
-"""Environment variables that steer the stack; ``model.variables`` has the allow-list."""
+"""Environment variables that steer the stack; ``model.shown_variables`` has the allow-list."""
 
 from __future__ import annotations
 
 from ..model.evidence import Evidence, Fact, Known, Unknown
-from ..model.variables import shown_value
+from ..model.shown_variables import shown_value
 from .machine import FOLDER_ONLY, Machine, Probe
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ..model.differences import NodeDifference, Since
     from ..model.finding import Finding
-    from .layout import Block
+    from .blocks import Block
 
 __all__ = ["changes_text", "differences_text", "names_text", "nodes_text", "since_blocks"]
 
@@ -55,7 +55,7 @@ def since_blocks(since: Since, verbose: bool, alone: bool = False) -> Iterator[B
 
     ``alone``: there is one node, whose name says nothing.
     """
-    from .layout import Block
+    from .blocks import Block
 
     if not since.has_changes:
         yield Block(f"Since {_file(since)} nothing that is compared has changed.", hang=2)

@@ -7,7 +7,7 @@ theme are all that is used, so no library is needed for it.
 from __future__ import annotations
 
 from ..model.report import Report
-from .layout import Block, lay_out, lines_of
+from .blocks import Block, lay_out, lines_of
 from .view import View
 
 TYPE_CHECKING = False

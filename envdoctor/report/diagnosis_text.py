@@ -10,9 +10,9 @@ from typing import Any, Dict, Iterator, List
 from ..model.diagnosis import Diagnosis, Suspect, Trace, traces_tree
 from ..model.log import LogLine
 from ..model.sizes import size_text
+from .blocks import Block, command_block, heading, verdict_block
 from .headline import target_line
 from .json_report import dump_finding
-from .layout import Block, command_block, heading, verdict_block
 from .text import clean, clip, fold
 from .view import View
 

@@ -7,8 +7,8 @@ from typing import Any, List, Mapping
 from ..model.evidence import Absent, Known, Unknown
 from ..model.facts import FIELDS, Facts
 from ..model.sizes import size_text
+from .blocks import Block
 from .headline import target_line
-from .layout import Block
 from .text import clean, fold
 
 __all__ = ["lay_out_facts"]

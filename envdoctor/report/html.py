@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from typing import Iterable, Iterator, List, Optional, Sequence
 
     from ..model.report import Report
+    from .blocks import Block
     from .figures import Cell, Figure
-    from .layout import Block
     from .view import View
 
 __all__ = ["draw", "render"]
@@ -63,7 +63,7 @@ _SEARCH = (
 
 def render(report: Report, view: View) -> str:
     """Return a report as a page."""
-    from .layout import lay_out
+    from .blocks import lay_out
 
     return draw(lay_out(report, view._replace(verbose=True)))
 

@@ -8,8 +8,8 @@ from typing import Iterable, List
 from ..model.finding import SEVERITIES, Finding, findings_tree
 from ..model.pattern import pattern
 from ..model.report import Report
+from .blocks import Block
 from .headline import FEW_QUESTIONS, open_questions, summary_line, target_line
-from .layout import Block
 from .text import clean, fold
 from .view import View
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from ..model.sizes import size_text
-from .layout import Block, heading, paragraph
+from .blocks import Block, heading, paragraph
 from .text import clean, fold
 
 __all__ = ["lay_out_answer"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .layout import Block, finding_blocks, heading, paragraph
+from .blocks import Block, finding_blocks, heading, paragraph
 from .text import clean, clip, fold
 from .view import View
 

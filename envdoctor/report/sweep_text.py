@@ -8,7 +8,7 @@ from typing import Dict, List, Sequence
 
 from ..model.memory_plan import MemoryPlan, Pool, Variant
 from ..model.sizes import gib_text
-from .layout import Block, heading, paragraph
+from .blocks import Block, heading, paragraph
 from .plan_text import title
 from .text import cells, clean
 from .view import View

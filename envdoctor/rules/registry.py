@@ -35,7 +35,7 @@ CHECKS = (
     "tool",
 )
 #: Families that judge a plan, or the settings of one; whoever makes the plan calls their functions.
-PLANS = ("memory_plan", "launch_settings")
+PLANS = ("memory_fit", "engine_settings")
 
 
 def all_rules() -> Tuple[Rule, ...]:

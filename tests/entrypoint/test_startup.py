@@ -33,8 +33,8 @@ CHILD = {
     # folder: in a checkout, to see whether it was compiled.
     "envdoctor.matrix": "bind compiled derive derived_rows folder loader place table_views tables",
     "envdoctor.model": (
-        "calls cause_tree evidence facts finding pattern record redaction report row serde sizes "
-        "variables version versions"
+        "calls cause_tree evidence facts finding pattern record redaction report row serde "
+        "shown_variables sizes version versions"
     ),
     # java and shm_usage only where there is a Java, and something in /dev/shm.
     "envdoctor.probes": (

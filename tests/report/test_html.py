@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from envdoctor import __version__
 from envdoctor.report import View, render
+from envdoctor.report.blocks import Block
 from envdoctor.report.cluster_text import grids_of, lay_out_cluster
 from envdoctor.report.figures import Bar, Cell, Drawing, Grid, Segment
 from envdoctor.report.html import draw
-from envdoctor.report.layout import Block
 from envdoctor.report.text import clean, fold
 from tests.rules.test_node_table import cluster, entry, report_of, without_gpu
 

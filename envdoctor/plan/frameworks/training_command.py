@@ -18,8 +18,8 @@ from ...intake.container_spec import ContainerReader
 from ...intake.draft import Draft
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.redaction import redact
+from ...model.shown_variables import shown_value
 from ...model.sizes import parse_size, whole_number
-from ...model.variables import shown_value
 from ..shell.reader import Script, SimpleCommand, Word, read_script
 from .adapter import Run
 

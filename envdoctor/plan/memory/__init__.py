@@ -1,7 +1,7 @@
 """Memory as arithmetic: what a run will take before it starts. Opens nothing.
 
 :mod:`.estimate` gives low..high for each pool by phase, each term with its formula and source;
-``rules/memory_plan.py`` says what is wrong with that, :mod:`.levers` what would help. Nothing is
+``rules/memory_fit.py`` says what is wrong with that, :mod:`.levers` what would help. Nothing is
 imported here: most checks ask for no plan.
 """
 

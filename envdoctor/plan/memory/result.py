@@ -9,7 +9,7 @@ from ...errors import InputError
 from ...model.facts import Facts
 from ...model.memory_plan import MemoryPlan, PlanResult, Variant
 from ...model.workload import Workload
-from ...rules.memory_plan import findings_of, problem_findings
+from ...rules.memory_fit import findings_of, problem_findings
 from .estimate import make_plan, sizes_of
 from .fit import find_fit, overrides_of
 from .levers import find_levers

@@ -14,8 +14,8 @@ from ...model.facts import Facts
 from ...model.finding import Finding
 from ...model.memory_plan import MemoryPlan
 from ...model.workload import Workload
-from ...rules.launch_settings import is_packed, settings_findings
-from ...rules.memory_plan import findings_of
+from ...rules.engine_settings import is_packed, settings_findings
+from ...rules.memory_fit import findings_of
 from .estimate import make_plan, sizes_of
 from .inputs import Inputs
 from .levers import find_levers

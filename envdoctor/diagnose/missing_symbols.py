@@ -21,7 +21,7 @@ from ..rules.torch_extensions import (
     newest_for_torch,
     newest_that_may_load,
 )
-from .draft import TraceDraft, groups_of
+from .trace_draft import TraceDraft, groups_of
 
 if TYPE_CHECKING:
     from ..matrix.symbols import SymbolHistory

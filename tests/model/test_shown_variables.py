@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from envdoctor.intake import parse_report
-from envdoctor.model.variables import is_listed
+from envdoctor.model.shown_variables import is_listed
 from envdoctor.probes.variables import select_variables
 
 ROOT = Path(__file__).parent.parent.parent

@@ -26,7 +26,7 @@ from ..model.finding import Remedy
 from ..model.log import Event, Frame, Raised
 from ..model.versions import try_version
 from ..rules.rule import Context
-from .draft import TraceDraft, code_of_log, groups_of
+from .trace_draft import TraceDraft, code_of_log, groups_of
 
 if TYPE_CHECKING:
     from ..matrix.names import Importer, NameHistory, PackageNames
