@@ -23,6 +23,7 @@ from .tables import Capability, CodeDemand, CudaMajor, DriverBranch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import (
+        AbstractSet,
         Any,
         Dict,
         FrozenSet,
@@ -288,10 +289,7 @@ def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str
         for held, offered, names, default in parsed:
             if not held.isdisjoint(sass) or (default and not served):
                 continue
-            fitting = [
-                (_order(name[4:].rstrip("af")), version) for name, version in offered if name in ptx
-            ]
-            toolkit = toolkit_of_ptx(max(fitting)[1]) if fitting else None
+            toolkit = _newest_toolkit(offered, ptx)
             if toolkit is None:
                 continue
             if not newest or parse_version(toolkit) > parse_version(newest):
@@ -301,6 +299,14 @@ def _left_to_the_driver(entries: Tuple[str, ...]) -> Mapping[Tuple[str, str, str
         if newest:
             left[newest, capability, "some" if served else "all"] = kernels
     return left
+
+
+def _newest_toolkit(offered: Iterable[Tuple[str, str]], fitting: AbstractSet[str]) -> Optional[str]:
+    """Return the CUDA that made the PTX of the highest architecture among those that fit."""
+    versions = [
+        (_order(name[4:].rstrip("af")), version) for name, version in offered if name in fitting
+    ]
+    return toolkit_of_ptx(max(versions)[1]) if versions else None
 
 
 @lru_cache(maxsize=256)

@@ -43,7 +43,18 @@ by ``scripts/refresh_matrix``.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    FrozenSet,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+)
 
 from ..model.finding import KINDS
 from ..model.requirement import requirement_fault
@@ -359,25 +370,10 @@ def parse_row(values: Mapping[str, Any], origin: str, number: int, faults: Fault
 
 def parse_term(values: Mapping[str, Any], where: str, faults: Faults) -> Optional[Term]:
     """Make one term of a row, or None where it has a fault."""
-    scopes = [scope for scope in ATTRIBUTES if scope in values]
-    operators = [operator for operator in _OPERATORS if operator in values]
-    if len(scopes) != 1:
-        faults.add(
-            where,
-            "",
-            "expected exactly one of env, gpu, host, var, request, found "
-            f"{', '.join(scopes) or 'none'}",
-        )
+    scope = _the_one(values, ATTRIBUTES, "env, gpu, host, var, request", where, faults)
+    operator = scope and _the_one(values, _OPERATORS, "in, any, has, lacks, present", where, faults)
+    if not scope or not operator:
         return None
-    if len(operators) != 1:
-        faults.add(
-            where,
-            "",
-            "expected exactly one of in, any, has, lacks, present, found "
-            f"{', '.join(operators) or 'none'}",
-        )
-        return None
-    scope, operator = scopes[0], operators[0]
     entry = Entry(values, where, faults)
     before = len(faults.found)
     subject = entry.text(scope)
@@ -397,6 +393,18 @@ def parse_term(values: Mapping[str, Any], where: str, faults: Faults) -> Optiona
     if len(faults.found) != before or argument is None:
         return None
     return Term(scope, component, attribute, operator, argument)
+
+
+def _the_one(
+    values: Mapping[str, Any], known: Iterable[str], words: str, where: str, faults: Faults
+) -> Optional[str]:
+    """Return which of these keys a table has; several or none are a fault."""
+    present = [key for key in known if key in values]
+    if len(present) == 1:
+        return present[0]
+    shown = ", ".join(present) or "none"
+    faults.add(where, "", f"expected exactly one of {words}, found {shown}")
+    return None
 
 
 def _argument(
@@ -423,26 +431,7 @@ def _argument(
         )
         return None
     if kind == "version":
-        if not isinstance(value, str):
-            faults.add(
-                where,
-                operator,
-                f"expected version specifiers such as '>=2.1,<2.5', found {value!r}",
-            )
-            return None
-        try:
-            versions = VersionSet.parse(value)
-        except InvalidSpecifier as error:
-            faults.add(where, operator, str(error))
-            return None
-        if not versions or (versions == VersionSet.all() and value.strip()):
-            faults.add(
-                where,
-                operator,
-                f"{value!r} holds {'no version' if not versions else 'every version'}",
-            )
-            return None
-        return versions
+        return _version_argument(operator, value, where, faults)
     if (
         not isinstance(value, list)
         or not value
@@ -452,6 +441,25 @@ def _argument(
         return None
     labels: FrozenSet[str] = frozenset(value)
     return labels
+
+
+def _version_argument(
+    operator: str, value: Any, where: str, faults: Faults
+) -> Optional[VersionSet]:
+    if not isinstance(value, str):
+        expected = f"expected version specifiers such as '>=2.1,<2.5', found {value!r}"
+        faults.add(where, operator, expected)
+        return None
+    try:
+        versions = VersionSet.parse(value)
+    except InvalidSpecifier as error:
+        faults.add(where, operator, str(error))
+        return None
+    if not versions or (versions == VersionSet.all() and value.strip()):
+        held = "no version" if not versions else "every version"
+        faults.add(where, operator, f"{value!r} holds {held}")
+        return None
+    return versions
 
 
 # --------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Iterable, List
 
-from ..model.finding import SEVERITIES, Finding, findings_tree
+from ..model.finding import SEVERITIES, Finding, Remedy, findings_tree
 from ..model.pattern import pattern
 from ..model.report import Report
 from .blocks import Block
@@ -86,42 +86,32 @@ def draw(blocks: Iterable[Block]) -> str:
 
 def _finding(finding: Finding, root: bool, verbose: bool) -> List[str]:
     reported = "" if finding.trust == "established" else " (reported)"
-    follows = "" if root else f" (follows from {_code(finding.caused_by or '')})"
     word = finding.severity if finding.verdict == "violated" else "undetermined"
     lines = [f"### {finding.code} {word}{reported}: {_escape(finding.message)}", ""]
-    if follows:
-        lines += [follows.strip(), ""]
+    if not root:
+        lines += [f"(follows from {_code(finding.caused_by or '')})", ""]
     if finding.nodes:
         lines.append(f"- nodes: {_escape(', '.join(finding.nodes))}")
     if finding.evidence:
-        lines.append(
-            "- seen in: "
-            + "; ".join(
-                dict.fromkeys(
-                    _code(str(entry) if verbose else entry.source) for entry in finding.evidence
-                )
-            )
-        )
+        places = [str(entry) if verbose else entry.source for entry in finding.evidence]
+        lines.append(f"- seen in: {'; '.join(dict.fromkeys(map(_code, places)))}")
     for remedy in finding.remedies:
-        lines.append(f"- fix: {_escape(remedy.text)}")
-        if remedy.commands:
-            fence = "  ```"
-            lines += [
-                "",
-                fence + "sh",
-                *(f"  {clean(str(command)).replace('```', '')}" for command in remedy.commands),
-                fence,
-                "",
-            ]
+        lines += _remedy(remedy)
     for source in finding.sources if verbose else finding.sources[:1]:
-        lines.append(
-            f"- source: <{clean(source.address)}>"
-            if _is_address(source.address)
-            else f"- source: {_escape(source.address)}"
-        )
+        address = source.address
+        place = f"<{clean(address)}>" if _is_address(address) else _escape(address)
+        lines.append(f"- source: {place}")
     if finding.row:
         lines.append(f"- row: {_code(finding.row)}")
     return [*lines, ""]
+
+
+def _remedy(remedy: Remedy) -> List[str]:
+    text = f"- fix: {_escape(remedy.text)}"
+    if not remedy.commands:
+        return [text]
+    commands = [f"  {clean(str(command)).replace('```', '')}" for command in remedy.commands]
+    return [text, "", "  ```sh", *commands, "  ```", ""]
 
 
 def _is_address(text: str) -> bool:

@@ -92,45 +92,57 @@ def _release(answer: Mapping[str, Any]) -> Iterator[Block]:
             ("glibc", f"{answer['glibc']} or newer" if answer["glibc"] else "not known"),
         ]
     )
-    requires = answer["requires"]
     yield _BLANK
-    if requires is None:
-        yield paragraph("Dependencies: not read.")
-    else:
-        yield heading(f"Requires, of what touches the stack ({len(requires)})")
-        yield from (Block(fold(clean(line)), indent=2, hang=2) for line in requires)
-    for other in answer["differs"]:
-        yield _BLANK
-        yield heading(
-            f"The wheels for {', '.join([*other['pythons'], *other['platforms']])} require instead"
-        )
-        asked = [f"Python {other['requires_python']}"] if other["requires_python"] else []
-        yield from (
-            Block(fold(clean(line)), indent=2, hang=2) for line in [*asked, *other["requires"]]
-        )
+    yield from _requirements(answer)
     yield _BLANK
     yield heading(
         f"Builds ({len(answer['builds'])})" if answer["builds"] else "Builds: none was read"
     )
     for build in _grouped_builds(answer["builds"]):
         yield from _build(build)
-    if answer["pinned_by"]:
-        yield _BLANK
-        yield heading("Required in exactly this version by")
-        grouped: Dict[str, List[str]] = {}
-        for pin in answer["pinned_by"]:
-            grouped.setdefault(pin["name"], []).append(pin["version"])
-        for name, versions in grouped.items():
-            yield _entry(name, ", ".join(dict.fromkeys(versions)), 2)
+    yield from _pinned_by(answer["pinned_by"])
     yield from _rows(answer["rows"], "Known-bad combinations that speak of it")
     if answer["derived"]:
         yield _BLANK
         yield heading("What follows from its builds and the tables of drivers and GPUs")
-        yield from (
-            Block(fold(clean(row["title"])), row["id"], "label", 2, 2) for row in answer["derived"]
-        )
+        for row in answer["derived"]:
+            yield Block(fold(clean(row["title"])), row["id"], "label", 2, 2)
     yield _BLANK
     yield from _source(answer)
+
+
+def _requirements(answer: Mapping[str, Any]) -> Iterator[Block]:
+    """Yield what a release requires, and where wheels for other machines require something else."""
+    requires = answer["requires"]
+    if requires is None:
+        yield paragraph("Dependencies: not read.")
+    else:
+        yield heading(f"Requires, of what touches the stack ({len(requires)})")
+        yield from map(_line, requires)
+    for other in answer["differs"]:
+        yield _BLANK
+        yield heading(
+            f"The wheels for {', '.join([*other['pythons'], *other['platforms']])} require instead"
+        )
+        if other["requires_python"]:
+            yield _line(f"Python {other['requires_python']}")
+        yield from map(_line, other["requires"])
+
+
+def _line(text: str) -> Block:
+    return Block(fold(clean(text)), indent=2, hang=2)
+
+
+def _pinned_by(pins: Sequence[Mapping[str, str]]) -> Iterator[Block]:
+    if not pins:
+        return
+    yield _BLANK
+    yield heading("Required in exactly this version by")
+    versions_of: Dict[str, List[str]] = {}
+    for pin in pins:
+        versions_of.setdefault(pin["name"], []).append(pin["version"])
+    for name, versions in versions_of.items():
+        yield _entry(name, ", ".join(dict.fromkeys(versions)), 2)
 
 
 def _grouped_builds(builds: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
@@ -160,29 +172,32 @@ def _grouped_builds(builds: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]
 
 
 def _build(build: Mapping[str, Any]) -> Iterator[Block]:
-    ptx = build["ptx"]
     few = build["variants"] if len(build["variants"]) < 3 else []
     label = " ".join([build["index"], *few, build["architecture"]])
     facts = [
         ", ".join(build["variants"]) if not few else "",
-        f"CUDA {', '.join(build['cudas'])}" if build["cudas"] else "",
-        f"SM {', '.join(build['sm'])}" if build["sm"] else "SM list not read",
-        "PTX not read"
-        if ptx is None
-        else f"PTX {', '.join(ptx)}"
-        + (f" of CUDA {build['ptx_cuda']}" if build["ptx_cuda"] else "")
-        if ptx
-        else "",
+        _named("CUDA", build["cudas"]),
+        _named("SM", build["sm"]) or "SM list not read",
+        _ptx(build),
         f"glibc {build['glibc']}" if build["glibc"] else "",
-        f"built against torch {', '.join(build['torches'])}" if build["torches"] else "",
-        f"C++11 ABI {' and '.join('yes' if abi else 'no' for abi in build['abis'])}"
-        if build["abis"]
-        else "",
-        f"needs {', '.join(build['needed'])}" if build["needed"] else "",
+        _named("built against torch", build["torches"]),
+        _named("C++11 ABI", ["yes" if abi else "no" for abi in build["abis"]], " and "),
+        _named("needs", build["needed"]),
     ]
     yield _entry(label, "; ".join(fact for fact in facts if fact), 2)
     if build["source"]:
         yield _entry("source", f"{build['source']} ({build['trust']})", 4)
+
+
+def _named(word: str, values: Sequence[str], between: str = ", ") -> str:
+    return f"{word} {between.join(values)}" if values else ""
+
+
+def _ptx(build: Mapping[str, Any]) -> str:
+    if build["ptx"] is None:
+        return "PTX not read"
+    toolkit = f" of CUDA {build['ptx_cuda']}" if build["ptx_cuda"] else ""
+    return _named("PTX", build["ptx"]) + (toolkit if build["ptx"] else "")
 
 
 def _package(answer: Mapping[str, Any]) -> Iterator[Block]:

@@ -15,7 +15,7 @@ from .torch_extensions import LINKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+    from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 
 __all__ = [
@@ -527,35 +527,45 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
     for entry in _all_violations(context):
         if entry.installed is None and not is_unindexed(entry.requirer):
             missing.setdefault(entry.requirement.name, []).append(entry)
-    for name, entries in sorted(missing.items()):
-        requirers = [
-            f"{entry.requirer.name} {entry.requirer.version or ''}".strip() for entry in entries
-        ]
-        stopped = [
-            entry.requirer.name for entry in entries if (entry.requirer.name, name) in failing
-        ]
-        consequence = f": the import of {', '.join(stopped)} fails" if stopped else ""
-        yield Finding(
-            code="ED302",
-            component=name,
-            kind="missing",
-            severity="error" if stopped else "warning",
-            effect="blocks",
-            message=f"{name} is not installed, although {first_of(requirers)} "
-            f"{'requires' if len(requirers) == 1 else 'require'} it{consequence}.",
-            evidence=(
-                *(Evidence(failing[requirer, name]) for requirer in stopped[:FEW]),
-                *_evidence(context, entries[:FEW]),
+    for name, violations in sorted(missing.items()):
+        yield _missing(context, name, violations, failing)
+
+
+def _missing(
+    context: Context,
+    name: str,
+    violations: List[Violation],
+    failing: Mapping[Tuple[str, str], str],
+) -> Finding:
+    """Judge a distribution that is not there: an error where the import of a requirer fails."""
+    requirers = [
+        f"{entry.requirer.name} {entry.requirer.version or ''}".strip() for entry in violations
+    ]
+    stopped = [
+        entry.requirer.name for entry in violations if (entry.requirer.name, name) in failing
+    ]
+    consequence = f": the import of {', '.join(stopped)} fails" if stopped else ""
+    return Finding(
+        code="ED302",
+        component=name,
+        kind="missing",
+        severity="error" if stopped else "warning",
+        effect="blocks",
+        message=f"{name} is not installed, although {first_of(requirers)} "
+        f"{'requires' if len(requirers) == 1 else 'require'} it{consequence}.",
+        evidence=(
+            *(Evidence(failing[requirer, name]) for requirer in stopped[:FEW]),
+            *_evidence(context, violations[:FEW]),
+        ),
+        sources=(
+            Source(
+                f"package metadata of {requirers[0]}",
+                f"{name}{violations[0].requirement.specifier}",
             ),
-            sources=(
-                Source(
-                    f"package metadata of {requirers[0]}",
-                    f"{name}{entries[0].requirement.specifier}",
-                ),
-            ),
-            remedies=(Remedy(f"Install {name}.", (_pins(name, entries),)),),
-            packages=_packages(entries),
-        )
+        ),
+        remedies=(Remedy(f"Install {name}.", (_pins(name, violations),)),),
+        packages=_packages(violations),
+    )
 
 
 def first_of(texts: Sequence[str]) -> str:
