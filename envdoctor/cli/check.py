@@ -40,12 +40,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "file",
         metavar="FILE",
         nargs="?",
-        help="anything that says something of an environment: a report, an issue with its log, "
-        "requirements, a lock, facts, a launch script ('-' is standard input); what it is, is told "
-        "by its content",
+        help="anything that describes an environment: a report, an issue with its log, "
+        "requirements, a lock, facts, a launch script ('-' is standard input); its content tells "
+        "which",
     )
     add_sources(parser)
-    add_options(parser.add_argument_group("the run that is to start there"), "plan", "framework")
+    add_options(parser.add_argument_group("the run that will start there"), "plan", "framework")
     group = parser.add_argument_group("what is reported")
     add_format(group, {name: reporter.summary for name, reporter in REPORTERS.items()})
     add_options(group, "output", "since")
@@ -128,8 +128,8 @@ def _take(path: str, options: argparse.Namespace) -> None:
     given = (options.facts, options.report, options.requirements, options.root, options.lock)
     if any(given):
         raise InputError(
-            f"{path}: expected one thing to be judged; give it without an option, or with the one "
-            "that says what it is"
+            f"{path}: expected one thing to judge; give it without an option, or with the one that "
+            "says what it is"
         )
     if os.path.isdir(path):
         options.lock = path

@@ -118,7 +118,7 @@ class _Parser(argparse.ArgumentParser):
         from ..errors import suggest
 
         if unknown.split("=")[0] in self._known_options():
-            return f"{unknown} belongs behind the action: {self.prog} ACTION {unknown}"
+            return f"{unknown} belongs after the action: {self.prog} ACTION {unknown}"
         kind = "option" if unknown.startswith("-") else "argument"
         return f"no such {kind}: {unknown}{suggest(unknown.split('=')[0], self._known_options())}"
 

@@ -25,7 +25,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "machine is read",
     )
     group = parser.add_argument_group(
-        "where they were written (default: what the logs say of that)"
+        "the machine that wrote them (default: what the logs say of it)"
     )
     add_options(group, "facts", "report", "assume", "plan", "framework")
     group = parser.add_argument_group("what is reported")

@@ -104,7 +104,7 @@ def _page(wanted: str, matrix: Matrix) -> _Explained:
         return signature_answer(signature), _signature(signature)
     if wanted.upper() in RETIRED:
         raise InputError(
-            f"{wanted}: {CODES[wanted.upper()]} is retired since {RETIRED[wanted.upper()]}"
+            f"{wanted}: {CODES[wanted.upper()]} has been retired since {RETIRED[wanted.upper()]}"
         )
     names = [*records, *by_name, *(name for row in matrix.rows() for name in (row.code, row.id))]
     raise InputError(f"{wanted}: no such code, rule or row{suggest(wanted, names)}")

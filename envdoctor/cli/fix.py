@@ -44,7 +44,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="GOAL",
         choices=GOALS,
         default="working",
-        help="working (default): nothing fails; healthy: nothing is warned of either",
+        help="working (default): nothing fails; healthy: no warnings either",
     )
     add_options(group, "allow-index", "matrix")
     group = parser.add_argument_group("what is done (default: nothing; the plan is shown)")

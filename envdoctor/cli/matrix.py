@@ -133,9 +133,7 @@ def _list(options: argparse.Namespace) -> Tuple[Answer, int]:
 
 
 def _configure_coverage(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "names", metavar="PACKAGE", nargs="*", help="only these; all where left out"
-    )
+    parser.add_argument("names", metavar="PACKAGE", nargs="*", help="only these (default: all)")
     add_options(parser, "matrix")
 
 

@@ -246,10 +246,10 @@ What it checks:
     Nothing: a rule raised an error, and the others went on.
 
 Why it matters:
-    Of what this rule judges nothing is said.
+    Nothing is said about what this rule judges.
 
 How to fix:
-    Report it, with the facts that "envdoctor probe --json" prints.
+    Report it, with the facts that "envdoctor probe --format json" prints.
 """
 
 #: What has no rule function: rows of the matrix, and the guard around the rules.

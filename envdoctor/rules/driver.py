@@ -385,7 +385,7 @@ def check_user_space_driver(context: Context) -> Iterator[Finding]:
     if not message and "version mismatch" in error.lower():
         module = f" {context.driver}" if context.driver is not None else ""
         message = (
-            f"NVML refuses to start ({error}): the library is of another driver release "
+            f"NVML refuses to start ({error}): the library belongs to another driver release "
             f"than the loaded kernel module{module}."
         )
         fields = ("driver.nvml_error", "driver.release")
@@ -437,7 +437,7 @@ def _library_of_another_release(context: Context) -> Tuple[str, Tuple[str, ...]]
             else "an older copy of the library is in front"
         )
         message = (
-            f"{library} is of driver release {release}, the loaded kernel module of "
+            f"{library} belongs to driver release {release}, the loaded kernel module to "
             f"{context.driver}: {newer}."
         )
         return message, ("driver.release", field, "driver.libcuda_path")
@@ -487,7 +487,7 @@ def _other_fabric_manager(context: Context, without_fabric: bool) -> Optional[Fi
         context,
         "version-mismatch",
         "advice" if without_fabric else "error",
-        f"nvidia-fabricmanager {manager} is not of the driver's release {driver}, so "
+        f"nvidia-fabricmanager {manager} does not match driver release {driver}, so "
         f"it refuses to start{need}",
         f"Install nvidia-fabricmanager of release {driver}, and start it.",
         (f"sudo apt-get install {package}", "sudo systemctl enable --now nvidia-fabricmanager"),

@@ -421,12 +421,12 @@ def check_unfinished_change(context: Context) -> Iterator[Finding]:
             severity="warning",
             effect="may-block",
             subject=oddity.path,
-            message=f"A change of envdoctor to {prefix} was interrupted and is not rolled back.",
+            message=f"A change by envdoctor to {prefix} was interrupted and not rolled back.",
             evidence=(Evidence(oddity.path),),
             sources=(Source("docs/fix.md of envdoctor"),),
             remedies=(
                 Remedy(
-                    "Give the environment back as it was.",
+                    "Restore the environment as it was.",
                     (OwnCall("fix", ("--rollback",), prefix or None),),
                 ),
             ),
@@ -486,7 +486,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED807",
         "unfinished-change",
         "damaged",
-        "A change of envdoctor was interrupted and is not rolled back",
+        "A change by envdoctor was interrupted and not rolled back",
         check_unfinished_change,
         half="environment",
     ),

@@ -32,8 +32,8 @@ _EXPOSE_GPUS = (
     ),
 )
 _CPU_BUILDS = Remedy(
-    "Without an NVIDIA GPU install builds for the processor (torch from the index …/whl/cpu, vllm "
-    "for its target cpu)."
+    "Without an NVIDIA GPU, install CPU builds (torch from the index …/whl/cpu, vllm for its "
+    "target cpu)."
 )
 
 
@@ -126,8 +126,8 @@ def _gpus_missing(context: Context, needing: str) -> Optional[Finding]:
     reason = proof or f"{needing} {'is a CUDA build' if needing == 'torch' else 'needs one'}"
     torch = context.facts.value("torch.version")
     tail = (
-        ": either this machine has no NVIDIA GPU, and needs builds for its processor, or its GPUs "
-        "are not exposed to this process."
+        ": either this machine has no NVIDIA GPU and needs CPU builds, or its GPUs are not exposed "
+        "to this process."
     )
     return Finding(
         code="ED108",

@@ -118,7 +118,7 @@ def check_clock(context: Context) -> Iterator[Finding]:
             + (
                 "credentials of munge (Slurm) and Kerberos are refused from 300 s on."
                 if grave
-                else "lines of logs of several nodes cannot be put in order."
+                else "log lines from several nodes cannot be put in order."
             )
         ),
         evidence=context.evidence("clock.offset"),

@@ -34,7 +34,7 @@ def fault_finding(name: str, error: Exception) -> Finding:
         "so it gives no verdict.",
         remedies=(
             Remedy(
-                "Report this with the facts (envdoctor probe --json).",
+                "Report this with the facts (envdoctor probe --format json).",
                 ("envdoctor probe --json",),
                 "safe",
             ),

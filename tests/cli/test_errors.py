@@ -73,7 +73,7 @@ from .conftest import BROKEN, COMMAND, ROOT, environment
             "--assume python=3: expected X.Y such as 3.11, found '3'",
         ),
         (("explain", "ED9999"), "ED9999: no such code, rule or row"),
-        (("matrix", "--json", "list"), "--json belongs behind the action"),
+        (("matrix", "--json", "list"), "--json belongs after the action"),
         (("diagnose", "--assume", "gpu=H20", "run.log"), "so put a file before it"),
         (("plan", "--assume", "gpu=H20", "run.sh"), "put CONFIG before them"),
         (("lock", "--assume", "gpu=H20", "vllm==0.8.5"), "put REQ before them"),
