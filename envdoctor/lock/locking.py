@@ -7,16 +7,7 @@ The solver chooses, ``check`` has the last word; what uv adds comes after that (
 
 from __future__ import annotations
 
-from typing import (
-    TYPE_CHECKING,
-    Collection,
-    Dict,
-    List,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
-)
+from typing import TYPE_CHECKING, Collection, Dict, List, Optional, Sequence, Tuple, Union
 
 from ..errors import InputError, suggest
 from ..intake.wanted import Wanted

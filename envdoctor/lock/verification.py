@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import (
-    TYPE_CHECKING,
-    List,
-    Sequence,
-)
+from typing import TYPE_CHECKING, List, Sequence
 
 from ..errors import InternalFault
 from ..model.facts import Facts

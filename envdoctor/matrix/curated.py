@@ -34,7 +34,7 @@ from ..model.requirement import requirement_fault, try_requirement
 from ..model.versions import InvalidSpecifier, VersionSet, canonicalize_name, try_version
 
 if TYPE_CHECKING:
-    from .schema import Entry, Faults
+    from .entries import Entry, Faults
 
 __all__ = [
     "CondaPackage",
@@ -434,7 +434,7 @@ def parse_profile(document: Mapping[str, Any], origin: str, faults: Faults) -> D
     """Check one ``profiles/<name>.toml`` and return it with the defaults written out; what is left
     out stays left out.
     """
-    from .schema import Entry
+    from .entries import Entry
 
     inherited = {key: document[key] for key in ("source", "date", "trust") if key in document}
     top = Entry(document, origin, faults)
@@ -476,7 +476,7 @@ def parse_profile(document: Mapping[str, Any], origin: str, faults: Faults) -> D
 
 
 def _layout(entry: Entry) -> Dict[str, Any]:
-    from .schema import Entry as Part
+    from .entries import Entry as Part
 
     layout: Dict[str, Any] = {
         key: list(entry.strings(key)) for key in ("files", "absent", "direct_url")
@@ -563,7 +563,7 @@ def read_tables(
     """Read the ``[[name]]`` entries of a file, each with its provenance; empty values are left
     out.
     """
-    from .schema import Entry
+    from .entries import Entry
 
     for other in document:
         if other not in ("defaults", name):

@@ -31,13 +31,6 @@ Keys of each table (``?`` may be left out)::
                       (an index): how releases without a wheel are built
 
 Every entry of every table also has source, date and trust (rows: sources).
-
-``packages/<name>.json`` is ``{"schema": 1, "name", "source", "date", "trust", "releases": [...]}``,
-one release per line, oldest first: version, released, yanked?, requires_python?, requires?
-(requirement lines as in METADATA, extras as markers; left out: not read), pythons?, platforms?,
-glibc?, sdist?, sdist_only?, yanked_reason?, differs? (pythons, platforms, requires,
-requires_python?), builds?. A build has the fields of ``tables.Build``. All but ``builds`` is made
-by ``scripts/refresh_matrix``.
 """
 
 from __future__ import annotations
@@ -59,8 +52,8 @@ from typing import (
 from ..model.finding import KINDS
 from ..model.requirement import requirement_fault
 from ..model.row import EFFECTS, TRUSTS, Mitigation, Row, Source, Term
-from ..model.versions import InvalidSpecifier, VersionSet, canonicalize_name, try_version
-from .tables import Build, Difference, Release
+from ..model.versions import InvalidSpecifier, VersionSet, canonicalize_name
+from .entries import DATE, Entry, Faults
 
 if TYPE_CHECKING:
     from ..model.row import Argument
@@ -68,16 +61,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTRIBUTES",
     "TABLES",
-    "Faults",
     "TomlTable",
     "default_code",
     "parse_document",
-    "parse_package",
     "parse_row",
     "parse_term",
 ]
 
-SCHEMA_VERSION = 1
 
 #: The attributes of each scope, and whether their values are versions ("version"), one label
 #: ("label") or a set of labels ("labels").
@@ -124,122 +114,9 @@ GPU_KINDS = ("datacenter", "workstation", "geforce", "mobile", "jetson", "other"
 _OPERATORS = ("in", "any", "has", "lacks", "present")
 _ID = re.compile(r"[a-z0-9]+(?:[-.][a-z0-9]+)*")
 _CODE = re.compile(r"ED\d{3}")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EDGE = re.compile(r"[A-Za-z0-9._-]+ -> [A-Za-z0-9._-]+")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _PCI_ID = re.compile(r"[0-9a-f]{4}")
-
-
-class Faults:
-    """Collects what is wrong, each with its file and key."""
-
-    def __init__(self) -> None:
-        self.found: List[str] = []
-
-    def add(self, where: str, key: str, text: str) -> None:
-        """Add one fault: ``where`` names file and entry."""
-        self.found.append(f"{where}: {key}: {text}" if key else f"{where}: {text}")
-
-
-class Entry:
-    """One table entry under reading: hands out typed values and remembers which keys were asked
-    for.
-    """
-
-    def __init__(
-        self,
-        values: Mapping[str, Any],
-        where: str,
-        faults: Faults,
-        defaults: Optional[Mapping[str, Any]] = None,
-    ) -> None:
-        self.values = {**(defaults or {}), **values}
-        self.where = where
-        self.faults = faults
-        self.asked: List[str] = []
-
-    def fault(self, key: str, text: str) -> None:
-        """Add a fault of this entry."""
-        self.faults.add(self.where, key, text)
-
-    def text(
-        self,
-        key: str,
-        required: bool = True,
-        pattern: Optional[re.Pattern[str]] = None,
-        words: Tuple[str, ...] = (),
-    ) -> str:
-        """Return a string; empty where it is missing or wrong."""
-        self.asked.append(key)
-        value = self.values.get(key)
-        if value is None or value == "":
-            if required:
-                self.fault(key, "is missing")
-            return ""
-        if not isinstance(value, str):
-            self.fault(key, f"expected a string, found {value!r}")
-            return ""
-        if pattern is not None and not pattern.fullmatch(value):
-            self.fault(key, f"found {value!r}, expected the form {pattern.pattern}")
-        if words and value not in words:
-            self.fault(key, f"expected one of {', '.join(words)}, found {value!r}")
-        return value
-
-    def maybe(self, key: str) -> Optional[str]:
-        """Return a string, or None where the key is left out."""
-        return self.text(key, required=False) or None
-
-    def version(self, key: str, required: bool = True) -> str:
-        """Return the text of a PEP 440 version."""
-        value = self.text(key, required)
-        if value and try_version(value) is None:
-            self.fault(key, f"expected a version, found {value!r}")
-        return value
-
-    def integer(self, key: str, required: bool = True) -> Optional[int]:
-        """Return an integer."""
-        self.asked.append(key)
-        value = self.values.get(key)
-        if value is None and not required:
-            return None
-        if not isinstance(value, int) or isinstance(value, bool):
-            self.fault(key, f"expected an integer, found {value!r}")
-            return None
-        return value
-
-    def strings(self, key: str) -> Tuple[str, ...]:
-        """Return a list of strings; empty where it is left out."""
-        self.asked.append(key)
-        value = self.values.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            self.fault(key, f"expected a list of strings, found {value!r}")
-            return ()
-        return tuple(value)
-
-    def tables(self, key: str, required: bool = False) -> List[Mapping[str, Any]]:
-        """Return a list of tables."""
-        self.asked.append(key)
-        value = self.values.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            self.fault(key, f"expected a list of tables, found {value!r}")
-            return []
-        if required and not value:
-            self.fault(key, "is missing or empty")
-        return value
-
-    def provenance(self) -> Tuple[str, str, str]:
-        """Return source, date and trust, which every entry must have."""
-        return (
-            self.text("source"),
-            self.text("date", pattern=_DATE),
-            self.text("trust", words=TRUSTS),
-        )
-
-    def finish(self) -> None:
-        """Report the keys that nobody asked for."""
-        for key in self.values:
-            if key not in self.asked:
-                self.fault(key, f"no such key (known: {', '.join(sorted(set(self.asked)))})")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -360,7 +237,7 @@ def parse_row(values: Mapping[str, Any], origin: str, number: int, faults: Fault
         overrides=overrides,
         mitigations=tuple(mitigations),
         sources=tuple(sources),
-        date=entry.text("date", pattern=_DATE),
+        date=entry.text("date", pattern=DATE),
         established_by=entry.text("established_by", required=False),
         origin=origin,
     )
@@ -620,136 +497,3 @@ def parse_document(
             if len(faults.found) == before:
                 tables.setdefault(name, []).append(entry_values)
     return rows, tables
-
-
-# --------------------------------------------------------------------------------------------------
-# packages
-
-_BUILD_KINDS: Mapping[str, type] = {
-    "sass": list,
-    "ptx": list,
-    "needed": list,
-    "entries": list,
-    "tools": list,
-    "bundled": list,
-    "pythons": list,
-    "glibc_parts": list,
-    "cxx11abi": bool,
-    "ptx_read": bool,
-    "nightly": bool,
-}
-_SM = r"\d{1,2}\.\d[af]?"
-_PTX = rf"ptx={_SM}@(?:\d+\.\d+|\?)(?:,{_SM}@(?:\d+\.\d+|\?))*"
-_BUILD_FORMS: Mapping[str, Tuple[re.Pattern[str], str]] = {
-    "entries": (
-        re.compile(
-            rf"(?:sass={_SM}(?:,{_SM})*(?:;{_PTX})?|{_PTX})(?:;in=[^;\s]+)?(?:;kernels=[^;\s]+)?"
-        ),
-        "sass=8.0,9.0a;ptx=8.0@8.7;in=_C;kernels=marlin",
-    ),
-    "tools": (
-        re.compile(rf"[\w-]+=\d+\.\d+\.\d+;sm={_SM}(?:,{_SM})*"),
-        "ptxas=12.8.93;sm=7.5,9.0a",
-    ),
-}
-_RELEASE_KINDS: Mapping[str, type] = {
-    "requires": list,
-    "pythons": list,
-    "platforms": list,
-    "builds": list,
-    "differs": list,
-    "yanked": bool,
-    "sdist": bool,
-    "sdist_only": bool,
-}
-_DIFFERENCE_KINDS: Mapping[str, type] = {"pythons": list, "platforms": list, "requires": list}
-
-
-def parse_package(
-    document: Any, name: str, origin: str, faults: Faults
-) -> Optional[Mapping[str, Any]]:
-    """Check a package file whole and return it, or None where it has a fault."""
-    before = len(faults.found)
-    if not isinstance(document, dict):
-        faults.add(origin, "", "expected a JSON object")
-        return None
-    if document.get("schema") != SCHEMA_VERSION:
-        faults.add(origin, "schema", f"expected {SCHEMA_VERSION}, found {document.get('schema')!r}")
-        return None
-    entry = Entry(document, origin, faults)
-    if entry.text("name") != name:
-        entry.fault(
-            "name", f"expected {name!r} as the file is called, found {document.get('name')!r}"
-        )
-    entry.provenance()
-    entry.asked += ["schema", "releases"]
-    entry.finish()
-    releases = document.get("releases")
-    if not isinstance(releases, list):
-        faults.add(origin, "releases", "expected a list")
-        return None
-    seen: Dict[Any, str] = {}
-    release: Any
-    for number, release in enumerate(releases, 1):
-        if not isinstance(release, dict):
-            faults.add(origin, f"releases[{number}]", "expected an object")
-            continue
-        where = f"{origin}: release {release.get('version')!r}"
-        _fields(release, Release._fields, _RELEASE_KINDS, where, faults)
-        version = (
-            try_version(release.get("version")) if isinstance(release.get("version"), str) else None
-        )
-        if version is None:
-            faults.add(where, "version", "expected a PEP 440 version")
-        elif version.local is not None or version in seen:
-            faults.add(
-                where,
-                "version",
-                "a release has no local label" if version.local else "stands twice in this file",
-            )
-        else:
-            seen[version] = where
-        for key, fields, kinds in (
-            ("builds", Build._fields, _BUILD_KINDS),
-            ("differs", Difference._fields, _DIFFERENCE_KINDS),
-        ):
-            parts = release.get(key, ())
-            for position, part in enumerate(parts if isinstance(parts, list) else (), 1):
-                if isinstance(part, dict):
-                    _fields(part, fields, kinds, f"{where}: {key}[{position}]", faults)
-                    _forms(part, f"{where}: {key}[{position}]", faults)
-                else:
-                    faults.add(where, f"{key}[{position}]", "expected an object")
-    return document if len(faults.found) == before else None
-
-
-def _forms(build: Mapping[str, Any], where: str, faults: Faults) -> None:
-    for key, (form, example) in _BUILD_FORMS.items():
-        forms = build.get(key, ())
-        for item in forms if isinstance(forms, list) else ():
-            if isinstance(item, str) and not form.fullmatch(item):
-                faults.add(where, key, f"expected the form {example!r}, found {item!r:.80}")
-
-
-def _fields(
-    values: Mapping[str, Any],
-    known: Tuple[str, ...],
-    kinds: Mapping[str, type],
-    where: str,
-    faults: Faults,
-) -> None:
-    for key, value in values.items():
-        if key not in known:
-            faults.add(where, key, "no such key")
-            continue
-        expected = kinds.get(key, str)
-        fits = isinstance(value, expected)
-        if fits and expected is list and key not in ("builds", "differs"):
-            fits = all(isinstance(item, str) for item in list(value))
-        if not fits:
-            faults.add(
-                where,
-                key,
-                f"expected {'strings' if expected is list else expected.__name__}, found "
-                f"{value!r:.60}",
-            )

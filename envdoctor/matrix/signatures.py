@@ -40,7 +40,8 @@ from ..model.signature import (
     Signature,
 )
 from ..model.versions import canonicalize_name
-from .schema import Entry, Faults, parse_term
+from .entries import Entry, Faults
+from .schema import parse_term
 
 __all__ = [
     "make_signature",

@@ -17,10 +17,12 @@ from . import compiled
 from .compiled import KEYS, load_package, normalize_gpu
 from .curated import parse_conda, parse_models, parse_profile
 from .derived_rows import ptx_demands
+from .entries import Faults
 from .folder import MatrixFiles, find_sources, fingerprint, list_files, read_source
 from .measured_rows import compile_surfaces, measured_pairs, surface_fault
 from .names import index_fault, names_fault
-from .schema import Faults, parse_document, parse_package
+from .package_schema import parse_package
+from .schema import parse_document
 from .signatures import parse_signatures
 from .symbols import symbols_fault
 from .tables import Package, release_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence
 
-from ..matrix.authoring.lookup import row_entry
+from ..matrix.authoring.row_answers import row_entry
 from .text import clean
 
 if TYPE_CHECKING:

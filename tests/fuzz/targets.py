@@ -156,7 +156,7 @@ def rows(data: bytes) -> None:
 
 def signatures(data: bytes) -> None:
     """A signatures.toml."""
-    from envdoctor.matrix.schema import Faults
+    from envdoctor.matrix.entries import Faults
     from envdoctor.matrix.signatures import parse_signatures
     from envdoctor.matrix.source import read_toml
 

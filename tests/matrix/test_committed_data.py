@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from envdoctor.matrix.entries import Faults
 from envdoctor.matrix.folder import find_sources
 from envdoctor.matrix.loader import load_matrix
-from envdoctor.matrix.schema import TABLES, Faults, parse_package
+from envdoctor.matrix.package_schema import parse_package
+from envdoctor.matrix.schema import TABLES
 from envdoctor.model.finding import KINDS
 from envdoctor.model.versions import Version, parse_version
 

@@ -15,7 +15,8 @@ from packaging.requirements import Requirement
 
 from envdoctor.matrix.bind import Subject, Target, bind
 from envdoctor.matrix.derive import _variable
-from envdoctor.matrix.schema import Faults, parse_document
+from envdoctor.matrix.entries import Faults
+from envdoctor.matrix.schema import parse_document
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts
 from envdoctor.model.finding import KINDS

@@ -8,8 +8,9 @@ import pytest
 
 from envdoctor.errors import MatrixError
 from envdoctor.matrix import schema
+from envdoctor.matrix.entries import Faults
 from envdoctor.matrix.folder import find_sources
-from envdoctor.matrix.schema import TABLES, Faults, default_code, parse_row
+from envdoctor.matrix.schema import TABLES, default_code, parse_row
 from envdoctor.matrix.source import compile_core
 
 GOOD = {

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
+from envdoctor.matrix.entries import Faults
 from envdoctor.matrix.loader import load_matrix
-from envdoctor.matrix.schema import Faults
 from envdoctor.matrix.signatures import (
     distribution_of,
     packages_of,

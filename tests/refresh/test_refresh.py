@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from envdoctor.matrix.schema import Faults, parse_package
+from envdoctor.matrix.entries import Faults
+from envdoctor.matrix.package_schema import parse_package
 
 from .conftest import Served, make_wheel, metadata_text, sdist, wheel
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping
 from ...model.versions import parse_version
 from ..compiled import KEYS
 from ..loader import Matrix
-from .lookup import row_entry
+from .row_answers import row_entry
 
 __all__ = ["compare"]
 

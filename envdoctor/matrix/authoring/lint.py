@@ -6,12 +6,7 @@ A ``fault`` contradicts the matrix itself or the row. A ``note`` is worth a look
 
 from __future__ import annotations
 
-from typing import (
-    Callable,
-    List,
-    Mapping,
-    Optional,
-)
+from typing import Callable, List, Mapping, Optional
 
 from ...model.row import Row
 from ..loader import Matrix

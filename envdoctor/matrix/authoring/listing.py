@@ -6,7 +6,7 @@ What it knows of one entry: ``lookup``.
 from __future__ import annotations
 
 from ..loader import Matrix
-from .lookup import row_entry
+from .row_answers import row_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

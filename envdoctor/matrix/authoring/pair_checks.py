@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from typing import (
-    Any,
-    Dict,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-)
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from ...model.row import EFFECTS, Row, Term
 from ...model.versions import Version, VersionSet

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import (
-    Optional,
-)
+from typing import Optional
 
 __all__ = ["date_fault", "source_fault"]
 

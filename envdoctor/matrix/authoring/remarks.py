@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import (
-    Dict,
-    Iterator,
-    NamedTuple,
-    Tuple,
-)
+from typing import Dict, Iterator, NamedTuple, Tuple
 
 from ...model.row import Row
 from ...model.versions import Version

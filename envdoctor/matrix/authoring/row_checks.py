@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import (
-    Callable,
-    FrozenSet,
-    Mapping,
-    Tuple,
-)
+from typing import Callable, FrozenSet, Mapping, Tuple
 
 from ...model.row import Row
 from ...model.versions import VersionSet, canonicalize_name

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import (
-    Iterator,
-    Optional,
-    Tuple,
-)
+from typing import Iterator, Optional, Tuple
 
 from ...model.requirement import parse_requirement, try_requirement
 from ...model.row import Row, Term
