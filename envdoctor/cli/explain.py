@@ -293,54 +293,44 @@ def _pin(wanted: str, folder: str, matrix: Matrix) -> _Explained:
 
 def _pin_blocks(story: PinStory, path: str) -> List[Block]:
     pin = story.pin
-    blocks = [heading(f"{pin.name} {pin.version} in {path}"), Block("")]
     shown = [reason for reason in pin.reasons if reason.kind != "refused"]
     shown.sort(key=lambda reason: reason.kind not in ("asked", "override", "row"))
-    blocks += [
-        paragraph(reason.text + _noted(reason.row, reason.sources), 2, "because")
-        for reason in shown[:_FEW_REASONS]
+    shown = shown[:_FEW_REASONS]
+    named = {reason.requirer for reason in shown}
+    others = [name for name in story.requirers if name not in named]
+    head = f"not {story.other}" if story.other is not None else "not newer"
+    return [
+        heading(f"{pin.name} {pin.version} in {path}"),
+        Block(""),
+        *[
+            paragraph(reason.text + _noted(reason.row, reason.sources), 2, "because")
+            for reason in shown
+        ],
+        *([paragraph(_few(others), 2, "required by, too")] if others else []),
+        *[paragraph(text, 2, head) for text in _why_no_other(story)],
     ]
-    named = [
-        name
-        for name in story.requirers
-        if all(reason.requirer != name for reason in shown[:_FEW_REASONS])
-    ]
-    if named:
-        more = f" and {len(named) - _FEW_REASONS} more" if len(named) > _FEW_REASONS else ""
-        blocks.append(paragraph(", ".join(named[:_FEW_REASONS]) + more, 2, "required by, too"))
+
+
+def _why_no_other(story: PinStory) -> List[str]:
+    """Return why it is not the next newer release."""
     if story.other is None:
-        blocks.append(
-            paragraph(f"{pin.version} is the newest release that is known", 2, "not newer")
-        )
-    elif story.causes:
-        texts = [
+        return [f"{story.pin.version} is the newest release that is known"]
+    if story.causes:
+        return [
             f"the lock was asked for {cause.requirement}"
             if cause.kind == "request"
             else cause.text + _noted(cause.row, cause.sources)
-            for cause in story.causes
+            for cause in story.causes[:_FEW_CAUSES]
         ]
-        blocks += [paragraph(text, 2, f"not {story.other}") for text in texts[:_FEW_CAUSES]]
-    elif story.instead:
-        more = (
-            f" and {len(story.instead) - _FEW_REASONS} more"
-            if len(story.instead) > _FEW_REASONS
-            else ""
-        )
-        cost = ", ".join(story.instead[:_FEW_REASONS]) + more
-        blocks.append(
-            paragraph(
-                f"it also works, but would change {cost}; earlier requests are preferred",
-                2,
-                f"not {story.other}",
-            )
-        )
-    else:
-        blocks.append(
-            paragraph(
-                "it works according to the matrix of today: lock again", 2, f"not {story.other}"
-            )
-        )
-    return blocks
+    if story.instead:
+        cost = _few(story.instead)
+        return [f"it also works, but would change {cost}; earlier requests are preferred"]
+    return ["it works according to the matrix of today: lock again"]
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _FEW_REASONS} more" if len(names) > _FEW_REASONS else ""
+    return ", ".join(names[:_FEW_REASONS]) + more
 
 
 def _noted(row: str, sources: Sequence[Source]) -> str:

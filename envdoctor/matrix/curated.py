@@ -525,17 +525,13 @@ def _tested(entry: Entry) -> Dict[str, Any]:
     tested["packages"] = list(entry.strings("packages"))
     if not tested["packages"]:
         entry.fault("packages", "is missing or empty")
-    names = []
-    for text in tested["packages"]:
-        requirement = try_requirement(text)
-        version = try_version(requirement.exact) if requirement is not None else None
-        if requirement is not None and version is not None and text.startswith(requirement.name):
-            names.append(requirement.name)
-        else:
+    names = [_exact_name(text) for text in tested["packages"]]
+    for text, name in zip(tested["packages"], names):
+        if name is None:
             entry.fault(
                 "packages", f"expected an exact version such as 'torch==2.6.0', found {text!r}"
             )
-    for name in sorted({name for name in names if names.count(name) > 1}):
+    for name in sorted({name for name in names if name is not None and names.count(name) > 1}):
         entry.fault("packages", f"{name} stands twice")
     for key in ("python", "cuda", "driver"):
         tested[key] = entry.version(key, required=False) or None
@@ -546,6 +542,14 @@ def _tested(entry: Entry) -> Dict[str, Any]:
         if not _EDGE.fullmatch(edge):
             entry.fault("contradicts", f"expected 'vllm -> transformers', found {edge!r}")
     return tested
+
+
+def _exact_name(text: str) -> Optional[str]:
+    """Return the name in ``torch==2.6.0``, None where it is spelt otherwise or has no version."""
+    requirement = try_requirement(text)
+    if requirement is None or try_version(requirement.exact) is None:
+        return None
+    return requirement.name if text.startswith(requirement.name) else None
 
 
 def _bad(entry: Entry) -> Dict[str, Any]:

@@ -11,7 +11,7 @@ by ``scripts/refresh_matrix``.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Mapping, Optional, Set, Tuple
 
 from ..model.versions import try_version
 from .entries import Entry, Faults
@@ -84,7 +84,7 @@ def parse_package(
     if not isinstance(releases, list):
         faults.add(origin, "releases", "expected a list")
         return None
-    seen: Dict[Any, str] = {}
+    versions: Set[Any] = set()
     release: Any
     for number, release in enumerate(releases, 1):
         if not isinstance(release, dict):
@@ -92,31 +92,46 @@ def parse_package(
             continue
         where = f"{origin}: release {release.get('version')!r}"
         _fields(release, Release._fields, _RELEASE_KINDS, where, faults)
-        version = (
-            try_version(release.get("version")) if isinstance(release.get("version"), str) else None
-        )
-        if version is None:
-            faults.add(where, "version", "expected a PEP 440 version")
-        elif version.local is not None or version in seen:
-            faults.add(
-                where,
-                "version",
-                "a release has no local label" if version.local else "stands twice in this file",
-            )
-        else:
-            seen[version] = where
-        for key, fields, kinds in (
-            ("builds", Build._fields, _BUILD_KINDS),
-            ("differs", Difference._fields, _DIFFERENCE_KINDS),
-        ):
-            parts = release.get(key, ())
-            for position, part in enumerate(parts if isinstance(parts, list) else (), 1):
-                if isinstance(part, dict):
-                    _fields(part, fields, kinds, f"{where}: {key}[{position}]", faults)
-                    _forms(part, f"{where}: {key}[{position}]", faults)
-                else:
-                    faults.add(where, f"{key}[{position}]", "expected an object")
+        _check_version(release.get("version"), versions, where, faults)
+        for key, fields, kinds in _PARTS:
+            _check_parts(release.get(key, ()), key, fields, kinds, where, faults)
     return document if len(faults.found) == before else None
+
+
+#: The lists of objects in a release, with the fields of each.
+_PARTS: Tuple[Tuple[str, Tuple[str, ...], Mapping[str, type]], ...] = (
+    ("builds", Build._fields, _BUILD_KINDS),
+    ("differs", Difference._fields, _DIFFERENCE_KINDS),
+)
+
+
+def _check_version(text: Any, versions: Set[Any], where: str, faults: Faults) -> None:
+    """Check the version of a release, and add it to those of the file."""
+    version = try_version(text) if isinstance(text, str) else None
+    if version is None:
+        faults.add(where, "version", "expected a PEP 440 version")
+    elif version.local is not None:
+        faults.add(where, "version", "a release has no local label")
+    elif version in versions:
+        faults.add(where, "version", "stands twice in this file")
+    else:
+        versions.add(version)
+
+
+def _check_parts(
+    parts: Any,
+    key: str,
+    fields: Tuple[str, ...],
+    kinds: Mapping[str, type],
+    where: str,
+    faults: Faults,
+) -> None:
+    for position, part in enumerate(parts if isinstance(parts, list) else (), 1):
+        if isinstance(part, dict):
+            _fields(part, fields, kinds, f"{where}: {key}[{position}]", faults)
+            _forms(part, f"{where}: {key}[{position}]", faults)
+        else:
+            faults.add(where, f"{key}[{position}]", "expected an object")
 
 
 def _forms(build: Mapping[str, Any], where: str, faults: Faults) -> None:

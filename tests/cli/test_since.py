@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -14,18 +11,11 @@ from tests.cli.test_nodes import run as nodes
 from tests.cli.test_nodes import write
 from tests.rules.test_node_table import BASE, GIB, cluster, entry, setting, without_gpu
 from tests.schemas import unproduced, validate
+from tests.started import run
 
 
 def check(*arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "envdoctor", "check", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "COLUMNS": "100"},
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
+    return run("check", *arguments)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from envdoctor.prove.running import run_together, run_trial
 from envdoctor.report import View
 from envdoctor.report.proof_json import render as render_json
 from envdoctor.report.proof_text import render
+from tests import started
 from tests.report.conftest import HEALTHY, HOSTILE_TEXT
 from tests.schemas import unproduced, validate
 
@@ -127,15 +128,7 @@ def test_nothing_is_left_of_it(environment, tmp_path, monkeypatch, marked):
 
 
 def run(*arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "envdoctor", "prove", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        env={**os.environ, "COLUMNS": "100"},
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
+    return started.run("prove", *arguments, timeout=200)
 
 
 def test_the_command(environment):

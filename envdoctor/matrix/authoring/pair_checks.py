@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from ...model.row import EFFECTS, Row, Term
@@ -23,25 +24,28 @@ __all__ = ["pair_remarks"]
 def pair_remarks(rows: Sequence[Row], chosen: Set[str], bench: Bench) -> Remarks:
     """Rows that say the same, that another one shadows, or whose pins lead into each other."""
     by_component: Dict[Any, List[Row]] = {}
+    by_package: Dict[str, List[Row]] = {}
     for row in rows:
         by_component.setdefault(row.component, []).append(row)
-    for group in by_component.values():
-        for number, row in enumerate(group):
-            for other in group[number + 1 :]:
-                if row.id in chosen or other.id in chosen:
-                    yield from _pair(row, other)
-    about: Dict[str, List[Row]] = {}
-    for row in rows:
         for name in {term.component for term in version_terms(row)}:
-            about.setdefault(name, []).append(row)
+            by_package.setdefault(name, []).append(row)
+    for group in by_component.values():
+        for row, other in combinations(group, 2):
+            if row.id in chosen or other.id in chosen:
+                yield from _pair(row, other)
     for row in rows:
-        pinned: Dict[str, VersionSet] = {}
-        for name, _, wanted in parsed_pins(row):
-            pinned[name] = pinned.get(name, VersionSet.all()) & wanted
+        pinned = _pinned_ranges(row)
         for name in pinned:
-            for other in about.get(name, ()):
+            for other in by_package.get(name, ()):
                 if other is not row and (row.id in chosen or other.id in chosen):
                     yield from _contradiction(row, other, name, pinned, bench)
+
+
+def _pinned_ranges(row: Row) -> Dict[str, VersionSet]:
+    pinned: Dict[str, VersionSet] = {}
+    for name, _, wanted in parsed_pins(row):
+        pinned[name] = pinned.get(name, VersionSet.all()) & wanted
+    return pinned
 
 
 def _pair(row: Row, other: Row) -> Remarks:
