@@ -103,14 +103,14 @@ def tell_histories(
         question = _QUESTIONS.get(draft.signature.id) if draft.signature is not None else None
         if question is None or draft.signature is None:
             continue
-        told = _told(draft, question, raised, modules, context)
-        if told is None and draft.signature.id in _ONLY_MEASURED:
+        answer = _told(draft, question, raised, modules, context)
+        if answer is None and draft.signature.id in _ONLY_MEASURED:
             drafts.remove(draft)
-        elif told is not None:
+        elif answer is not None:
             if draft.signature.id in _ONLY_MEASURED and _is_said(draft, drafts):
                 drafts.remove(draft)
                 continue
-            _tell(draft, *told, context)
+            _tell(draft, *answer, context)
 
 
 def _is_said(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:

@@ -401,16 +401,16 @@ class _Search:
         events = [
             Event(
                 name,
-                found.groups,
-                log_line(found.first),
-                log_line(found.last),
-                found.count,
-                found.order,
-                found.near,
-                found.warned,
+                seen.groups,
+                log_line(seen.first),
+                log_line(seen.last),
+                seen.count,
+                seen.order,
+                seen.near,
+                seen.warned,
             )
             for name, group in self._events.items()
-            for found in group.values()
+            for seen in group.values()
         ]
         events.sort(key=lambda event: event.order)
         return Reading(

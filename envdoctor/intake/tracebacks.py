@@ -239,11 +239,11 @@ class Tracebacks:
 
 def _next_head(data: bytes, position: int, cut: int) -> int:
     """Return where the line of the next head begins, or -1."""
-    found = [place for place in (data.find(head, position, cut) for head in _HEADS) if place >= 0]
-    if not found:
+    places = [place for place in (data.find(head, position, cut) for head in _HEADS) if place >= 0]
+    if not places:
         return -1
-    low = max(position, min(found) - _LINE_BYTES)
-    return max(data.rfind(b"\n", low, min(found)) + 1, low)
+    low = max(position, min(places) - _LINE_BYTES)
+    return max(data.rfind(b"\n", low, min(places)) + 1, low)
 
 
 def _lines_above(data: bytes, end: int) -> List[str]:

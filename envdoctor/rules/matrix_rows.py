@@ -16,7 +16,6 @@ from ..model.sizes import whole_number
 from ..model.versions import VersionSet
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
 from .rule import Context, distribution_evidence, is_built_for_rocm, is_unindexed
-from .torch_extensions import is_judged_otherwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
     for row in rows:
         if row.kind in _OF_CUDA_CODE and not of_cuda:
             continue
-        if row.code == "ED409" and is_judged_otherwise(context, row.component):
+        if row.code == "ED409" and _has_better_witness(context, row.component):
             continue
         binding = bind(row, unset.target)
         if binding.outcome == "violated":
@@ -115,6 +114,13 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
 
 #: Rows that were measured pair by pair (``matrix.measured_rows``).
 _MEASURED = ("ED308", "ED309", "ED409")
+
+
+def _has_better_witness(context: Context, name: str) -> bool:
+    # No start of a container loads this where no row is about such a package.
+    from .torch_extensions import is_judged_otherwise
+
+    return is_judged_otherwise(context, name)
 
 
 def _without_repeats(hits: List[_Hit]) -> List[_Hit]:

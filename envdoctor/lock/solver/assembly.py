@@ -350,8 +350,8 @@ def _order(parts: Parts) -> Tuple[Sequence[str], Sequence[str], Sequence[str]]:
     """
     asked: Dict[str, List[str]] = {}
     for root in parts.roots:
-        listed = asked.setdefault(root.name, [root.name])
-        listed += [f"{root.name}[{extra}]" for extra in root.extras]
+        nodes = asked.setdefault(root.name, [root.name])
+        nodes += [f"{root.name}[{extra}]" for extra in root.extras]
     requires: Dict[str, Set[str]] = {node: set() for node in parts.domains}
     nodes_of: Dict[str, List[str]] = {}
     for node in parts.domains:

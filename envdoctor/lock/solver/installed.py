@@ -66,8 +66,8 @@ class Situation(NamedTuple):
     @property
     def listed(self) -> Mapping[str, Distribution]:
         """The installed distributions by name."""
-        found: Mapping[str, Distribution] = self.facts.value("distributions", {})
-        return found
+        distributions: Mapping[str, Distribution] = self.facts.value("distributions", {})
+        return distributions
 
     @property
     def complete(self) -> bool:
@@ -123,34 +123,34 @@ class InstalledCatalog(Catalog):
 
     def shown(self, name: str) -> str:
         """Return what is installed, as people write it."""
-        found = self.situation.listed[name]
-        return found.version or found.constraint or "of an unknown version"
+        distribution = self.situation.listed[name]
+        return distribution.version or distribution.constraint or "of an unknown version"
 
     def _candidates(self, name: str) -> Sequence[Candidate]:
         """What is installed, then another build of the same release, then the nearest releases, the
         newer one first.
         """
-        found = self.situation.listed.get(name)
-        if found is None:
+        distribution = self.situation.listed.get(name)
+        if distribution is None:
             return super()._candidates(name)
-        installed = self._installed(found)
+        installed = self._installed(distribution)
         if name not in self.known:
             return [installed] if installed is not None else []
         others = super()._candidates(name)
         if installed is None:
-            wanted = _range(found.constraint)
+            wanted = _range(distribution.constraint)
             return sorted(
                 others, key=lambda candidate: wanted is not None and candidate.version not in wanted
             )
         others = [
             candidate
             for candidate in others
-            if not candidate.version.is_prerelease and not _same(candidate, installed, found)
+            if not candidate.version.is_prerelease and not _same(candidate, installed, distribution)
         ]
         releases = sorted({parse_version(candidate.version.public) for candidate in others})
-        mine = parse_version(installed.version.public)
-        here = bisect_left(releases, mine)
-        there = here < len(releases) and releases[here] == mine
+        own = parse_version(installed.version.public)
+        here = bisect_left(releases, own)
+        there = here < len(releases) and releases[here] == own
 
         def distance(entry: Tuple[int, Candidate]) -> Tuple[Any, ...]:
             rank, candidate = entry
@@ -158,43 +158,43 @@ class InstalledCatalog(Catalog):
             place = bisect_left(releases, public)
             steps = (
                 0
-                if public == mine
+                if public == own
                 else place - here + (0 if there else 1)
-                if public > mine
+                if public > own
                 else here - place
             )
-            return (candidate.release.yanked, steps, public < mine, candidate.from_source, rank)
+            return (candidate.release.yanked, steps, public < own, candidate.from_source, rank)
 
         return [installed, *(candidate for _, candidate in sorted(enumerate(others), key=distance))]
 
-    def _installed(self, found: Distribution) -> Optional[Candidate]:
-        version = try_version(found.version)
-        subject = self._subject(found.name)
+    def _installed(self, record: Distribution) -> Optional[Candidate]:
+        version = try_version(record.version)
+        subject = self._subject(record.name)
         if version is None:
             if (
-                found.constraint
-                or found.name not in self.known
-                or not super()._candidates(found.name)
+                record.constraint
+                or record.name not in self.known
+                or not super()._candidates(record.name)
             ):
                 return None
             # Of an unknown release: it stands where the newest does, and its version decides
             # nothing.
             return (
                 super()
-                ._candidates(found.name)[0]
+                ._candidates(record.name)[0]
                 ._replace(subject=subject, index_name=INSTALLED, from_source=False)
             )
-        package = self.matrix.package(found.name) if found.name in self.known else None
+        package = self.matrix.package(record.name) if record.name in self.known else None
         release = package.release(version) if package is not None else None
         lines = (
-            found.requires
-            if found.requires is not None
+            record.requires
+            if record.requires is not None
             else release.requires
             if release is not None
             else ()
         )
-        needs = found.requires_python or (release.requires_python if release is not None else None)
-        if is_unindexed(found):
+        needs = record.requires_python or (release.requires_python if release is not None else None)
+        if is_unindexed(record):
             # The order of such a version decides nothing: 2.6.0a0+… stands for what became 2.6.0.
             subject = subject._replace(
                 attributes={
@@ -204,7 +204,7 @@ class InstalledCatalog(Catalog):
             version = parse_version(version.base_version)
         return Candidate(
             version,
-            Release(found.version or "", "", requires=lines, requires_python=needs),
+            Release(record.version or "", "", requires=lines, requires_python=needs),
             subject,
             INSTALLED,
         )
@@ -262,18 +262,18 @@ class InstalledCatalog(Catalog):
         core = set(self.core)
         return [
             name
-            for name, found in self.situation.listed.items()
+            for name, distribution in self.situation.listed.items()
             if name not in self.known
-            and found.requires
-            and try_version(found.version)
+            and distribution.requires
+            and try_version(distribution.version)
             and any(wanted in core for wanted in self.wants(name))
         ]
 
     def wants(self, name: str) -> Set[str]:
         """Return the names that an installed distribution asks for without extras."""
-        found = self.situation.listed[name]
-        version = try_version(found.version)
-        lines = found.requires
+        distribution = self.situation.listed[name]
+        version = try_version(distribution.version)
+        lines = distribution.requires
         if lines is None and version is not None and name in self.known:
             package = self.matrix.package(name)
             release = package.release(version) if package is not None else None
@@ -334,37 +334,39 @@ def usual_python(facts: Facts, matrix: Matrix) -> str:
     if try_version(known) is not None:
         return str(known)
     catalogs = (Catalog(matrix, Request((), python)) for python in _PYTHONS)
-    listed: Mapping[str, Distribution] = facts.value("distributions", {})
+    distributions: Mapping[str, Distribution] = facts.value("distributions", {})
     for catalog in catalogs:
         if all(
-            _supported(catalog, name, found)
-            for name, found in listed.items()
+            _supported(catalog, name, distribution)
+            for name, distribution in distributions.items()
             if name in catalog.known
         ):
             return catalog.request.python
     return _PYTHONS[0]
 
 
-def _supported(catalog: Catalog, name: str, found: Distribution) -> bool:
-    version = try_version(found.version)
+def _supported(catalog: Catalog, name: str, distribution: Distribution) -> bool:
+    version = try_version(distribution.version)
     if version is None:
         return True
-    mine = [
+    builds = [
         candidate
         for candidate in catalog.table(name).candidates
         if candidate.version.public == version.public
     ]
-    return not mine or any(catalog.refusal(name, candidate, Limits()) is None for candidate in mine)
+    return not builds or any(
+        catalog.refusal(name, candidate, Limits()) is None for candidate in builds
+    )
 
 
-def _early(listed: Mapping[str, Distribution]) -> Tuple[str, ...]:
+def _early(distributions: Mapping[str, Distribution]) -> Tuple[str, ...]:
     """Names of which a pre-release is installed."""
-    found = []
-    for name, entry in listed.items():
+    names = []
+    for name, entry in distributions.items():
         version = try_version(entry.version)
         if version is not None and version.is_prerelease:
-            found.append(name)
-    return tuple(sorted(found))
+            names.append(name)
+    return tuple(sorted(names))
 
 
 def _range(constraint: str) -> Optional[VersionSet]:
@@ -374,9 +376,9 @@ def _range(constraint: str) -> Optional[VersionSet]:
         return None
 
 
-def _same(candidate: Candidate, installed: Candidate, found: Distribution) -> bool:
+def _same(candidate: Candidate, installed: Candidate, distribution: Distribution) -> bool:
     """Tell whether a candidate of the index is what is installed."""
-    if candidate.version != installed.version or candidate.from_source or found.editable:
+    if candidate.version != installed.version or candidate.from_source or distribution.editable:
         return False
-    mine, its = installed.subject.attributes, candidate.subject.attributes
-    return all(mine[key] == its[key] for key in _BUILD_ATTRIBUTES if key in mine and key in its)
+    here, there = installed.subject.attributes, candidate.subject.attributes
+    return all(here[key] == there[key] for key in _BUILD_ATTRIBUTES if key in here and key in there)

@@ -111,8 +111,8 @@ class Reasons:
         for root in self._catalog.request.roots:
             if root.name == name:
                 admitted &= self._problem.tables[name].mask(root.specifier)
-        found = [*self._refused(name, admitted), *self._avoided(name, admitted)]
-        return found[:1] if len({reason.row for reason in found}) == 1 else found
+        reasons = [*self._refused(name, admitted), *self._avoided(name, admitted)]
+        return reasons[:1] if len({reason.row for reason in reasons}) == 1 else reasons
 
     def _refused(self, name: str, better: int) -> Iterator[Reason]:
         """What refuses the best release: the targets before what follows from another choice."""

@@ -144,13 +144,13 @@ def _optimum(builder: Builder, problem: Problem, roots: Sequence[Root]) -> Optio
 def _faults(problem: Problem, names: Sequence[str]) -> Dict[str, Dict[int, int]]:
     """For each root the variables of the rows about it that do not bind, each with its months."""
     number_of = {node: number for number, node in enumerate(problem.nodes)}
-    found: Dict[str, Dict[int, int]] = {name: {} for name in names}
+    faults: Dict[str, Dict[int, int]] = {name: {} for name in names}
     for nogood in problem.nogoods:
         row = nogood.why.row
-        if nogood.why.kind == "cost" and row.component in found:
+        if nogood.why.kind == "cost" and row.component in faults:
             worth = _MONTHS_WORTH[row.effect][rests_on_machine(row)]
-            found[row.component][number_of[f"cost:{row.id}"]] = worth
-    return found
+            faults[row.component][number_of[f"cost:{row.id}"]] = worth
+    return faults
 
 
 def rests_on_machine(row: Row) -> bool:

@@ -60,9 +60,9 @@ def _with_torch(whole: Whole, facts: Sequence[Facts]) -> Whole:
         return whole
     words = f"{importing[0]} {chosen[importing[0]].version}"
     own = catalog.asking((*catalog.request.roots, Root("torch")))
-    found = attempt(own, facts)
-    if found.chosen:
-        return Whole(own, found, whole.notes, words)
+    search = attempt(own, facts)
+    if search.chosen:
+        return Whole(own, search, whole.notes, words)
     note = f"{words} imports torch, which it does not ask for, and no torch fits it here"
     return whole._replace(notes=(*whole.notes, note))
 
