@@ -545,6 +545,7 @@ def _missing(
         entry.requirer.name for entry in violations if (entry.requirer.name, name) in failing
     ]
     consequence = f": the import of {', '.join(stopped)} fails" if stopped else ""
+    specifier = violations[0].requirement.specifier
     return Finding(
         code="ED302",
         component=name,
@@ -557,12 +558,7 @@ def _missing(
             *(Evidence(failing[requirer, name]) for requirer in stopped[:FEW]),
             *_evidence(context, violations[:FEW]),
         ),
-        sources=(
-            Source(
-                f"package metadata of {requirers[0]}",
-                f"{name}{violations[0].requirement.specifier}",
-            ),
-        ),
+        sources=(Source(f"package metadata of {requirers[0]}", f"{name}{specifier}"),),
         remedies=(Remedy(f"Install {name}.", (_pins(name, violations),)),),
         packages=_packages(violations),
     )

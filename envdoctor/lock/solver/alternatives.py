@@ -5,14 +5,24 @@ a root works badly with the others, a note says with which it does not.
 
 from __future__ import annotations
 
-from typing import Container, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from typing import (
+    Container,
+    FrozenSet,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from ...model.facts import Facts
 from ...model.request import Root
 from ...model.resolution import Pin, Reason, Resolution, Statement
 from .candidate_table import bits_of
 from .candidates import Catalog
-from .engine import Nogood, solve
+from .engine import Nogood, Outcome, solve
 from .explanation import explain, minimal_groups, statements
 from .objective import Attempt, attempt
 from .problem import Problem, Why
@@ -188,27 +198,15 @@ def _causes(name: str, search: Attempt, catalog: Catalog) -> _Causes:
     """Why no younger release goes with the others as they are, or, of what is more than a year
     behind, none that is at most a year behind; where one does, what it would violate.
     """
-    builder, problem = search.builder, search.problem
-    while True:
-        asked = _with_younger(name, search, problem)
-        outcome = solve(asked.variables, asked.nogoods)
-        if outcome.model is None:
-            break
-        soft = [nogood for nogood in problem.nogoods if nogood.why.kind == "cost"]
-        sparing = solve(asked.variables, (*asked.nogoods, *soft)).model
-        for model in (outcome.model, sparing or outcome.model):
-            if builder is not None and builder.revise(problem, model):
-                problem = builder.problem(search.overrides)
-                break
-        else:
-            said = _spared(problem, soft, sparing, search, catalog)
-            return _Causes(said, frozenset(search.newest))
+    asked, outcome, spared = _solve_younger(name, search, catalog)
+    if spared is not None:
+        return _Causes(spared, frozenset(search.newest))
     groups = minimal_groups(asked, outcome.core)
     bounds = {root.text for root in catalog.request.roots if root.specifier}
-    told = {key: nogoods for key, nogoods in groups.items() if key[0] != "behind"}
+    decisive = {key: nogoods for key, nogoods in groups.items() if key[0] != "behind"}
     said = [
         statement
-        for statement in statements(asked, told, catalog)
+        for statement in statements(asked, decisive, catalog)
         if statement.kind != "request" or statement.requirement in bounds
     ]
     # What the machine says decides before what only follows.
@@ -219,6 +217,26 @@ def _causes(name: str, search: Attempt, catalog: Catalog) -> _Causes:
     return _Causes(
         said, frozenset(root.name for root in roots if root.text in texts or root.name in kept)
     )
+
+
+def _solve_younger(
+    name: str, search: Attempt, catalog: Catalog
+) -> Tuple[Problem, Outcome, Optional[List[Statement]]]:
+    """Return the problem with a younger release and its outcome; where it has a model, also the
+    rows that this would violate.
+    """
+    builder, problem = search.builder, search.problem
+    while True:
+        asked = _with_younger(name, search, problem)
+        outcome = solve(asked.variables, asked.nogoods)
+        if outcome.model is None:
+            return asked, outcome, None
+        soft = [nogood for nogood in problem.nogoods if nogood.why.kind == "cost"]
+        sparing = solve(asked.variables, (*asked.nogoods, *soft)).model
+        models = (outcome.model, sparing or outcome.model)
+        if builder is None or not any(builder.revise(problem, model) for model in models):
+            return asked, outcome, _spared(problem, soft, sparing, search, catalog)
+        problem = builder.problem(search.overrides)
 
 
 def _with_younger(name: str, search: Attempt, problem: Problem) -> Problem:
@@ -300,7 +318,7 @@ def _pins_of(name: str, roots: Sequence[Root], catalog: Catalog, facts: Sequence
     """What these roots resolve to, one of them first: ``vllm 0.33.0 with torch 2.14.1``; nothing
     where a root would be years behind.
     """
-    search = attempt_whole(catalog.asking(roots), facts).found
+    search = attempt_whole(catalog.asking(roots), facts).search
     if not search.chosen or any(map(years, _behind(search).values())):
         return ""
     return _pin_words(search, name)

@@ -229,7 +229,7 @@ class ProfileResolver:
                 continue
             if id(own) not in self._refused:
                 whole = attempt_whole(own, facts)
-                if whole.found.outcome.model is not None:
+                if whole.search.outcome.model is not None:
                     return resolution_of_whole(whole, facts)
                 self._refused.add(id(own))
             if own.request.of_the_time or not refused:

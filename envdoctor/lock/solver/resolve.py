@@ -37,8 +37,8 @@ def resolve(
     check_request(request, facts, matrix)
     catalog = Catalog(matrix, request)
     whole = attempt_whole(catalog, facts)
-    if whole.found.outcome.model is not None:
-        return with_ages(resolution_of_whole(whole, facts), whole.found, whole.catalog, facts)
+    if whole.search.outcome.model is not None:
+        return with_ages(resolution_of_whole(whole, facts), whole.search, whole.catalog, facts)
     return explain(catalog, facts)
 
 

@@ -25,7 +25,7 @@ class Whole(NamedTuple):
     """
 
     catalog: Catalog
-    found: Attempt
+    search: Attempt
     notes: Tuple[str, ...] = ()
     importing: str = ""
 
@@ -40,8 +40,8 @@ def attempt_whole(catalog: Catalog, facts: Sequence[Facts]) -> Whole:
 
 def resolution_of_whole(whole: Whole, facts: Sequence[Facts]) -> Resolution:
     """Return a search that was solved in words of packages, with a note on what is old."""
-    catalog, found, notes, importing = whole
-    resolution = resolution_of(found, catalog, facts)
+    catalog, search, notes, importing = whole
+    resolution = resolution_of(search, catalog, facts)
     if importing:
         words = f"{importing} imports it, and does not ask for it"
         asked = tuple(root for root in catalog.request.roots if root.name != "torch")
@@ -52,7 +52,7 @@ def resolution_of_whole(whole: Whole, facts: Sequence[Facts]) -> Resolution:
 
 
 def _with_torch(whole: Whole, facts: Sequence[Facts]) -> Whole:
-    catalog, chosen = whole.catalog, whole.found.chosen
+    catalog, chosen = whole.catalog, whole.search.chosen
     if not chosen or "torch" in chosen:
         return whole
     importing = [name for name in chosen if _imports_torch(name, chosen[name], catalog.matrix)]
