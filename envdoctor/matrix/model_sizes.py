@@ -19,6 +19,9 @@ _NAMED = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)\s?([bm])(?![a-z])", re.I
 #: Of these a name may tell the active parameters only: "17B-16E", "8x7B", "MoE-A2.7B". "30B-A3B"
 #: tells both.
 _EXPERTS = re.compile(r"(?<![a-z\d])\d+e(?![a-z])|\d+x\d|moe", re.IGNORECASE)
+#: The name tells the part that thinks; towers for images and sound, and a voice, come on top:
+#: Qwen2.5-Omni-3B has 5.5 billion parameters, -7B 10.7 (their safetensors indexes).
+_SPEAKS = re.compile(r"(?<![a-z])omni(?![a-z])", re.IGNORECASE)
 #: Of a run that says all dimensions but its tokenizer's: Gemma has as many words as anybody.
 _LARGEST_VOCABULARY = 262_144
 _DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
@@ -29,9 +32,9 @@ class ModelSize(NamedTuple):
 
     cache_values: values in the KV cache for one token, over all layers; windowed: that is an upper
     bound, for some layers look at a window only. experts: parameters of them all together. context:
-    the longest sequence, tokens. rough:
-    from the name alone, with the largest dimensions that models of about that size have. source:
-    which of the ways it was.
+    the longest sequence, tokens. active: experts that each token goes through (0: none, or not
+    known). heads: of attention. rough: from the name alone, with the largest dimensions that models
+    of about that size have. source: which of the ways it was.
     """
 
     name: str
@@ -49,6 +52,8 @@ class ModelSize(NamedTuple):
     windowed: bool = False
     experts: int = 0
     context: int = 0
+    active: int = 0
+    heads: int = 0
 
     @property
     def parameters(self) -> int:
@@ -95,6 +100,8 @@ def _from_matrix(model: Model) -> ModelSize:
         cache_values=model.cache_values,
         tied=model.tied,
         context=model.context,
+        active=model.experts_per_token,
+        heads=model.heads,
         windowed=model.windowed,
         experts=(model.layers - model.dense_layers)
         * model.experts
@@ -113,8 +120,9 @@ def _from_name(name: str, matrix: Optional[Matrix] = None) -> Optional[ModelSize
     # What a name rounds: "7B" stands for 6.7 (Llama 2) to 8.5 billion (Gemma), "2b" for up to 2.61
     # (Gemma 2), "3B" for up to 3.75 (Qwen2.5-VL).
     number = max(float(figure) * (10**9 if unit in "bB" else 10**6) for figure, unit in stated)
+    most = 1.9 if _SPEAKS.search(last) else 1.31
     size = ModelSize(
-        name, int(number * 0.93), int(number * 1.31), f"only the name says so ({name})", True
+        name, int(number * 0.93), int(number * most), f"only the name says so ({name})", True
     )
     return _shaped(size, matrix) if matrix is not None else size
 
@@ -186,6 +194,8 @@ def _from_config(
         and text.get("use_sliding_window") is not False,
         experts=3 * layers * hidden * width * experts,
         context=_integer(text, "max_position_embeddings"),
+        active=_integer(text, "num_experts_per_tok") if experts else 0,
+        heads=heads,
     )
 
 

@@ -66,6 +66,10 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     ),
     "micro_batch": Field("int", "Sequences per GPU in one forward and backward pass."),
     "max_tokens_per_gpu": Field("int", "Token budget of a micro batch where batches are dynamic."),
+    "scored_batch": Field(
+        "int", "Sequences per GPU in one pass that asks for probabilities alone, without gradients."
+    ),
+    "scored_tokens": Field("int", "Token budget of such a pass where batches are dynamic."),
     "padding_free": Field("bool", "Sequences are packed without padding."),
     "loss_in_place": Field(
         "bool", "The loss writes its gradient over the logits, and nothing else is made of them."
@@ -112,6 +116,9 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     "gpus_per_node": Field("int", "GPUs of each node that the run takes."),
     "colocated": Field("bool", "Trainer and rollout share their GPUs."),
     **{f"{role}.{name}": field for role in ROLES for name, field in _ROLE_FIELDS.items()},
+    "others": Field(
+        "str", "Models that the run names beside these, with their keys: a teacher, a draft."
+    ),
     "rollout.engine": Field("str", "vllm, sglang, hf."),
     "rollout.version": Field("str", "Version of the engine, where the script pins or installs it."),
     "rollout.v1": Field("bool", "vllm's V1 engine."),

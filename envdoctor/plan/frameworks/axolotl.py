@@ -18,6 +18,7 @@ from .hf_trainer import (
     optimizer_of,
     packed_by_name,
     sharding,
+    upcast_by_fsdp,
 )
 from .settings import Setting, flags
 from .trainer import Launch, Trainer, TrainerReading
@@ -115,6 +116,7 @@ class _Axolotl(Trainer):
                 fields[f"{role}.gpus_per_node"] = fields["gpus_per_node"]
         _derive_tuning(reading)
         fields.update(self._sharding(reading))
+        upcast_by_fsdp(fields)
         reading.configuration.given.setdefault("optim", _renamed(reading))
         fields["actor.optimizer"] = optimizer_of(reading.configuration)
         keys["actor.optimizer"] = "optimizer"

@@ -75,6 +75,10 @@ _FIELDS: Fields = {
     "actor.model": (("worker.actor.model.model_path",), text_of),
     **_role("actor", "actor"),
     **_role("critic", "critic"),
+    "actor.scored_batch": (
+        ("worker.actor.micro_batch_size_per_device_for_experience",),
+        integer,
+    ),
     "critic.model": (("worker.critic.model.model_path",), text_of),
     **{
         field: row

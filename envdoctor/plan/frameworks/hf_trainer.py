@@ -25,6 +25,7 @@ __all__ = [
     "optimizer_of",
     "packed_by_name",
     "sharding",
+    "upcast_by_fsdp",
 ]
 
 _LEVELS = 4
@@ -139,6 +140,26 @@ def _undeclared(run: Run, has_settings: bool, has_kind: bool) -> Fact[Any]:
     if flagged or unread or not run.entry:
         return Unknown("the configuration of accelerate is not at hand")
     return Known("ddp", Evidence(run.name, "no DeepSpeed and no FSDP is named"))
+
+
+def upcast_by_fsdp(fields: Dict[str, Fact[Any]]) -> None:
+    """Take back that weights are trained in half precision where accelerate's FSDP spreads them:
+    beside mixed precision it makes them fp32, from 0.28 on (accelerator.py, "Upcasted low precision
+    parameters"; utils/fsdp_utils.py, fsdp2_prepare_model), and adapters with it.
+    """
+    strategy, kept = fields.get("actor.strategy"), fields.get("actor.param_dtype")
+    rank = fields.get("actor.lora_rank")
+    trained = not (isinstance(rank, Known) and rank.value)
+    if (
+        isinstance(strategy, Known)
+        and strategy.value in ("fsdp", "fsdp2")
+        and isinstance(kept, Known)
+        and kept.value != "fp32"
+        and trained
+    ):
+        fields["actor.param_dtype"] = Unknown(
+            f"{kept.evidence}: {kept.value}, which accelerate makes fp32 in mixed precision"
+        )
 
 
 def launcher_file(run: Run) -> List[Setting]:

@@ -18,6 +18,7 @@ from .hf_trainer import (
     optimizer_of,
     packed_by_name,
     sharding,
+    upcast_by_fsdp,
 )
 from .megatron_options import CUT_DEFAULTS, derive_megatron
 from .settings import flags
@@ -240,6 +241,7 @@ def _derive_trainer(reading: TrainerReading) -> None:
         derive_processes(run, fields, keys)
     state = _presets(reading)
     fields.update(state)
+    upcast_by_fsdp(fields)
     if _is_spread(run, reading.number("gpus_per_node")):
         fields["actor.strategy"] = Unknown(
             "one process spreads the layers over several visible GPUs (device_map)"

@@ -41,6 +41,7 @@ _FIELDS: Fields = {
     "nodes": (("cluster.num_nodes",), integer),
     "gpus_per_node": (("cluster.gpus_per_node",), integer),
     "actor.micro_batch": (("policy.train_micro_batch_size",), integer),
+    "actor.scored_batch": (("policy.logprob_batch_size",), integer),
     "data.max_length": (("policy.max_total_sequence_length",), integer),
     "data.dataloader_workers": (("data.num_workers",), integer),
 }
@@ -333,6 +334,9 @@ def _derive_tokens(reading: TrainerReading) -> None:
         if reading.value(f"policy.{name}.enabled", convert=boolean):
             reading.fields["actor.max_tokens_per_gpu"] = budget
             reading.keys["actor.max_tokens_per_gpu"] = f"policy.{name}.train_mb_tokens"
+            reading.fields["actor.scored_tokens"] = reading.get(
+                f"policy.{name}.logprob_mb_tokens", convert=integer
+            )
             return
     total = reading.value("policy.train_global_batch_size", convert=integer)
     samples = reading.number("rollout.n")

@@ -78,6 +78,7 @@ _FIELDS: Fields = {
     ),
     "rollout.n": (("rollout.n_samples_per_prompt", "n_samples_per_prompt"), integer),
     "rollout.enforce_eager": (("vllm.enforce_eager", "enforce_eager"), boolean),
+    "actor.scored_batch": (("rollout.micro_batch_size", "micro_rollout_batch_size"), integer),
     "rollout.micro_batch": (("rollout.micro_batch_size", "micro_rollout_batch_size"), integer),
     "data.max_prompt_length": (("prompt_max_len",), integer),
     "data.max_response_length": (("generate_max_len", "rollout.max_new_tokens"), integer),

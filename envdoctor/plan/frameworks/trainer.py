@@ -18,7 +18,7 @@ from .declared import declared_defaults
 from .key_tables import own_table
 from .problems import value_problems
 from .settings import Setting, flags, override, overrides
-from .unread import unread_settings
+from .unread import other_models, unread_settings
 
 __all__ = ["Launch", "Trainer", "TrainerReading", "options_and_overrides", "visible_devices"]
 
@@ -131,6 +131,7 @@ class Trainer:
         if isinstance(fields.get("checkpoint.limit"), Absent):
             reading.put("checkpoint.limit", 0, fields["checkpoint.limit"])
         unread = unread_settings(configuration, [*launch.files, *launch.given])
+        fields.update(other_models(configuration, [*launch.files, *launch.given]))
         return RunReading(
             fields,
             {field: f"{self.option}{name}" for field, name in reading.keys.items() if name},

@@ -22,7 +22,7 @@ from .hf_trainer import (
 from .key_tables import load_table
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, flags
-from .unread import unread_settings
+from .unread import other_models, unread_settings
 
 __all__ = ["ADAPTER"]
 
@@ -126,6 +126,7 @@ class _Trl:
         )
         problems += value_problems(fields, keys)
         unread = unread_settings(configuration, [*files, *settings])
+        fields.update(other_models(configuration, [*files, *settings]))
         if not self._is_positive(run):
             unread = (*unread, f"the program {run.entry or run.name}")
         return RunReading(fields, keys, problems, version, unread)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Sequence, Tuple
+from typing import Any, Dict, Sequence, Tuple
 
+from ...model.evidence import Fact, Known
 from .configuration import Configuration
 from .settings import Setting, flatten
 
-__all__ = ["unread_settings"]
+__all__ = ["other_models", "unread_settings"]
 
 #: Parts of a dotted key below which nothing changes memory: rewards, losses, agents, logs.
 _SUBTREES = (
@@ -81,6 +82,34 @@ def unread_settings(configuration: Configuration, settings: Sequence[Setting]) -
         and not _is_without_memory(key)
         and not _is_default(configuration, leaf)
     )
+
+
+#: Keys of models beside the trained one, its reference, its critic and its reward.
+_OTHERS = re.compile(
+    r"(?:teacher|draft|speculative|assistant|judge|reward|value|gold)_?(?:model)?(?![a-z])"
+    r"|(?:teacher|draft)_",
+    re.IGNORECASE,
+)
+_NO_MODEL = re.compile(r"tokenizer|template|data|dir\b|server|url|func|plugin|column|port|host")
+_MODEL = re.compile(r"(?:\w[\w.-]*|[./~][\w./~-]*)/[\w.-]+(?<!\.py)(?<!\.json)(?<!l)(?<!\.yaml)/?")
+
+
+def other_models(configuration: Configuration, settings: Sequence[Setting]) -> Dict[str, Fact[Any]]:
+    """Return, as the field of a workload, the model that a run names beside those that are
+    understood: a teacher, a draft. What it takes, and where, is not known.
+    """
+    leaves = {leaf.key: leaf for setting in settings for leaf in flatten(setting)}
+    models = [
+        leaf
+        for key, leaf in leaves.items()
+        if key not in configuration.asked
+        and isinstance(leaf.value, str)
+        and _OTHERS.search(key)
+        and not _NO_MODEL.search(key)
+        and _MODEL.fullmatch(leaf.value)
+    ]
+    text = ", ".join(dict.fromkeys(f"{leaf.key}={leaf.value}" for leaf in models))
+    return {"others": Known(text, models[0].place)} if models else {}
 
 
 @lru_cache(maxsize=1 << 16)  # several frameworks may be asked for the keys of one run

@@ -32,7 +32,7 @@ from .problems import (
     value_problems,
 )
 from .settings import Setting, overrides
-from .unread import unread_settings
+from .unread import other_models, unread_settings
 
 __all__ = ["ADAPTER", "VerlFamily"]
 
@@ -163,6 +163,15 @@ _MISSING: Mapping[str, Any] = {
     "reward.present": False,
     "data.dataloader_workers": 8,
 }
+_TRAINED = ("ppo_max_token_len", "ppo_micro_batch_size", "use_dynamic_bsz")
+_SCORED = ("log_prob_max_token_len", "log_prob_micro_batch_size", "log_prob_use_dynamic_bsz")
+#: Passes over a model: the fields that say their size, in sequences and in tokens, and their keys.
+_PASSES = (
+    (("actor.micro_batch", "actor.max_tokens_per_gpu"), _ACTOR, *_TRAINED),
+    (("critic.micro_batch", "critic.max_tokens_per_gpu"), "critic", *_TRAINED),
+    (("actor.scored_batch", "actor.scored_tokens"), _ROLLOUT, *_SCORED),
+    (("ref.scored_batch", "ref.scored_tokens"), _REF, *_SCORED),
+)
 _STRATEGY_KEYS = {
     "actor": f"{_ACTOR}.strategy",
     "ref": f"{_REF}.strategy",
@@ -252,6 +261,7 @@ class VerlFamily:
         ]
         problems += self._assertions(fields, keys)
         unread = unread_settings(configuration, [*run.files, *settings])
+        fields.update(other_models(configuration, [*run.files, *settings]))
         if not _ENTRY.fullmatch(run.entry) and composition is None:
             unread = (*unread, f"the program {run.entry or run.name}")
         return RunReading(fields, keys, problems, version, unread)
@@ -588,24 +598,23 @@ def _sum(fields: Mapping[str, Fact[Any]], *names: str) -> Fact[Any]:
 def _derive_batches(
     configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
 ) -> None:
-    for role, prefix in (("actor", _ACTOR), ("critic", "critic")):
-        tokens_key = f"{prefix}.ppo_max_token_len_per_gpu"
-        each_key = f"{prefix}.ppo_micro_batch_size_per_gpu"
-        total_key = f"{prefix}.ppo_micro_batch_size"
-        keys[f"{role}.micro_batch"] = configuration.key(each_key, total_key)
-        keys[f"{role}.max_tokens_per_gpu"] = tokens_key
-        dynamic = configuration.get(f"{prefix}.use_dynamic_bsz", convert=boolean)
+    for (sequences, budget), prefix, tokens, micro, switch in _PASSES:
+        tokens_key, each_key = f"{prefix}.{tokens}_per_gpu", f"{prefix}.{micro}_per_gpu"
+        total_key = f"{prefix}.{micro}"
+        keys[sequences] = configuration.key(each_key, total_key)
+        keys[budget] = tokens_key
+        dynamic = configuration.get(f"{prefix}.{switch}", convert=boolean)
         configuration.asked |= {tokens_key, each_key, total_key}  # which of them counts is decided
         if isinstance(dynamic, Known) and dynamic.value:
-            fields[f"{role}.max_tokens_per_gpu"] = configuration.get(tokens_key, convert=integer)
-            fields[f"{role}.micro_batch"] = Absent(dynamic.evidence)
+            fields[budget] = configuration.get(tokens_key, convert=integer)
+            fields[sequences] = Absent(dynamic.evidence)
             continue
-        fields[f"{role}.max_tokens_per_gpu"] = (
+        fields[budget] = (
             Absent(dynamic.evidence)
             if isinstance(dynamic, Known)
             else Unknown("whether batches are dynamic is not known")
         )
-        fields[f"{role}.micro_batch"] = _micro_batch(
+        fields[sequences] = _micro_batch(
             dynamic,
             configuration.get(each_key, convert=integer),
             configuration.get(total_key, convert=integer),

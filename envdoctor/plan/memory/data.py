@@ -14,6 +14,13 @@ and saving.
   writes the gradient over them (torch_functional.py@v0.3.0:39, dp_actor.py:127): with the gradient
   of their division by the temperature 2 to 4 bytes, without packing (a slice, its copy and
   gradient) up to 10.
+* A pass that asks for probabilities alone (verl's log_prob_micro_batch_size, OpenRLHF's
+  micro_rollout_batch_size) often takes more sequences at once: bf16, and for the entropy an upcast,
+  a softmax and a product in fp32 (entropy_from_logits): 2 to 14 bytes for each logit, and one live
+  layer. Nothing of it stays, and no gradient lies beside it.
+* What is sent to experts lies once more for each of them: their input, their output and its
+  gradient, 6 x hidden x experts of each token (megatron/core/transformer/moe/token_dispatcher.py;
+  transformers modeling_qwen3_moe.py).
 * A batch between workers: five int64 fields and about seven fp32 ones for each token
   (verl/workers/rollout/vllm_rollout/vllm_rollout.py:217 @fb532783a).
 """
@@ -47,6 +54,7 @@ _CHUNKED = (
 )
 _BATCH = "verl/workers/rollout/vllm_rollout/vllm_rollout.py:217@fb532783a"
 _FIELDS_FP32 = 7
+_SCORED = 14
 
 
 def _length(inputs: Inputs) -> Optional[int]:
@@ -87,6 +95,19 @@ def _micro_batch(inputs: Inputs, name: str, context: int = 0) -> Optional[Tuple[
     return low, tokens, text + (f" / {ways}" if ways > 1 else "")
 
 
+def _scored_tokens(inputs: Inputs, context: int) -> int:
+    """Return the most tokens of one pass that asks actor or reference for probabilities; 0 where
+    that is not known.
+    """
+    roles = ("actor", "ref") if inputs.get("ref.present") is not False else ("actor",)
+    length = (_length(inputs) or context) // int(inputs.get("actor.sequence_parallel") or 1)
+    return max(
+        int(inputs.get(f"{role}.scored_tokens") or 0)
+        or int(inputs.get(f"{role}.scored_batch") or 0) * length
+        for role in roles
+    )
+
+
 def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[str]]:
     """Return activations and logits of one model in training on one GPU, and what would have to be
     known for them.
@@ -94,7 +115,8 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
     size, name = role.size, role.name
     if not size.hidden or not size.intermediate:
         return [], [f"the dimensions of {size.name} (its config.json)"]
-    batch = _micro_batch(inputs, name, inputs.get("rollout.max_model_len") or size.context)
+    context = int(inputs.get("rollout.max_model_len") or size.context)
+    batch = _micro_batch(inputs, name, context)
     if batch is None:
         return [], [
             "data.max_prompt_length and data.max_response_length"
@@ -109,7 +131,10 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
         "data.max_prompt_length",
         "data.max_response_length",
         f"{name}.gradient_checkpointing",
+        f"{name}.scored_batch",
+        f"{name}.scored_tokens",
     )
+    scored = _scored_tokens(inputs, context) if name == "actor" else 0
     fewest, most, per = _stored(size, inputs.get(f"{name}.gradient_checkpointing"))
     tensor, stages = (
         int(inputs.get(f"{name}.{way}_parallel") or 1) for way in ("tensor", "pipeline")
@@ -125,7 +150,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
         MemoryTerm(
             "activations",
             sure * fewest,
-            high * most,
+            max(high * most, scored * _live(size)),
             f"{text} x {most} B ({per})",
             _RECOMPUTE,
             ("update",),
@@ -143,8 +168,9 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
             MemoryTerm(
                 "logits",
                 int(sure * size.vocabulary * least / tensor),
-                int(high * size.vocabulary * width / ways),
+                int(max(high * width, scored * _SCORED) * size.vocabulary / ways),
                 f"{text} x {size.vocabulary} words x {least}..{width:g} B"
+                + (f", or {scored} tokens x {_SCORED} B" if scored * _SCORED > high * width else "")
                 + (f" / {ways}" if ways > 1 else ""),
                 source,
                 ("update",),
@@ -156,11 +182,17 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
     return terms, []
 
 
+def _live(size: ModelSize) -> int:
+    """Return the bytes per token that one layer keeps for its backward pass, at the most."""
+    return (24 + 6 * size.active) * size.hidden + 8 * size.intermediate
+
+
 def _stored(size: ModelSize, recomputes: Optional[bool]) -> Tuple[int, int, str]:
     """Return the bytes per token that layers keep for the backward pass: low, high, in words."""
-    live = 24 * size.hidden + 8 * size.intermediate
+    live = _live(size)
+    least = 12 * size.hidden + 4 * size.intermediate
     stored = 2 * size.hidden * size.layers
-    fewest = size.layers * live // 2 if recomputes is False else stored + live // 2
+    fewest = size.layers * least if recomputes is False else stored + least
     if recomputes is True:
         return fewest, stored + live, "stored inputs of each layer and one live layer"
     return fewest, size.layers * live, "every layer live"

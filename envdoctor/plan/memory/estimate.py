@@ -108,6 +108,7 @@ def _missing(inputs: Inputs) -> List[str]:
     """Return the questions without whose answers no pool has an upper bound."""
     return [
         *_unknown_sizes(inputs),
+        *([f"what {others} takes, and where"] if (others := inputs.get("others")) else []),
         *(
             f"{role.name}.strategy"
             for role in inputs.roles()
@@ -358,13 +359,29 @@ def _engine_terms(inputs: Inputs, share: Tuple[int, int, str]) -> List[MemoryTer
     generating = MemoryTerm("engine", low, high, formula, source, ("rollout",), "rollout", used)
     asleep = _asleep(inputs)
     if asleep:
-        return [generating]
+        return [generating, _sleeping_engine(inputs)]
     awake = generating._replace(
         low=low if asleep is False else 0,
         formula=f"{formula}, not asleep",
         phases=("update", "save"),
     )
     return [generating, awake]
+
+
+def _sleeping_engine(inputs: Inputs) -> MemoryTerm:
+    """What an engine keeps of the GPU while it sleeps: its context, CUDA graphs, and buffers of
+    NCCL where it has several GPUs.
+    """
+    split = inputs.tensor_parallel > 1
+    return MemoryTerm(
+        "engine, asleep",
+        0,
+        (3 if split else 2) * GIB,
+        f"0..{3 if split else 2} GiB, an allowance",
+        "NVIDIA-NeMo/RL#223: 774 MiB asleep with one GPU, 2440 MiB with two (7392 in one commit)",
+        ("update", "save"),
+        "rollout",
+    )
 
 
 def _engine_weights(inputs: Inputs, actor: ModelSize) -> MemoryTerm:

@@ -138,6 +138,15 @@ def _wider(times: int) -> Callable[[Inputs], Mapping[str, Any]]:
     return values
 
 
+def _smaller_scored(inputs: Inputs) -> Mapping[str, Any]:
+    """Ask actor and reference for the probabilities of fewer texts at once."""
+    values: Dict[str, Any] = {}
+    for role in ("actor", "ref"):
+        for name, least in (("scored_batch", 1), ("scored_tokens", 1024)):
+            values.update(_fraction(f"{role}.{name}", 0.5, least)(inputs))
+    return values
+
+
 def _smaller_store(inputs: Inputs) -> Mapping[str, Any]:
     asked, shm = (
         inputs.get("ray.object_store"),
@@ -210,6 +219,7 @@ _CANDIDATES: Tuple[_Candidate, ...] = (
     _Candidate(
         ("gpu",), 1, "slower: more passes for each step", _fraction("critic.micro_batch", 0.5, 1)
     ),
+    _Candidate(("gpu",), 1, "slower: more passes for each step", _smaller_scored),
     _Candidate(
         ("gpu",),
         2,

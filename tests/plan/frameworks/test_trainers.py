@@ -448,3 +448,25 @@ def test_what_gpus_held_lies_inside_of_the_bounds(read, command, held):
     workload = read(command)
     pool = make_plan(workload, sizes_of(workload, load_matrix())).pool("gpu")
     assert pool.low / 2**30 <= held <= pool.high / 2**30
+
+
+def test_accelerate_makes_fp32_of_what_fsdp_trains(read):
+    full = AXOLOTL.replace("adapter: qlora\n", "").replace("load_in_4bit: true\n", "")
+    spread = full + "fsdp_version: 2\nfsdp_config: {offload_params: false}\n"
+    assert read("a.yaml", a_yaml=full).value("actor.param_dtype") == "bf16"
+    assert read("a.yaml", a_yaml=spread).value("actor.param_dtype") is None
+    adapters = AXOLOTL + "fsdp_config: {offload_params: false}\n"
+    assert read("a.yaml", a_yaml=adapters).value("actor.param_dtype") == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("option", "others"),
+    [
+        ("--teacher_model Qwen/Qwen3-32B", "teacher_model=Qwen/Qwen3-32B"),
+        ("--teacher_model_server http://host:8000/v1", None),
+        ("--reward_funcs a/b.py", None),
+    ],
+)
+def test_a_model_beside_those_that_are_understood_is_named(read, option, others):
+    run = read(f"swift rlhf --rlhf_type grpo --model Qwen/Qwen3-8B {option}")
+    assert run.value("others") == others

@@ -281,3 +281,47 @@ def test_a_share_that_is_none_is_not_multiplied(matrix):
 def test_windows_of_attention_are_a_value_of_the_matrix(matrix):
     assert size_of("google/gemma-2-9b", matrix).windowed
     assert not size_of("Qwen/Qwen2.5-7B", matrix).windowed
+
+
+def gpu_high(matrix, name, **changes):
+    """Return the upper bound of a term of the GPU, in bytes."""
+    return sum(term.high for term in plan_of(matrix, **changes).pool("gpu").term(name))
+
+
+def test_a_pass_that_asks_for_probabilities_may_be_the_larger_one(matrix):
+    lengths = {"data__max_length": 1024}
+    alone = gpu_high(matrix, "logits", **lengths)
+    assert gpu_high(matrix, "logits", **lengths, actor__scored_batch=2) == alone
+    larger = gpu_high(matrix, "logits", **lengths, actor__scored_batch=64)
+    assert larger == 64 * 1024 * 152064 * 14
+    assert gpu_high(matrix, "logits", **lengths, ref__scored_tokens=64 * 1024) == larger
+    absent = {"ref__scored_tokens": 64 * 1024, "ref__present": False}
+    assert gpu_high(matrix, "logits", **lengths, **absent) == alone
+
+
+def test_what_is_sent_to_experts_lies_once_more_for_each(matrix):
+    moe = size_of("Qwen/Qwen3-30B-A3B", matrix)
+    assert moe.active == 8
+    run = {"actor__model": "Qwen/Qwen3-30B-A3B", "actor__gradient_checkpointing": False}
+    high = gpu_high(matrix, "activations", **run, data__max_length=1000)
+    dense = 2 * 1000 * moe.layers * (24 * moe.hidden + 8 * moe.intermediate)
+    assert high - dense == 2 * 1000 * moe.layers * 6 * 8 * moe.hidden
+
+
+def test_an_engine_that_sleeps_keeps_some_of_the_gpu(matrix):
+    name = "engine, asleep"
+    assert gpu_high(matrix, name, rollout__tensor_parallel=1) == 2 * GIB
+    assert gpu_high(matrix, name) == 3 * GIB
+    assert gpu_high(matrix, name, rollout__sleep_level=0) == 0
+
+
+def test_a_model_that_nobody_understood_leaves_no_upper_bound(matrix):
+    made = plan_of(matrix, others="teacher_model=Qwen/Qwen3-32B")
+    assert made.pool("host").verdict == "cannot tell"
+    assert any("teacher_model=Qwen/Qwen3-32B" in text for text in made.pool("gpu").missing)
+
+
+@pytest.mark.parametrize(("name", "published"), [("3B", 5.54), ("7B", 10.73)])
+def test_a_model_that_speaks_has_more_than_its_name_says(name, published):
+    size = size_of(f"Qwen/Qwen2.5-Omni-{name}")
+    assert size.low < published * 10**9 < size.high
