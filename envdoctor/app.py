@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from .model.log import Reading
     from .model.memory_plan import PlanResult, Variant
     from .model.node_answers import NodeAnswer, Snapshot
+    from .model.run_places import RunPlaces
+    from .model.workload import Workload
     from .rules import Context
     from .rules.changes import TargetChanges
     from .rules.node_table import ClusterReport, Kind, NodeTable, Section
@@ -314,6 +316,7 @@ def plan(
     framework: Optional[str] = None,
     changes: Sequence[str] = (),
     fit: bool = False,
+    here: bool = False,
 ) -> Tuple[PlanResult, int]:
     """Say what a training run takes of the memory of a target, and whether that fits; returns the
     exit code too.
@@ -325,6 +328,8 @@ def plan(
         framework: "verl" or "verl==0.4.1", where the run does not tell it.
         changes: "key=value", in the framework's words or in those of the workload.
         fit: Also change what makes it fit.
+        here: The target is this machine, and the run starts on it: its paths, disk, ports and
+            the hub's cache count too.
 
     Raises:
         InputError: a run that cannot be read, or a change that means nothing.
@@ -339,7 +344,8 @@ def plan(
     matrix = matrix or _builtin_matrix()
     workload = read_workload(run, framework=framework, facts=facts, environ=os.environ)
     made = fit_run if fit else plan_run
-    result = made(workload, facts, matrix, changes, read_model_files(workload))
+    places = _places(workload) if here else None
+    result = made(workload, facts, matrix, changes, read_model_files(workload), places)
     # What no arithmetic covers (leaks of one version) is a row of the matrix, and asks for settings
     # that the run has.
     judged = judge_facts(with_workload(facts, result.workload), matrix)
@@ -349,6 +355,12 @@ def plan(
         findings=tuple(sorted(findings, key=lambda finding: finding.severity != "error"))
     )
     return result, 1 if any(finding.severity == "error" for finding in result.findings) else 0
+
+
+def _places(workload: Workload) -> RunPlaces:
+    from .plan.places import read_places
+
+    return read_places(workload, os.environ)
 
 
 def plan_sweep(

@@ -48,7 +48,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         help="a table of plans, one for each value; several make every combination",
     )
     group = parser.add_argument_group("what is reported")
-    add_format(group, {**TEXT_FORMATS, "json": "for programs (schemas/plan.schema.json)"})
+    add_format(
+        group,
+        {
+            **TEXT_FORMATS,
+            "json": "for programs (schemas/plan.schema.json; of --sweep sweep.schema.json)",
+        },
+    )
     add_options(group, "output", "matrix")
     add_general(parser, "show all terms with their formulas, inputs and sources")
 
@@ -79,6 +85,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         framework=options.framework,
         changes=options.what_if,
         fit=options.fit,
+        here=here and not options.assume,
     )
     text: str = import_module(
         f"..report.{'plan_json' if options.format == 'json' else 'plan_text'}", __package__
@@ -87,12 +94,12 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
 
 
 def _swept(options: argparse.Namespace, facts: Facts) -> Tuple[str, int]:
-    from ..matrix.loader import load_matrix
-    from ..report.sweep_text import render
+    from importlib import import_module
 
-    if options.fit or options.format == "json":
-        other = "--fit" if options.fit else "--format json"
-        raise InputError(f"--sweep prints a table of plans; it does not go with {other}")
+    from ..matrix.loader import load_matrix
+
+    if options.fit:
+        raise InputError("--sweep prints a table of plans; it does not go with --fit")
     variants, code = plan_sweep(
         options.run or options.command_line,
         facts,
@@ -101,7 +108,10 @@ def _swept(options: argparse.Namespace, facts: Facts) -> Tuple[str, int]:
         framework=options.framework,
         changes=options.what_if,
     )
-    return render(variants, view(options)), code
+    text: str = import_module(
+        f"..report.{'sweep_json' if options.format == 'json' else 'sweep_text'}", __package__
+    ).render(variants, view(options))
+    return text, code
 
 
 COMMAND = Command(_configure, _execute, takes_command=True, doing="planning")

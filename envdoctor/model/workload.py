@@ -179,6 +179,8 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     "data.max_pixels": Field("int", "Pixels per image at most."),
     "data.multimodal": Field("bool", "The data carries images."),
     "data.images_per_prompt": Field("int", "Images per prompt at most."),
+    "data.files": Field("str", "Files and folders of the data, separated by commas."),
+    "data.val_files": Field("str", "Files and folders of the data that the run is tried on."),
     "data.dataloader_workers": Field("int", "Data loader processes per trainer."),
     "checkpoint.save_freq": Field("int", "Steps between checkpoints; 0 is never."),
     "checkpoint.limit": Field("int", "Checkpoints that are kept; 0 is all."),
@@ -187,6 +189,23 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
         "str",
         "How it is written: sharded (each rank its shard), full (rank 0 gathers fp32), full_bf16 "
         "(rank 0 gathers bf16).",
+    ),
+    "checkpoint.folder": Field("str", "Where checkpoints go."),
+    "checkpoint.resume": Field(
+        "str", "The checkpoint that the run goes on from; auto: the newest of its folder."
+    ),
+    "checkpoint.disk": Field(
+        "int", "Free space where checkpoints go, bytes, where it is stated for another machine."
+    ),
+    "steps": Field("int", "Steps of the whole run, where they are stated."),
+    "port": Field("int", "Port that the run listens on."),
+    "launch.elsewhere": Field(
+        "str",
+        "What takes the run away from this machine or its root: container, srun, ray job submit, "
+        "sbatch …; empty: nothing.",
+    ),
+    "launch.prepares": Field(
+        "str", "What the script starts beside the run and may make files; empty: nothing."
     ),
     "ray.object_store": Field("int", "Object store that is asked for, bytes."),
     "ray.num_cpus": Field("int", "CPUs that Ray is told of."),

@@ -35,7 +35,7 @@ CHECKS = (
     "tool",
 )
 #: Families that judge a plan, or the settings of one; whoever makes the plan calls their functions.
-PLANS = ("memory_fit", "engine_settings")
+PLANS = ("memory_fit", "engine_settings", "preflight")
 
 
 def all_rules() -> Tuple[Rule, ...]:

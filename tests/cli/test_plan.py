@@ -215,6 +215,6 @@ def test_a_sweep_is_a_table_of_plans():
     assert swept.returncode == 0, swept.stderr
     rows = [line for line in swept.stdout.splitlines() if line.startswith("rollout.swap_space=")]
     assert [row.split()[0] for row in rows] == ["rollout.swap_space=4", "rollout.swap_space=16"]
-    refused = run("plan", RUNS / "simplerl_84.sh", "--sweep", "a=1,2", "--format", "json")
+    refused = run("plan", RUNS / "simplerl_84.sh", "--sweep", "a=1,2", "--fit")
     assert refused.returncode == 2
-    assert "--sweep prints a table of plans; it does not go with --format json" in refused.stderr
+    assert "--sweep prints a table of plans; it does not go with --fit" in refused.stderr

@@ -21,6 +21,7 @@ from envdoctor.report.explain_json import EXPLAIN_SCHEMA_VERSION
 from envdoctor.report.json_report import BAKE_SCHEMA_VERSION, REPORT_SCHEMA_VERSION
 from envdoctor.report.plan_json import PLAN_SCHEMA_VERSION
 from envdoctor.report.proof_json import PROVE_SCHEMA_VERSION
+from envdoctor.report.sweep_json import SWEEP_SCHEMA_VERSION
 from envdoctor.report.watch_json import WATCH_SCHEMA_VERSION
 from envdoctor.watch.trend import SHAPES
 
@@ -38,6 +39,7 @@ VERSIONS = {
     "plan": PLAN_SCHEMA_VERSION,
     "prove": PROVE_SCHEMA_VERSION,
     "report": REPORT_SCHEMA_VERSION,
+    "sweep": SWEEP_SCHEMA_VERSION,
     "watch": WATCH_SCHEMA_VERSION,
 }
 # Where a schema lists words, they are these of the code: (schema, end of the place) to the words.
@@ -74,6 +76,7 @@ WORDS = {
     ("explain", "/$defs/row/properties/effect"): EFFECTS,
     ("explain", "/properties/role"): ROLES,
     ("explain", "/properties/confidence"): CONFIDENCES,
+    ("sweep", "/properties/verdict"): VERDICTS,
     ("watch", "/properties/shape"): SHAPES,
 }
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from envdoctor.app import plan, plan_sweep
 from envdoctor.errors import InputError
 from envdoctor.matrix.loader import load_matrix
+from envdoctor.report import sweep_json
 from envdoctor.report.sweep_text import render
 from envdoctor.report.view import View
 from envdoctor.sources import Sources, gather
+
+from ..schemas import unproduced
 
 SCRIPT = (
     "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-32B-Instruct --tuner_type full "
@@ -68,3 +73,14 @@ def test_the_table_is_aligned_and_falls_to_entries_where_it_is_too_wide(run):
 def test_what_makes_no_table_is_said(run, sweeps, message):
     with pytest.raises(InputError, match=message):
         swept(run, *sweeps)
+
+
+def test_the_same_plans_as_json(run):
+    variants, _ = swept(run, "max_length=2048,8192", "per_device_train_batch_size=1,4")
+    document = json.loads(sweep_json.render(variants, View()))
+    assert unproduced("sweep", [document]) == set()
+    assert [row["settings"] for row in document["variants"]] == [
+        list(variant.settings) for variant in variants
+    ]
+    bounds = [(pool["low"], pool["high"]) for pool in document["variants"][0]["pools"]]
+    assert bounds == [(pool.low, pool.high) for pool in variants[0].plan.pools]

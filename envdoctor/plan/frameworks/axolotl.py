@@ -40,6 +40,9 @@ _FIELDS: Fields = {
     "data.dataloader_workers": (("dataloader_num_workers",), integer),
     "checkpoint.limit": (("save_total_limit",), integer),
     "checkpoint.model_only": (("save_only_model",), boolean),
+    "checkpoint.folder": (("output_dir",), text_of),
+    "checkpoint.resume": (("resume_from_checkpoint",), text_of),
+    "steps": (("max_steps",), integer),
 }
 _DEFAULTS: Mapping[str, Any] = {
     "micro_batch_size": 1,

@@ -379,6 +379,14 @@ def text_of(value: Any) -> Optional[str]:
     )
 
 
+def paths_of(value: Any) -> Optional[str]:
+    """A path or a list of them, separated by commas."""
+    if isinstance(value, (list, tuple)):
+        texts = [text for text in value if isinstance(text, str)]
+        return ", ".join(texts) if len(texts) == len(value) else None
+    return value.strip("[]").replace("'", "") if isinstance(value, str) else None
+
+
 _TYPES = {
     **dict.fromkeys(["bfloat16", "bf16"], "bf16"),
     **dict.fromkeys(["float16", "fp16", "half"], "fp16"),

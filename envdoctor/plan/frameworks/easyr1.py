@@ -21,6 +21,7 @@ from .configuration import (
     decimal,
     integer,
     named_types,
+    paths_of,
     text_of,
 )
 from .key_tables import load_table, overlaid
@@ -98,6 +99,11 @@ _FIELDS: Fields = {
     "data.train_batch_size": (("data.rollout_batch_size",), integer),
     "data.rollout_batch_size": (("data.mini_rollout_batch_size",), integer),
     "data.val_batch_size": (("data.val_batch_size",), integer),
+    "data.files": (("data.train_files",), paths_of),
+    "data.val_files": (("data.val_files",), paths_of),
+    "checkpoint.folder": (("trainer.save_checkpoint_path",), text_of),
+    "checkpoint.resume": (("trainer.load_checkpoint_path",), text_of),
+    "steps": (("trainer.max_steps",), integer),
     "data.max_pixels": (("data.max_pixels",), integer),
     "data.images_per_prompt": (("worker.rollout.limit_images",), integer),
     "checkpoint.save_freq": (("trainer.save_freq",), integer),

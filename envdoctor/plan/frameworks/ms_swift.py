@@ -107,6 +107,9 @@ _HF_FIELDS: Fields = {
     "actor.gradient_checkpointing": (("gradient_checkpointing",), boolean),
     "actor.sequence_parallel": (("sequence_parallel_size",), integer),
     "checkpoint.model_only": (("save_only_model",), boolean),
+    "checkpoint.folder": (("output_dir",), text_of),
+    "checkpoint.resume": (("resume_from_checkpoint",), text_of),
+    "steps": (("max_steps",), integer),
 }
 _ENGINE: Fields = {
     "rollout.tensor_parallel": (("vllm_tensor_parallel_size",), integer),

@@ -84,6 +84,7 @@ _FIELDS: Fields = {
     "data.max_response_length": (("generate_max_len", "rollout.max_new_tokens"), integer),
     "data.train_batch_size": (("rollout.batch_size", "rollout_batch_size"), integer),
     "checkpoint.save_freq": (("ckpt.save_steps", "save_steps"), integer),
+    "checkpoint.folder": (("ckpt.path", "ckpt_path"), text_of),
     "checkpoint.limit": (("ckpt.max_num", "max_ckpt_num"), integer),
 }
 #: Tools that generate nothing, as this model of memory knows them.

@@ -177,6 +177,8 @@ class _Source:
                 f"{', '.join(ADAPTERS)}; the commands found are: "
                 f"{programs.replace(MARK, '…')[:300]}"
             )
+        prepares = _prepares(runs, best)
+        best[0] = best[0]._replace(surroundings={**prepares, **best[0].surroundings})
         if any(run[:3] != best[0][:3] for run in best):
             line = best[1].arguments[0].line if best[1].arguments else 0
             message = (
@@ -187,6 +189,35 @@ class _Source:
                 ConfigurationProblem("several-runs", place, "", message, certain=False)
             )
         return best[0]
+
+
+#: What a script may start beside its run without making a file that this reads.
+_MAKES_NOTHING = frozenset(
+    [
+        "ray",
+        "nvidia-smi",
+        "sleep",
+        "date",
+        "set",
+        "ls",
+        "which",
+        "hostname",
+        "pkill",
+        "kill",
+        "echo",
+    ]
+)
+
+
+def _prepares(runs: Sequence[Run], best: Sequence[Run]) -> Dict[str, Fact[object]]:
+    """Return, as the field of a workload, what a script starts beside its run."""
+    others = [
+        run.entry
+        for run in runs
+        if run.entry.rpartition("/")[2] not in _MAKES_NOTHING
+        and not any(run[:3] == one[:3] for one in best)
+    ]
+    return {"launch.prepares": Known(redact(", ".join(others))[:200], Evidence(best[0].name))}
 
 
 def _best(runs: Sequence[Run]) -> List[Run]:

@@ -132,6 +132,11 @@ _RAY_OPTIONS = {
     "--num-cpus": "ray.num_cpus",
     "--num-gpus": "ray.num_gpus",
 }
+_ELSEWHERE = (
+    ("container", re.compile(r"(?:.*/)?(?:docker|podman|nerdctl|singularity|apptainer|enroot)\b")),
+    ("ray job submit", re.compile(r"ray job submit\b")),
+    ("another machine", re.compile(r"(?:.*/)?(?:srun|mpirun|pdsh|ssh|kubectl|sbatch)\b")),
+)
 _MAX_WRAPPERS = 20
 _PYTHON = re.compile(r"(?:.*/)?python(?:\d(?:\.\d+)?)?\Z")
 _SHELL = re.compile(r"(?:.*/)?(?:bash|sh|zsh|dash)\Z")
@@ -214,6 +219,7 @@ class _Unwrapping:
     def _wrapper(self, words: List[Word]) -> Optional[_Wrapper]:
         base = _base(words)
         following = words[1].text if len(words) > 1 else ""
+        self._note_elsewhere(words)
         if base in ("docker", "podman", "nerdctl"):
             return self._docker
         if base in ("singularity", "apptainer"):
@@ -226,6 +232,14 @@ class _Unwrapping:
             own = 1 if base in _OWN_ARGUMENT else 0
             return lambda words: self._past_options(words[1:], base, {})[own:]
         return None
+
+    def _note_elsewhere(self, words: List[Word]) -> None:
+        """Note what takes the run to another machine, or gives it another root."""
+        name = " ".join(word.text for word in words[:3])
+        wrapper = next((kind for kind, pattern in _ELSEWHERE if pattern.match(name)), "")
+        if wrapper:
+            place = Evidence(f"{self.name}:{words[0].line}", redact(name)[:80])
+            self.context["launch.elsewhere"] = Known(wrapper, place)
 
     def _past_options(
         self, words: List[Word], wrapper: str, options: Dict[str, Word]
@@ -344,6 +358,8 @@ def _base(words: Sequence[Word]) -> str:
 def surroundings(script: Script, text: str) -> Dict[str, Fact[Any]]:
     """Return what a script says besides its training command: Slurm, ``ray start``, installs."""
     facts = _slurm_memory(script.name, text)
+    job = _SBATCH.search(text)
+    facts["launch.elsewhere"] = Known("sbatch" if job else "", Evidence(script.name))
     for command in script.commands:
         if [word.text for word in command.words[:2]] == ["ray", "start"]:
             _ray_start(script.name, command, facts)

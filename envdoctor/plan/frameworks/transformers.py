@@ -35,6 +35,9 @@ _FIELDS: Fields = {
     "checkpoint.save_freq": (("save_steps",), integer),
     "checkpoint.limit": (("save_total_limit",), integer),
     "checkpoint.model_only": (("save_only_model",), boolean),
+    "checkpoint.folder": (("output_dir",), text_of),
+    "checkpoint.resume": (("resume_from_checkpoint",), text_of),
+    "steps": (("max_steps",), integer),
 }
 #: transformers/training_args.py; gradient_checkpointing is off in all releases.
 _DEFAULTS: Mapping[str, Any] = {

@@ -52,6 +52,9 @@ _FIELDS: Fields = {
     "data.dataloader_workers": (("dataloader_num_workers",), integer),
     "checkpoint.limit": (("save_total_limit",), integer),
     "checkpoint.model_only": (("save_only_model",), boolean),
+    "checkpoint.folder": (("output_dir",), text_of),
+    "checkpoint.resume": (("resume_from_checkpoint",), text_of),
+    "steps": (("max_steps",), integer),
 }
 
 #: Methods that generate nothing, as this model of memory knows them: a text and its label, or pairs

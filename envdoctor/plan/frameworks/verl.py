@@ -21,6 +21,7 @@ from .configuration import (
     decimal,
     integer,
     named_types,
+    paths_of,
     text_of,
 )
 from .hydra import compose_run, composed_table
@@ -141,7 +142,11 @@ _FIELDS: Fields = {
     "data.max_response_length": (("data.max_response_length",), integer),
     "data.train_batch_size": (("data.train_batch_size",), integer),
     "data.val_batch_size": (("data.val_batch_size",), integer),
+    "data.files": (("data.train_files",), paths_of),
+    "data.val_files": (("data.val_files",), paths_of),
     "data.dataloader_workers": (("data.dataloader_num_workers",), integer),
+    "checkpoint.folder": (("trainer.default_local_dir",), text_of),
+    "steps": (("trainer.total_training_steps",), integer),
     "ray.num_cpus": (("ray_kwargs.ray_init.num_cpus", "ray_init.num_cpus"), integer),
     "ray.object_store": (
         ("ray_kwargs.ray_init.object_store_memory", "ray_init.object_store_memory"),
@@ -739,6 +744,11 @@ def _derive_checkpoints(
     limit = configuration.get(limit_names[0], convert=integer)
     keys["checkpoint.limit"] = configuration.key(*limit_names)
     fields["checkpoint.limit"] = Known(0, limit.evidence) if isinstance(limit, Absent) else limit
+    mode = configuration.get("trainer.resume_mode", convert=text_of)
+    path = configuration.get("trainer.resume_from_path", convert=text_of)
+    is_auto = isinstance(mode, Known) and mode.value == "auto"
+    keys["checkpoint.resume"] = "trainer.resume_mode" if is_auto else "trainer.resume_from_path"
+    fields["checkpoint.resume"] = mode if is_auto else path
     contents = configuration.get(
         f"{_ACTOR}.checkpoint.save_contents", f"{_ACTOR}.checkpoint.contents"
     )

@@ -38,6 +38,7 @@ from .inputs import Inputs, Role
 __all__ = [
     "activation_terms",
     "batch_terms",
+    "checkpoint_files",
     "checkpoint_terms",
     "generation_terms",
     "load_terms",
@@ -463,3 +464,21 @@ def checkpoint_terms(inputs: Inputs, role: Role) -> List[MemoryTerm]:
             used,
         )
     ]
+
+
+def checkpoint_files(inputs: Inputs) -> Tuple[int, int]:
+    """Return the bytes of one checkpoint on the disk of a node (low, high): weights, and AdamW's
+    fp32 weights and moments unless they are left out. Adapters alone may be all that is written.
+    """
+    if inputs.serves or inputs.get("checkpoint.save_freq") == 0:
+        return 0, 0
+    low = high = 0
+    for role in inputs.roles():
+        if not role.trainable:
+            continue
+        least, most = inputs.width(f"{role.name}.param_dtype", (2, 4))
+        alone = inputs.get("checkpoint.model_only")
+        is_sure = inputs.get("checkpoint.save_freq") and inputs.lora(role.name) == 0
+        low += int(role.size.low * least / inputs.nodes) if is_sure and role.present else 0
+        high += role.size.high * (most if alone else most + 2 + 12)
+    return low, high

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence, Tuple
 from ...errors import InputError
 from ...model.facts import Facts
 from ...model.memory_plan import MemoryPlan, PlanResult, Variant
+from ...model.run_places import RunPlaces
 from ...model.workload import Workload
 from ...rules.memory_fit import findings_of, problem_findings
+from ...rules.preflight import Preflight, preflight_findings
+from .data import checkpoint_files
+from .divisions import split_problems
 from .estimate import make_plan, sizes_of
 from .fit import find_fit, overrides_of
+from .inputs import Inputs
 from .levers import find_levers
 from .setting_change import changed_by
 
@@ -30,8 +35,10 @@ def plan_run(
     matrix: Matrix,
     changes: Sequence[str] = (),
     configs: Mapping[str, Mapping[str, object]] = {},
+    places: Optional[RunPlaces] = None,
 ) -> PlanResult:
-    """Plan a run, with ``changes`` (``key=value``) applied to it.
+    """Plan a run, with ``changes`` (``key=value``) applied to it. places: what the machine has of
+    the paths, ports and models that the run names, where it is to start there.
 
     Raises:
         InputError: a change that means nothing.
@@ -45,7 +52,14 @@ def plan_run(
         if changes
         else None
     )
-    findings = (*findings_of(changed, plan, levers), *problem_findings(workload.problems))
+    target = facts if facts is not None else Facts()
+    inputs = Inputs(changed, sizes, target)
+    problems = (*workload.problems, *split_problems(inputs))
+    findings = (
+        *findings_of(changed, plan, levers),
+        *problem_findings(problems),
+        *preflight_findings(Preflight(changed, target, places, checkpoint_files(inputs))),
+    )
     return PlanResult(changed, plan, levers, findings, before, tuple(changes))
 
 
@@ -55,6 +69,7 @@ def fit_run(
     matrix: Matrix,
     changes: Sequence[str] = (),
     configs: Mapping[str, Mapping[str, object]] = {},
+    places: Optional[RunPlaces] = None,
 ) -> PlanResult:
     """Plan a run with the settings that make it fit, beside ``changes``, and say their price.
 
@@ -64,7 +79,7 @@ def fit_run(
     changed = changed_by(workload, changes)
     levers, _ = find_fit(changed, facts, matrix, configs)
     overrides = overrides_of(levers)
-    result = plan_run(workload, facts, matrix, (*changes, *overrides), configs)
+    result = plan_run(workload, facts, matrix, (*changes, *overrides), configs, places)
     prices = "; ".join(dict.fromkeys(lever.price for lever in levers))
     notes: Tuple[str, ...]
     if overrides:

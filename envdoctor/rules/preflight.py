@@ -1,0 +1,372 @@
+"""ED611 to ED616: what stops a run before or between its steps, beside memory: paths, the disk for
+its checkpoints, ports, the hub, GPUs, the step that it goes on from.
+
+An error only where every fact that could refute it was read: the run starts on this machine, in no
+container, and nothing before it in its script could make what is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterator, List, Optional, Tuple
+
+from ..model.evidence import Evidence, Known
+from ..model.facts import Facts
+from ..model.finding import Finding, Remedy
+from ..model.record import NamedTuple
+from ..model.row import Source
+from ..model.run_places import RunPlaces
+from ..model.sizes import gib_text
+from ..model.workload import Workload
+from .rule import Rule
+
+__all__ = ["RULES_HERE", "Preflight", "preflight_findings"]
+
+_OFFLINE = Source(
+    "https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables",
+    "HF_HUB_OFFLINE: no HTTP calls … only cached files will be accessed",
+)
+_GATED = Source(
+    "https://huggingface.co/docs/hub/models-gated", "a user has to be signed in, and be let in"
+)
+_STEP = re.compile(r"(?:global_step|checkpoint|iter|step)[-_]0*(\d+)/?\Z")
+#: Repositories whose owners let nobody in without a request.
+_GATED_NAMES = re.compile(r"meta-llama/|google/gemma-(?:[23]|2b|7b)", re.IGNORECASE)
+#: They save at the last step, whatever their interval is.
+_SAVES_LAST = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "openrlhf"])
+_SPARE = 3  # checkpoints of a run that keeps all: fewer than these are soon too few
+
+
+class Preflight(NamedTuple):
+    """A run, the machine that it is planned for, and what that machine has of its places (None: it
+    is another one). written: bytes of one checkpoint on a node's disk, at least and at the most.
+    """
+
+    workload: Workload
+    facts: Facts
+    places: Optional[RunPlaces] = None
+    written: Tuple[int, int] = (0, 0)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the run starts on this machine for certain, in no container."""
+        elsewhere = self.workload.get("launch.elsewhere")
+        return self.places is not None and isinstance(elsewhere, Known) and not elsewhere.value
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing before the run in its script could make a file."""
+        prepares = self.workload.get("launch.prepares")
+        return isinstance(prepares, Known) and not prepares.value
+
+    @property
+    def in_container(self) -> bool:
+        """Whether its paths and ports are a container's."""
+        wrapper = self.workload.value("launch.elsewhere")
+        return bool(self.workload.value("container.image")) or wrapper == "container"
+
+    def place(self, field: str) -> Tuple[Evidence, ...]:
+        """Return where a field was set."""
+        evidence = self.workload.place(field)
+        return (evidence,) if evidence is not None else ()
+
+
+def preflight_findings(run: Preflight) -> List[Finding]:
+    """Return what stops a run beside memory."""
+    return [finding for rule in RULES_HERE for finding in rule.function(run)]
+
+
+def check_paths(run: Preflight) -> Iterator[Finding]:
+    """A path that the run reads does not exist.
+
+    What it checks:
+        Absolute paths of models, data and the checkpoint to go on from, on the machine that the run
+        starts on; not where it runs in a container. An error where nothing in the script could make
+        them and the run has one node; what the hub has by name is no path.
+
+    Why it matters:
+        FileNotFoundError, or "Repo id must be in the form …" of a path that is taken for a name of
+        the hub: after the workers have started.
+
+    How to fix:
+        Correct the path, mount what it is on, or download it before.
+
+    References:
+        huggingface_hub utils/_validators.py (HFValidationError).
+    """
+    if run.places is None or run.in_container:
+        return
+    sure = run.is_here and run.is_alone and run.workload.value("nodes") == 1
+    for path in run.places.paths:
+        if path.exists is not False:
+            continue
+        key = run.workload.key_of(path.field)
+        yield Finding(
+            "ED611",
+            "configuration",
+            "missing",
+            "error" if sure else "warning",
+            f"{key} is {path.path}, which does not exist on this machine.",
+            subject=path.path,
+            evidence=run.place(path.field),
+            remedies=(Remedy(f"Correct {key}, or make {path.path} before the run.", (), "safe"),),
+        )
+
+
+def check_checkpoint_disk(run: Preflight) -> Iterator[Finding]:
+    """The disk has no room for the checkpoints of the run.
+
+    What it checks:
+        Bytes of one checkpoint (weights, and the optimizer unless only weights are saved), times
+        those that are kept, against what this user may write where they go; or against
+        checkpoint.disk, where that is stated for another machine.
+
+    Why it matters:
+        A save fails hours into the run ("No space left on device"), and may leave half a
+        checkpoint that nothing can go on from.
+
+    How to fix:
+        Keep fewer checkpoints, save without the optimizer, save less often, or write elsewhere.
+
+    References:
+        arXiv:1910.02054: 2 bytes of weights and 12 of optimizer for each parameter.
+    """
+    stated = run.workload.value("checkpoint.disk")
+    free = stated if stated is not None else run.places.free if run.places is not None else None
+    low, high = run.written
+    if free is None or free < 0 or not high or (stated is None and run.in_container):
+        return
+    kept = int(run.workload.value("checkpoint.limit") or 0)
+    count = kept or _saves(run.workload)
+    if low > free:
+        fresh = stated is not None or (run.is_here and run.places is not None and run.places.fresh)
+        saves = run.workload.value("framework") in _SAVES_LAST
+        severity, text = "error" if fresh and saves else "warning", "not even one fits"
+    elif count and count * high > free:
+        severity, text = "warning", f"of the {count} that are kept {_range(free, low, high)} fit"
+    elif not count and _SPARE * high > free:
+        severity, text = "warning", f"all are kept, and {_range(free, low, high)} fit"
+    else:
+        return
+    where = run.places.disk if run.places is not None and stated is None else "the disk"
+    keys = (run.workload.key_of("checkpoint.limit"), run.workload.key_of("checkpoint.model_only"))
+    yield Finding(
+        "ED612",
+        "disk",
+        "too-small",
+        severity,
+        f"A checkpoint takes {_range_gib(low, high)} GiB, and {where} has {gib_text(free)} GiB "
+        f"left: {text}.",
+        evidence=(
+            *run.place("checkpoint.disk"),
+            *run.place("checkpoint.folder"),
+            *run.place("checkpoint.save_freq"),
+            *run.place("checkpoint.limit"),
+        ),
+        remedies=(
+            Remedy(f"Keep fewer ({keys[0]}), or save weights alone ({keys[1]}).", (), "safe"),
+        ),
+    )
+
+
+def _saves(workload: Workload) -> int:
+    """Return how many checkpoints a run writes; 0 where its length is not known."""
+    steps, every = workload.value("steps"), workload.value("checkpoint.save_freq")
+    return int(steps) // int(every) if steps and every and every > 0 and steps > 0 else 0
+
+
+def _range(free: int, low: int, high: int) -> str:
+    fewest, most = free // high, free // max(low, 1)
+    return str(fewest) if fewest == most else f"{fewest} to {most}" if low else f"{fewest} or more"
+
+
+def _range_gib(low: int, high: int) -> str:
+    return "..".join(dict.fromkeys((gib_text(low), gib_text(high))))
+
+
+def check_port(run: Preflight) -> Iterator[Finding]:
+    """The port of the run is taken.
+
+    What it checks:
+        The port that a server or a launcher is told, against those on which something listens on
+        this machine. A warning: what listens may be the last run, which ends before this one.
+
+    Why it matters:
+        "Address already in use" (EADDRINUSE), after the model was loaded where a server binds late.
+
+    How to fix:
+        End what listens (ss -ltnp says what it is), or take another port.
+
+    References:
+        bind(2), EADDRINUSE.
+    """
+    port = run.workload.value("port")
+    ports = run.places.ports if run.places is not None else None
+    if not port or ports is None or port not in ports or run.in_container:
+        return
+    yield Finding(
+        "ED613",
+        "network",
+        "conflict",
+        "warning",
+        f"{run.workload.key_of('port')} is {port}, and something listens there now.",
+        evidence=run.place("port"),
+        remedies=(Remedy("Take another port, or end what listens there.", ("ss -ltnp",), "safe"),),
+    )
+
+
+def check_hub(run: Preflight) -> Iterator[Finding]:
+    """A model of the hub cannot be fetched.
+
+    What it checks:
+        Models that the run names by their place on the hub and that lie in no folder here: offline,
+        whether the hub's cache has a snapshot of them; of gated ones, whether a token is set or
+        stored. Whether the token is let in is not known, and nothing of it is read.
+
+    Why it matters:
+        "Can't load the configuration of …", LocalEntryNotFoundError, or "401 … Access to model … is
+        restricted", on every worker.
+
+    How to fix:
+        Fetch the model into the cache before (hf download NAME), or sign in (hf auth login).
+
+    References:
+        huggingface.co: huggingface_hub environment variables; gated models.
+    """
+    places = run.places
+    if places is None or run.in_container:
+        return
+    sure = run.is_here and run.is_alone and run.workload.value("nodes") == 1
+    for model in places.hub:
+        key = run.workload.key_of(model.field)
+        if model.cached is not False:
+            continue
+        if places.offline:
+            yield Finding(
+                "ED614",
+                "hub",
+                "missing",
+                "error" if sure else "warning",
+                f"{key} is {model.name}, {places.offline} keeps the client from the network, and "
+                f"{places.cache} has no snapshot of it.",
+                subject=model.name,
+                evidence=run.place(model.field),
+                sources=(_OFFLINE,),
+                remedies=(Remedy("Fetch it before.", (f"hf download {model.name}",), "safe"),),
+            )
+        elif places.token is False and _GATED_NAMES.match(model.name):
+            yield Finding(
+                "ED614",
+                "hub",
+                "missing",
+                "warning",
+                f"{key} is {model.name}, whose owners let in only who asked; no token is set or "
+                "stored for this user.",
+                subject=model.name,
+                evidence=run.place(model.field),
+                sources=(_GATED,),
+                remedies=(Remedy("Sign in.", ("hf auth login",), "safe"),),
+            )
+
+
+def check_gpu_count(run: Preflight) -> Iterator[Finding]:
+    """The run takes more GPUs of a node than the machine has.
+
+    What it checks:
+        GPUs of a node by the settings of the run, against those that are visible. An error where a
+        launcher of this machine starts one process for each; a warning where a cluster of Ray or a
+        scheduler may find others.
+
+    Why it matters:
+        "invalid device ordinal", or a placement group that waits for ever.
+
+    How to fix:
+        Ask for as many processes as there are GPUs, or start it where there are more.
+
+    References:
+        torch.distributed.run --nproc-per-node; Ray placement groups.
+    """
+    asked = run.workload.value("gpus_per_node")
+    devices = run.facts.value("gpus")
+    evidence = run.facts.evidence("gpus")
+    if not asked or not devices or run.in_container:
+        return
+    count = sum(1 for device in devices if device.visible is not False)
+    is_assumed = evidence is not None and evidence.source == "--assume"
+    if int(asked) <= count or (is_assumed and count == 1):  # "gpu=H100" names the kind
+        return
+    by_processes = "--nproc" in str(run.workload.place("gpus_per_node") or "")
+    sure = by_processes and run.is_here and run.workload.value("nodes") == 1
+    yield Finding(
+        "ED615",
+        "gpu",
+        "exceeds-gpu-count",
+        "error" if sure else "warning",
+        f"The run takes {asked} GPUs of a node, and the machine has {count}.",
+        evidence=(*run.place("gpus_per_node"), *((evidence,) if evidence is not None else ())),
+        remedies=(Remedy(f"Lower {run.workload.key_of('gpus_per_node')}.", (), "safe"),),
+    )
+
+
+def check_resume(run: Preflight) -> Iterator[Finding]:
+    """The run goes on from a step at or behind its last one.
+
+    What it checks:
+        The step of the checkpoint that is named, or of the newest one in the folder where the
+        framework goes on by itself, against the steps of the run.
+
+    Why it matters:
+        The run loads everything, does nothing and ends with success.
+
+    How to fix:
+        Raise the number of steps, or name another folder.
+
+    References:
+        verl trainer/ppo/ray_trainer.py, _load_checkpoint; transformers trainer_utils.py,
+        get_last_checkpoint.
+    """
+    named = str(run.workload.value("checkpoint.resume") or "")
+    match = _STEP.search(named)
+    step: Optional[int] = int(match.group(1)) if match else None
+    if match is None and named == "auto" and run.places is not None and not run.in_container:
+        step = run.places.step
+    steps = run.workload.value("steps")
+    if not step or not steps or steps < 1 or step < steps:
+        return
+    yield Finding(
+        "ED616",
+        "configuration",
+        "misconfigured",
+        "warning",
+        f"The run goes on from step {step}, and ends at step {steps}: nothing is left to train.",
+        evidence=(*run.place("checkpoint.resume"), *run.place("steps")),
+        remedies=(Remedy(f"Raise {run.workload.key_of('steps')}.", (), "safe"),),
+    )
+
+
+RULES_HERE: Tuple[Rule, ...] = (
+    Rule("ED611", "run-paths", "missing", "A path of the run does not exist", check_paths),
+    Rule(
+        "ED612",
+        "checkpoint-disk",
+        "too-small",
+        "The disk has no room for the checkpoints",
+        check_checkpoint_disk,
+    ),
+    Rule("ED613", "run-port", "conflict", "The port of the run is taken", check_port),
+    Rule("ED614", "hub-access", "missing", "A model of the hub cannot be fetched", check_hub),
+    Rule(
+        "ED615",
+        "gpu-count",
+        "exceeds-gpu-count",
+        "The run takes more GPUs of a node than the machine has",
+        check_gpu_count,
+    ),
+    Rule(
+        "ED616",
+        "resume-step",
+        "misconfigured",
+        "The run goes on from its last step or behind it",
+        check_resume,
+    ),
+)
