@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from .adapter import Run, read_small
+from .key_tables import KeyTable, common_values, own_table
 
-__all__ = ["class_defaults", "declared_defaults", "option_defaults"]
+__all__ = ["checkout_table", "class_defaults", "declared_defaults", "option_defaults"]
 
 _NOTHING: Any = object()
 
@@ -33,6 +34,31 @@ def declared_defaults(
             continue
         values.update(class_defaults(text, classes) if classes else option_defaults(text))
     return values
+
+
+def checkout_table(
+    run: Run,
+    released: KeyTable,
+    versions: Sequence[str],
+    sources: Sequence[Tuple[str, str, str]],
+) -> KeyTable:
+    """Return the keys and defaults that a run's checkout declares, over what all releases that it
+    may be of have in common; those of the releases where it declares none.
+
+    sources: files below the checkout, the class in each, and the prefix of its keys; later ones
+    over earlier ones.
+    """
+    declared: Dict[str, Any] = {}
+    for path, name, prefix in sources if run.checkout is not None else ():
+        text = read_small(os.path.join(run.checkout.folder, path)) if run.checkout else None
+        values = class_defaults(text, (name,)) if text is not None else {}
+        declared.update({prefix + key: value for key, value in values.items()})
+    if not declared:
+        return released
+    common = common_values(released, versions)
+    return own_table(
+        released.framework, versions, {**common, **declared}, f"the source of {released.framework}"
+    )
 
 
 def class_defaults(text: str, names: Sequence[str]) -> Dict[str, Any]:

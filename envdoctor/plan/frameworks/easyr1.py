@@ -24,6 +24,7 @@ from .configuration import (
     paths_of,
     text_of,
 )
+from .declared import checkout_table
 from .key_tables import load_table, overlaid
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import MAX_CONFIG_BYTES, Setting, overrides, read_config
@@ -32,6 +33,32 @@ from .unread import unread_settings
 __all__ = ["ADAPTER"]
 
 _EXAMPLES = ("examples/config.yaml", "examples/grpo_example.yaml")
+
+
+def _parts(prefix: str) -> Tuple[Tuple[str, str, str], ...]:
+    """Return the dataclasses below a model's section."""
+    names = {"model": "Model", "optim": "Optim", "fsdp": "FSDP", "offload": "Offload"}
+    file = "verl/workers/actor/config.py"
+    parts = ((file, f"{name}Config", f"{prefix}{key}.") for key, name in names.items())
+    return (*parts, (file, "LoraConfig", f"{prefix}model.lora."))
+
+
+#: Where a checkout declares its settings; nested dataclasses, none of which is run.
+_DECLARED = (
+    ("verl/trainer/config.py", "DataConfig", "data."),
+    ("verl/trainer/config.py", "AlgorithmConfig", "algorithm."),
+    ("verl/trainer/config.py", "TrainerConfig", "trainer."),
+    ("verl/workers/config.py", "WorkerConfig", "worker."),
+    ("verl/workers/actor/config.py", "ActorConfig", "worker.actor."),
+    ("verl/workers/actor/config.py", "RefConfig", "worker.ref."),
+    ("verl/workers/actor/config.py", "FSDPConfig", "worker.ref.fsdp."),
+    ("verl/workers/actor/config.py", "OffloadConfig", "worker.ref.offload."),
+    ("verl/workers/critic/config.py", "CriticConfig", "worker.critic."),
+    ("verl/workers/rollout/config.py", "RolloutConfig", "worker.rollout."),
+    ("verl/workers/reward/config.py", "RewardConfig", "worker.reward."),
+    *_parts("worker.actor."),
+    *_parts("worker.critic."),
+)
 
 
 def _role(role: str, ours: str) -> Fields:
@@ -171,6 +198,8 @@ class _EasyR1:
         versions, version = possible_versions(
             table, run._replace(version=run.version or commit), [*files, *settings]
         )
+        if not example and not isinstance(version, Known):  # else the table is of that commit
+            table = checkout_table(run, table, versions, _DECLARED)
         configuration = Configuration(table, versions, settings, files, run.environ, absent=absent)
         facts, keys = configuration.read(_FIELDS, _MISSING)
         fields = {"framework": Known(self.name, Evidence(run.name, run.entry)), **facts}

@@ -20,7 +20,7 @@ from ...errors import InputError
 from ...model.record import NamedTuple
 from ..shell.reader import MARK, Word
 from .adapter import Run, read_small
-from .key_tables import KeyTable, own_table, parents_of
+from .key_tables import KeyTable, common_values, own_table, parents_of
 from .settings import Setting, read_config
 
 __all__ = ["Composition", "compose_run", "composed_table", "entry_file"]
@@ -90,13 +90,7 @@ def composed_table(
     """Return the keys of a composition; where files of it are missing, over those of releases."""
     keys = {key: setting.value for key, setting in composition.keys.items()}
     if composition.missing:
-        common = {
-            key: values[0][0]
-            for key in released.rows
-            for values in (released.values(key, versions),)
-            if len(values) == 1 and len(values[0][1]) == len(versions)
-        }
-        keys = {**common, **keys}
+        keys = {**common_values(released, versions), **keys}
     return own_table(released.framework, versions, keys, composition.source)
 
 

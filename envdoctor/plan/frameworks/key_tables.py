@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, 
 from ...errors import InternalFault
 from ...model.versions import try_version
 
-__all__ = ["KeyTable", "load_table", "overlaid", "own_table", "parents_of"]
+__all__ = ["KeyTable", "common_values", "load_table", "overlaid", "own_table", "parents_of"]
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "defaults")
 _MOST_PARENTS = 30
@@ -137,6 +137,16 @@ def own_table(
         "configs": {"": rows},
     }
     return KeyTable(content, "", source)
+
+
+def common_values(table: KeyTable, versions: Sequence[str]) -> Dict[str, Any]:
+    """Return the defaults that all of these versions have, by key."""
+    return {
+        key: values[0][0]
+        for key in table.rows
+        for values in (table.values(key, versions),)
+        if len(values) == 1 and len(values[0][1]) == len(versions)
+    }
 
 
 def parents_of(key: str) -> Iterator[str]:

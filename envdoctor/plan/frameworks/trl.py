@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known
 from ...model.layout import Layout
 from .adapter import CERTAIN, Run, RunReading, read_small
 from .configuration import Configuration, Fields, boolean, decimal, integer, text_of
+from .declared import checkout_table
 from .hf_trainer import (
     derive_batches,
     derive_processes,
@@ -114,6 +115,7 @@ class _Trl:
         table = load_table(self.name, method)
         trained = table.versions_of("per_device_train_batch_size")
         versions, version = possible_versions(table, run, [*files, *settings], trained)
+        table = checkout_table(run, table, versions, _declared(method))
         configuration = Configuration(table, versions, settings, files, run.environ)
         facts, keys = configuration.read(_PAIRS if method in _ALGORITHMS else _FIELDS, {})
         place = Evidence(run.name, run.entry)
@@ -125,7 +127,10 @@ class _Trl:
         self._derive(run, configuration, fields, keys, method)
         own = run.entry.endswith(".py")  # a script may add options
         problems = key_problems(
-            configuration, [*files, *settings], exact=isinstance(version, Known) and not own
+            configuration,
+            [*files, *settings],
+            # Of TrainingArguments a checkout has what its transformers has, which is not read.
+            exact=isinstance(version, Known) and not own and not table.own,
         )
         problems += value_problems(fields, keys)
         unread = unread_settings(configuration, [*files, *settings])
@@ -191,6 +196,19 @@ class _Trl:
         fields["checkpoint.save_freq"] = Known(0, strategy.evidence) if never else frequency  # type: ignore[union-attr]
         if isinstance(fields["checkpoint.limit"], Absent):
             fields["checkpoint.limit"] = Known(0, fields["checkpoint.limit"].evidence)
+
+
+def _declared(method: str) -> List[Tuple[str, str, str]]:
+    """Return the dataclasses of a checkout that a method's options are fields of."""
+    folder = "trl/trainer"
+    names = {"online_dpo": "OnlineDPO"}
+    own = names.get(method, "Reward" if method == "reward" else method.upper())
+    return [
+        ("trl/scripts/utils.py", "ScriptArguments", ""),
+        (f"{folder}/model_config.py", "ModelConfig", ""),
+        (f"{folder}/base_config.py", "_BaseConfig", ""),
+        (f"{folder}/{method}_config.py", f"{own}Config", ""),
+    ]
 
 
 def _settings(run: Run) -> List[Setting]:

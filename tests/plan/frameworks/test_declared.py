@@ -7,6 +7,9 @@ import dataclasses
 import sys
 import types
 
+import pytest
+
+from envdoctor.plan.frameworks import read_workload
 from envdoctor.plan.frameworks.declared import class_defaults, option_defaults
 
 CLASSES = """
@@ -67,3 +70,42 @@ def test_options_are_what_the_parser_gives():
 def test_what_is_no_python_declares_nothing():
     assert class_defaults("class (", ("Own",)) == {}
     assert option_defaults("add_argument(") == {}
+
+
+CHECKOUTS = {
+    "trl": (
+        {
+            "trl/trainer/grpo_trainer.py": "",
+            "trl/trainer/grpo_config.py": "class GRPOConfig(_BaseConfig):\n"
+            "    num_generations: int = field(default=5)\n    brand_new: int = 1\n",
+        },
+        "trl grpo --model_name_or_path Qwen/Qwen3-8B --use_vllm true --brand_new 2\n",
+        "rollout.n",
+        8,
+    ),
+    "easyr1": (
+        {
+            "verl/trainer/main.py": "",
+            "verl/workers/rollout/config.py": "class RolloutConfig:\n    n: int = 5\n",
+        },
+        "python3 -m verl.trainer.main worker.actor.model.model_path=Qwen/Qwen3-8B\n",
+        "rollout.n",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CHECKOUTS))
+def test_a_checkout_comes_before_the_defaults_of_releases(tmp_path, name):
+    files, script, field, released = CHECKOUTS[name]
+    alone = tmp_path / "alone.sh"
+    alone.write_text(script)
+    assert read_workload([str(alone)], environ={}).value(field) == released
+    for path, text in files.items():
+        (tmp_path / "checkout" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "checkout" / path).write_text(text)
+    inside = tmp_path / "checkout" / "run.sh"
+    inside.write_text(script)
+    run = read_workload([str(inside)], environ={})
+    assert run.value(field) == 5
+    assert not [problem for problem in run.problems if problem.key == "brand_new"]
