@@ -2,6 +2,9 @@
 
 import pytest
 
+from envdoctor.app import plan
+from envdoctor.sources import Sources, gather
+
 A100 = "gpu=A100-SXM4-80GB:8"
 #: Runs, their machines, and what makes each of them need more.
 SEEDS = {
@@ -28,6 +31,44 @@ def test_getting_worse_takes_no_warning_away(planned, name, field):
     worst = {}
     for value in NUMBERS[field]:
         result, _ = planned(name, machine, [f"{field}={value}"], framework)
+        for pool in result.plan.pools:
+            where = (pool.name, pool.subject)
+            assert _RANK[pool.verdict] >= worst.get(where, 0), (where, field, value)
+            worst[where] = _RANK[pool.verdict]
+
+
+#: One run of each adapter that reads a command or a file of its own.
+RUNS = {
+    "ms-swift.sh": "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type full "
+    "--torch_dtype bfloat16 --deepspeed zero3 --max_length 2048",
+    "ms-swift-grpo.sh": "NPROC_PER_NODE=8 swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B "
+    "--use_vllm true --vllm_mode colocate --deepspeed zero3 --max_completion_length 1024",
+    "openrlhf.sh": "deepspeed --module openrlhf.cli.train_sft --pretrain Qwen/Qwen2.5-7B "
+    "--max_len 2048 --micro_train_batch_size 1 --zero_stage 3 --bf16",
+    "llamafactory.yaml": "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: full\n"
+    "cutoff_len: 2048\nper_device_train_batch_size: 1\npure_bf16: true\ntemplate: qwen\n",
+    "axolotl.yaml": "base_model: Qwen/Qwen2.5-7B\nsequence_len: 2048\nmicro_batch_size: 1\n"
+    "adapter: lora\nlora_r: 8\ngradient_accumulation_steps: 1\nbf16: true\n",
+    "serve.sh": "vllm serve Qwen/Qwen2.5-7B -tp 2 --max-model-len 4096",
+}
+WORSE = {
+    "data.max_length": [1024, 16384, 131072],
+    "actor.micro_batch": [1, 8, 64],
+    "actor.scored_batch": [1, 16, 256],
+    "rollout.max_model_len": [1024, 32768, 10**6],
+    "actor.lora_rank": [8, 64, 0],  # none at all trains the whole
+}
+
+
+@pytest.mark.parametrize("field", sorted(WORSE))
+@pytest.mark.parametrize("name", sorted(RUNS))
+def test_nor_of_any_adapter(matrix, tmp_path, name, field):
+    path = tmp_path / name
+    path.write_text(RUNS[name] + "\n")
+    (facts,) = gather(Sources(assume=["memory=500GiB", A100], elsewhere=True))
+    worst = {}
+    for value in WORSE[field]:
+        result, _ = plan([str(path)], facts, matrix, changes=[f"{field}={value}"])
         for pool in result.plan.pools:
             where = (pool.name, pool.subject)
             assert _RANK[pool.verdict] >= worst.get(where, 0), (where, field, value)
