@@ -10,7 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Tuple
 
-__all__ = ["Mount", "mounts_elsewhere", "parse_mountinfo", "points_elsewhere"]
+__all__ = [
+    "Mount",
+    "SharedSource",
+    "mounts_elsewhere",
+    "parse_mountinfo",
+    "points_elsewhere",
+    "shared_mounts",
+]
 
 # File systems that answer out of this kernel and its own disks. What is not among them has a server
 # or a program behind it, and may wait for that for ever.
@@ -30,6 +37,34 @@ class Mount(NamedTuple):
     point: str
     kind: str  # file system type
     options: Tuple[str, ...]  # of the super block
+
+
+class SharedSource(NamedTuple):
+    """A file system that other nodes see, too: its server or device, as the kernel words it."""
+
+    point: str
+    kind: str
+    source: str
+
+
+# File systems that several nodes have at once: filesystems/*.rst of the kernel, and what the
+# clients of Lustre, GPFS, BeeGFS, WekaFS, Quobyte, JuiceFS and s3fs call themselves.
+_SHARED = (
+    " 9p afs beegfs ceph cifs fuse.ceph-fuse fuse.glusterfs fuse.juicefs fuse.lustre fuse.s3fs "
+    "fuse.sshfs fuse.weka gfs2 gpfs lustre nfs nfs4 ocfs2 orangefs quobyte smb3 virtiofs wekafs "
+)
+
+
+def shared_mounts(text: str) -> Tuple[SharedSource, ...]:
+    """Return the file systems that nodes share, of the text of ``/proc/<pid>/mountinfo``."""
+    mounts = {}
+    for line in text.split("\n"):
+        left, dash, right = line.partition(" - ")
+        before, after = left.split(" "), right.split(" ")
+        if dash and len(before) > 4 and len(after) > 1 and f" {after[0]} " in _SHARED:
+            point = _unescape(before[4])
+            mounts[point] = SharedSource(point, after[0], _unescape(after[1]))
+    return tuple(mounts.values())
 
 
 def parse_mountinfo(text: str, kinds: Tuple[str, ...] = ("cgroup", "cgroup2")) -> Tuple[Mount, ...]:

@@ -43,6 +43,7 @@ def check_start(
 
     machine = Machine(deadline=_time_of_probes(seconds))
     machine.strict = settings.strict
+    machine.brief = True
     _run(machine, announce, failed, (PROBE,), lambda name: name == PROBE)
     reason = bound_memory(machine)
     if reason:

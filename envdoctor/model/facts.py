@@ -26,8 +26,11 @@ __all__ = [
     "Field",
     "Gpu",
     "Library",
+    "NetworkPort",
     "Oddity",
+    "PciPlace",
     "SharedFile",
+    "SharedMount",
     "Toolkit",
     "fields_of",
     "is_unindexed",
@@ -58,6 +61,43 @@ class Gpu(NamedTuple):
         # why the driver refuses the device: "GPU is lost", "GPU requires reset", an NVML error
         None
     )
+    clock_max: Optional[int] = None  # MHz of the multiprocessors, at most
+    power_limit: Optional[int] = None  # watts
+    nvlinks: Optional[int] = None  # that are up
+    nvlinks_down: Optional[int] = None
+
+
+class NetworkPort(NamedTuple):
+    """A port of a network card: an interface of the kernel, or a port of an RDMA device."""
+
+    name: str  # "eth0", "mlx5_0/1"
+    kind: str = ""  # ethernet, infiniband, roce, rdma, other
+    state: Optional[str] = None  # up, down, initializing …
+    speed: Optional[int] = None  # Mbit/s
+    mtu: Optional[int] = None  # bytes
+    pci_bus: Optional[str] = None
+
+
+class PciPlace(NamedTuple):
+    """Where a GPU or a network card sits: ``path`` is that of sysfs, from the host bridge down."""
+
+    bus: str  # "0000:18:00.0"
+    kind: str = ""  # gpu, network
+    path: str = ""  # "pci0000:15/0000:15:01.0/0000:18:00.0"
+    numa_node: Optional[int] = None
+    width: Optional[int] = None  # lanes in use
+    width_max: Optional[int] = None
+
+
+class SharedMount(NamedTuple):
+    """A file system that other nodes have, too. ``error``: why it gave no answer."""
+
+    point: str
+    kind: str = ""  # nfs4, lustre
+    source: str = ""
+    size: Optional[int] = None  # bytes
+    available: Optional[int] = None  # bytes
+    error: str = ""
 
 
 class Toolkit(NamedTuple):
@@ -167,7 +207,8 @@ class Field(NamedTuple):
 #: "environment" is what an image takes along: its files, its interpreter, what is installed.
 #: "host" is what may differ at the next start of the same image: the machine, the kernel and its
 #: limits, the variables, what is asked of this run. A start of a baked image reads the host again.
-HALVES = ("host", "environment")
+#: "node" is what only tells the nodes of a cluster apart: no start of a container reads it.
+HALVES = ("host", "environment", "node")
 
 #: The groups that installing packages changes; those after the first are named after the
 #: distribution in whose files they are read.
@@ -178,6 +219,10 @@ def _host(
     group: str, kind: str, doc: str, assume: bool = False, unit: str = "", varies: bool = False
 ) -> Field:
     return Field(kind, doc, assume, "host", group, unit, varies)
+
+
+def _node(group: str, kind: str, doc: str, unit: str = "", varies: bool = False) -> Field:
+    return Field(kind, doc, False, "node", group, unit, varies)
 
 
 def _environment(group: str, kind: str, doc: str, assume: bool = False) -> Field:
@@ -202,6 +247,7 @@ FIELDS: Mapping[str, Field] = {
         "Seconds by which the clock differs at least from that of the machine that asked.",
         varies=True,
     ),
+    "clock.source": _node("system", "str", "Clock source of the kernel: tsc, hpet, kvm-clock."),
     # os-release, and the platform that the interpreter was built for, come with the image; the
     # kernel and what lies beneath it do not.
     "os.platform": _environment("system", "str", "sys.platform: linux, darwin, win32.", True),
@@ -283,6 +329,8 @@ FIELDS: Mapping[str, Field] = {
         "image", "str", "CUDA version of the container image (CUDA_VERSION, image name)."
     ),
     "image.name": _environment("image", "str", "Container image, where it shows."),
+    # What pulled the image knows it, not who runs in it.
+    "image.digest": _node("image", "str", "Digest of the container image, as the engine has it."),
     # GPUs
     "gpus": _host("gpu", "gpus", "Devices that the driver shows; none is an empty list.", True),
     "gpus.expected": _host(
@@ -292,6 +340,12 @@ FIELDS: Mapping[str, Field] = {
         "gpu",
         "strings",
         "Accelerators of other makers on the PCI bus, 'AMD 1002:74a1': named, not judged.",
+    ),
+    "gpus.xids": _node(
+        "gpu", "strings", "Xids in the kernel's log: '0000:18:00: Xid 79 x 2'.", varies=True
+    ),
+    "health.failures": _node(
+        "gpu", "strings", "What DCGM or gpud found to fail on this node, in their words."
     ),
     # CUDA toolkits
     "toolkit.version": _environment(
@@ -402,6 +456,12 @@ FIELDS: Mapping[str, Field] = {
     "java.version": _environment(
         "memory", "str", "Java that a program would start (JAVA_HOME, PATH), '17.0.15'."
     ),
+    "memory.hugepages": _node(
+        "memory", "int", "Memory set aside for huge pages, bytes.", unit="bytes"
+    ),
+    "memory.transparent_hugepages": _node(
+        "memory", "str", "Transparent huge pages: always, madvise, never."
+    ),
     "swap.total": _host("memory", "int", "SwapTotal, bytes.", unit="bytes"),
     "swap.limit": _host("memory", "int", "Swap limit of the cgroup, bytes.", unit="bytes"),
     "shm.size": _host("memory", "int", "Size of /dev/shm, bytes.", True, unit="bytes"),
@@ -441,6 +501,13 @@ FIELDS: Mapping[str, Field] = {
         "limits", "strings", "RDMA devices (InfiniBand, RoCE, EFA) that the kernel shows.", True
     ),
     "numa.nodes": _host("limits", "int", "NUMA nodes that memory may come from."),
+    "numa.balancing": _node("limits", "bool", "The kernel moves pages between NUMA nodes."),
+    "network.ports": _node(
+        "network", "network_ports", "Ports of network cards and RDMA devices, with their link."
+    ),
+    "mounts.shared": _node(
+        "network", "shared_mounts", "File systems that nodes share (NFS, Lustre …)."
+    ),
     "container.runtime": _host(
         "container",
         "str",
@@ -451,6 +518,12 @@ FIELDS: Mapping[str, Field] = {
         "container", "bool", "--gpus or an NVIDIA runtime was asked for.", True
     ),
     "pcie.acs_iommu": _host("gpu", "bool", "PCIe ACS or the IOMMU redirects peer traffic."),
+    "pci.places": _node(
+        "gpu", "pci_places", "Where GPUs and network cards sit on the PCI bus, and their lanes."
+    ),
+    "iommu.modes": _node(
+        "gpu", "str", "How the IOMMU maps what devices do: identity, DMA, DMA-FQ."
+    ),
     # environment variables (allow-list) and schedulers
     # "docker run -e" and the scheduler set them at each start. Those that lead to files of the
     # environment are in the stamp of a baseline (entrypoint/baseline.py).
@@ -470,6 +543,9 @@ FIELDS: Mapping[str, Field] = {
     # A cluster that runs, of whatever image: nothing that is installed here changes it.
     "ray.cluster_version": _host("cluster", "str", "Ray version of the cluster to be joined."),
     "ray.cluster_python": _host("cluster", "str", "Python version of the Ray cluster."),
+    "ray.resources": _node(
+        "cluster", "strings", "Resources that Ray counts on this node: 'CPU 192', 'GPU 8'."
+    ),
     # The Ray that is installed here, and the Python that it runs in.
     "ray.process_version": _environment("ray", "str", "Ray version of the joining process."),
     "ray.process_python": _environment("ray", "str", "Python version of the joining process."),

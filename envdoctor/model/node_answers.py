@@ -34,7 +34,8 @@ class NodeAnswer(NamedTuple):
     """What one node said: its own half of the facts as JSON, or why there is none.
 
     environment: the digest of the other half. seconds: how long the answer took. clock_offset: by
-    how many seconds its clock differs at least, 0 where the time of the request explains it.
+    how many seconds its clock differs at least, 0 where the time of the request explains it. said:
+    what else the program told, which no file keeps.
     """
 
     node: str
@@ -43,6 +44,7 @@ class NodeAnswer(NamedTuple):
     failed: str = ""
     seconds: Optional[float] = None
     clock_offset: Optional[float] = None
+    said: Mapping[str, Any] = {}
 
 
 class Answers:

@@ -14,8 +14,11 @@ from .facts import (
     Facts,
     Gpu,
     Library,
+    NetworkPort,
     Oddity,
+    PciPlace,
     SharedFile,
+    SharedMount,
     Toolkit,
 )
 from .redaction import redact_tree
@@ -33,6 +36,9 @@ _RECORDS: Dict[str, Type[Any]] = {
     "oddities": Oddity,
     "binaries": Binary,
     "shared_files": SharedFile,
+    "network_ports": NetworkPort,
+    "pci_places": PciPlace,
+    "shared_mounts": SharedMount,
     "distributions": Distribution,
 }
 _SCALARS: Dict[str, Tuple[type, ...]] = {

@@ -25,7 +25,8 @@ from .payload import MARK
 
 __all__ = ["FAILED_MARK", "NAMES_MARK", "SEPARATOR", "Job", "collect"]
 
-#: A job that asks many nodes itself names them first, as a JSON list, and says which failed.
+#: A job that asks many nodes itself names them first, as a JSON object, each with what is known of
+#: it (``Job.known``), and says which failed.
 NAMES_MARK = "\x1eenvdoctor-nodes:"
 FAILED_MARK = "\x1eenvdoctor-failed:"
 #: Between the name of a node and its answer, where a job speaks for many.
@@ -38,11 +39,15 @@ _GRACE = 0.5  # seconds between TERM and KILL
 
 
 class Job(NamedTuple):
-    """A command that runs the program on a node, or, without ``node``, on nodes that it names."""
+    """A command that runs the program on a node, or, without ``node``, on nodes that it names.
+
+    known: facts that the engine has of the node, and no process on it: field -> entry as JSON.
+    """
 
     argv: Tuple[str, ...]
     node: str = ""
     environment: Optional[Mapping[str, str]] = None
+    known: Mapping[str, Any] = {}
 
 
 class _Run:
@@ -62,6 +67,7 @@ class _Run:
         self.open = 2
         self.killed_at = 0.0
         self.expected: Dict[str, bool] = {job.node: False} if job.node else {}
+        self.known: Dict[str, Mapping[str, Any]] = {job.node: job.known}
         # Opened anew: the offset of a descriptor that children share is shared, too.
         with open(f"/dev/fd/{program.fileno()}", "rb") as own:
             self.process = subprocess.Popen(
@@ -215,8 +221,9 @@ def _answers(run: _Run, line: str, answers: Answers) -> Iterator[NodeAnswer]:
     """Yield what a line of a job says."""
     names = line.partition(NAMES_MARK)[2]
     if names and not run.job.node:
-        with suppress(ValueError, TypeError, RecursionError):
-            run.expected.update({str(name): False for name in json.loads(names)})
+        with suppress(ValueError, TypeError, AttributeError, RecursionError):
+            run.known.update(json.loads(names).items())
+            run.expected.update({name: False for name in run.known if name})
         return
     for mark in (MARK, FAILED_MARK):
         text = line.partition(mark)[2].strip()
@@ -242,8 +249,11 @@ def _unpacked(run: _Run, node: str, text: str, answers: Answers) -> NodeAnswer:
             return NodeAnswer(node, failed="its answer does not end", seconds=run.seconds())
         message = json.loads(data)
         table, clock = message["facts"]["facts"], float(message["clock"])
+        table.update(run.known.get(node, {}))
         offset = _offset(clock, run.began_clock, time.time())
-        answer = answers.answer_of(node, table, run.seconds(), offset)
+        answer = answers.answer_of(node, table, run.seconds(), offset)._replace(
+            said={name: value for name, value in message.items() if name not in ("facts", "clock")}
+        )
         facts_of(answer, answers.environments)
     except InputError as error:
         failed = f"facts that cannot be read: {error}"

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 from contextlib import suppress
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import InputError
 from ..model.host_names import expand
@@ -30,7 +30,8 @@ class NodeRequest(NamedTuple):
 
     engine: a key of ``ENGINES``. where: what it takes: an address of Ray, a label selector, a host
     file, hosts. partition, nodes: of Slurm. namespace, container: of Kubernetes. python: the
-    interpreter on the nodes whose environment is judged. deadline: seconds per node.
+    interpreter on the nodes whose environment is judged. deadline: seconds per node. arguments: of
+    the program, by node: only these are asked then; empty: all are, without one.
     """
 
     engine: str
@@ -41,6 +42,7 @@ class NodeRequest(NamedTuple):
     container: str = ""
     python: str = ""
     deadline: float = 30.0
+    arguments: Mapping[str, str] = {}
 
 
 class Asked(NamedTuple):
@@ -63,19 +65,40 @@ def jobs_of(request: NodeRequest) -> Asked:
     asked = ENGINES[request.engine](request)
     if not asked.jobs and not asked.failed:
         raise InputError(f"--{request.engine}: no nodes were found")
-    return asked
+    if not request.arguments:
+        return asked
+    wanted = [job for job in asked.jobs if not job.node or job.node in request.arguments]
+    return Asked(tuple(wanted), asked.failed)
 
 
-def _launch(python: str) -> Tuple[str, ...]:
-    return ("sh", "-c", LAUNCH, "sh", python)
+def _launch(request: NodeRequest, node: str) -> Tuple[str, ...]:
+    argument = request.arguments.get(node)
+    more = () if argument is None else (argument,)
+    return ("sh", "-c", LAUNCH, "sh", request.python, *more)
 
 
 def _ssh(request: NodeRequest) -> Asked:
     """One connection per host, without a question: keys or an agent have to be there."""
     options = ("-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, int(request.deadline))}")
-    command = shlex.join(_launch(request.python))
     hosts = expand(request.where, "--ssh")
-    return Asked(tuple([Job(("ssh", *options, "--", host, command), host) for host in hosts]))
+    return Asked(
+        tuple(
+            [
+                Job(("ssh", *options, "--", host, shlex.join(_launch(request, host))), host)
+                for host in hosts
+            ]
+        )
+    )
+
+
+#: mpirun binds the only process of a host to one core, where it sees one CPU: Open MPI 4 and 5,
+#: MPICH, Intel MPI.
+_UNBOUND = {
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
+    "HYDRA_BINDING": "none",
+    "I_MPI_PIN": "0",
+}
 
 
 def _mpi(request: NodeRequest) -> Asked:
@@ -85,9 +108,17 @@ def _mpi(request: NodeRequest) -> Asked:
     lines = [line.partition("#")[0].split() for line in read_text(request.where).splitlines()]
     text = ",".join([words[0].partition(":")[0] for words in lines if words])
     hosts = expand(text, f"--mpi {request.where}")
-    launch = _launch(request.python)
     return Asked(
-        tuple([Job(("mpirun", "-np", "1", "--host", host, *launch), host) for host in hosts])
+        tuple(
+            [
+                Job(
+                    ("mpirun", "-np", "1", "--host", host, *_launch(request, host)),
+                    host,
+                    {**os.environ, **_UNBOUND},
+                )
+                for host in hosts
+            ]
+        )
     )
 
 
@@ -103,9 +134,9 @@ def _slurm(request: NodeRequest) -> Asked:
         states = _slurm_states(request)
         partition = (f"--partition={request.partition}",) if request.partition else ()
         place = (*partition, f"--immediate={max(1, int(request.deadline))}", "--time=5")
-    launch = _launch(request.python)
+    one = ("--nodes=1", "--ntasks=1", "-Q")
     jobs = [
-        Job(("srun", *place, "--nodes=1", "--ntasks=1", f"--nodelist={name}", "-Q", *launch), name)
+        Job(("srun", *place, *one, f"--nodelist={name}", *_launch(request, name)), name)
         for name, state in states.items()
         if not state
     ]
@@ -138,20 +169,46 @@ def _kubectl(request: NodeRequest) -> Asked:
     )
     try:
         pods = json.loads(text)["items"]
-        named = [(str(pod["metadata"]["name"]), pod["status"].get("phase")) for pod in pods]
+        named = [
+            (str(pod["metadata"]["name"]), pod["status"].get("phase"), _digest(pod, request))
+            for pod in pods
+        ]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"--kubectl: expected a list of pods from kubectl, found something else ({error!r})"
         ) from error
     chosen = ("--container", request.container) if request.container else ()
     exec_ = ("kubectl", *space, "exec", "--stdin", *chosen)
-    launch = _launch(request.python)
     return Asked(
-        tuple([Job((*exec_, name, "--", *launch), name) for name, at in named if at == "Running"]),
         tuple(
-            [NodeAnswer(name, failed=f"the pod is {at}") for name, at in named if at != "Running"]
+            [
+                Job((*exec_, name, "--", *_launch(request, name)), name, None, known)
+                for name, at, known in named
+                if at == "Running"
+            ]
+        ),
+        tuple(
+            [
+                NodeAnswer(name, failed=f"the pod is {at}")
+                for name, at, _ in named
+                if at != "Running"
+            ]
         ),
     )
+
+
+def _digest(pod: Mapping[str, Any], request: NodeRequest) -> Dict[str, Any]:
+    """Return as a fact the image that a pod's container really runs: its first one's, unless one
+    was named; none where the kubelet has not said it yet.
+    """
+    for status in pod["status"].get("containerStatuses", ()):
+        if status["name"] == request.container or not request.container:
+            # "docker.io/library/x@sha256:…"; the tag may have moved since.
+            digest = str(status.get("imageID", "")).rpartition("@")[2]
+            if digest:
+                return {"image.digest": {"value": redact(digest)[:200], "source": "kubectl"}}
+            break
+    return {}
 
 
 def _ray(request: NodeRequest) -> Asked:
@@ -164,7 +221,8 @@ def _ray(request: NodeRequest) -> Asked:
     # Its own start takes seconds; it ends before the deadline, so that what came is said.
     seconds = f"{max(request.deadline - 2, 1):g}"
     marks = json.dumps([NAMES_MARK, MARK, FAILED_MARK, SEPARATOR])
-    return Asked((Job((python, "-c", source, address, seconds, marks)),))
+    arguments = json.dumps(request.arguments)
+    return Asked((Job((python, "-c", source, address, seconds, marks, arguments)),))
 
 
 def _python_with_ray() -> str:

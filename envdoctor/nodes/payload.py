@@ -1,5 +1,5 @@
-"""The probes as one text that ``python3 -I -`` reads from standard input: nothing is installed or
-written on a node.
+"""The probes, or a trial, as one text that ``python3 -I -`` reads from standard input: nothing is
+installed on a node, and the probes write nothing there.
 """
 
 from __future__ import annotations
@@ -11,23 +11,25 @@ import zlib
 from importlib import import_module
 from importlib.abc import InspectLoader
 from importlib.util import find_spec
-from typing import Iterator, Optional, Tuple
+from typing import Any, Iterator, Mapping, Optional, Sequence, Tuple
 
-__all__ = ["LAUNCH", "MARK", "program_text"]
+__all__ = ["LAUNCH", "MARK", "program_text", "trial_text"]
 
 #: Before the answer, on the line that holds it: what a login prints around it does not matter.
 MARK = "\x1eenvdoctor-answer:"
 
 #: Finds a Python on the node that can run the program, and becomes it: the one that is named ($1),
-#: else python3, else any that PATH has. Every engine but Ray runs it, by ``sh -c``.
+#: else python3, else any that PATH has. Every engine but Ray runs it, by ``sh -c``; what stands
+#: behind the name goes to the program.
 LAUNCH = (
     'for p in "$1" python3 python python3.13 python3.12 python3.11 python3.10 python3.9; do '
     '[ -n "$p" ] && "$p" -c "import sys; sys.exit(sys.version_info < (3, 9))" '
-    '</dev/null >/dev/null 2>&1 && exec "$p" -I -; done; '
+    '</dev/null >/dev/null 2>&1 && shift && exec "$p" -I - "$@"; done; '
     'echo "no Python 3.9 or newer was found on this node" >&2; exit 127'
 )
 
 _ROOMS = ("model", "probes")
+_ROOMS_OF_TRIALS = ("model", "prove")
 #: Not of envdoctor: what the probes import where it is there.
 _VENDORED = ("packaging", "pynvml")
 
@@ -52,13 +54,14 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         source = sources[name + ".__init__"] if name + ".__init__" in sources else sources[name]
         exec(compile(source, "<envdoctor: " + name + ">", "exec"), module.__dict__)
 
+    def get_source(self, name):
+        return sources[name]
+
 
 sys.meta_path.insert(0, Finder())
-from envdoctor.model.serde import dump_facts
-from envdoctor.probes import probe_machine
-
-facts = dump_facts(probe_machine(python={python!r} or sys.executable, deadline={deadline!r}))
-answer = {{"clock": asked, "facts": facts}}
+answer = {{"clock": asked, "facts": {{"facts": {{}}}}}}
+python = {python!r} or sys.executable
+{work}
 text = base64.b85encode(zlib.compress(json.dumps(answer).encode("utf-8", "surrogatepass"), 6))
 sys.stdout.write("\\n" + {mark!r} + text.decode("ascii") + "\\n")
 sys.stdout.flush()
@@ -66,27 +69,83 @@ import os
 os._exit(0)
 """
 
+_PROBES = """\
+from envdoctor.model.serde import dump_facts
+from envdoctor.probes import probe_machine
 
-def program_text(python: Optional[str] = None, deadline: float = 5.0) -> str:
-    """Return the program.
+answer["facts"] = dump_facts(probe_machine(python=python, deadline={deadline!r}))
+"""
+
+#: Where others reach this node: the address from which it would speak to the outside (connecting a
+#: datagram socket sends nothing), and a port that is free now.
+_MEETING = """\
+import socket
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as outside:
+    try:
+        outside.connect(("192.0.2.1", 9))
+        answer["address"] = outside.getsockname()[0]
+    except OSError:
+        answer["address"] = "127.0.0.1"
+with socket.socket() as free:
+    free.bind(("", 0))
+    answer["port"] = free.getsockname()[1]
+"""
+
+_TRIAL = """\
+import signal
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(number, lambda *_: sys.exit(1))  # so that nothing is left of what was started
+from envdoctor.prove.running import run_together
+
+parameters, (first, count, world) = json.loads({parameters!r}), json.loads(sys.argv[1])
+steps = run_together(
+    python, {trial!r}, parameters, {deadline!r}, count, {subject!r}, first=first, world=world
+)
+answer["steps"] = [step._asdict() for step in steps]
+"""
+
+
+def program_text(
+    python: Optional[str] = None, deadline: float = 5.0, *, meeting: bool = False
+) -> str:
+    """Return the program that reads a node.
 
     Args:
         python: The interpreter on the node whose environment is read; by default the one that runs
             the program.
         deadline: Seconds that the probes have together on the node.
+        meeting: Also say where other nodes reach this one: "address" and "port".
     """
-    sources = dict(_sources())
+    work = _PROBES.format(deadline=deadline) + (_MEETING if meeting else "")
+    return _program(python, work, _ROOMS)
+
+
+def trial_text(
+    python: Optional[str], trial: str, parameters: Mapping[str, Any], deadline: float, subject: str
+) -> str:
+    """Return the program that runs a trial in several processes of a node, of which its argument
+    says how many ranks come before them, how many they are, and how many there are on all nodes:
+    ``[4, 2, 8]``.
+    """
+    work = _TRIAL.format(
+        parameters=json.dumps(parameters), trial=trial, deadline=deadline, subject=subject
+    )
+    return _program(python, work, _ROOMS_OF_TRIALS)
+
+
+def _program(python: Optional[str], work: str, rooms: Sequence[str]) -> str:
+    sources = dict(_sources(rooms))
     packed = base64.b85encode(zlib.compress(json.dumps(sources).encode("utf-8"), 9))
     return _PROGRAM.format(
-        sources=packed.decode("ascii"), python=python or "", deadline=deadline, mark=MARK
+        sources=packed.decode("ascii"), python=python or "", work=work, mark=MARK
     )
 
 
-def _sources() -> Iterator[Tuple[str, str]]:
+def _sources(rooms: Sequence[str]) -> Iterator[Tuple[str, str]]:
     """Yield (module, source) of what the program imports beside the standard library; envdoctor may
     lie in a folder or in an archive.
     """
-    for package in ("envdoctor", *(f"envdoctor.{room}" for room in _ROOMS)):
+    for package in ("envdoctor", *(f"envdoctor.{room}" for room in rooms)):
         yield from _package(package)
     for name in _VENDORED:
         spec = find_spec(name)

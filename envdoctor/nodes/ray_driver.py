@@ -1,10 +1,12 @@
 """Run in the Python of a Ray cluster, by its path: asks every node through a task that takes no
 CPU, and prints what each says as it comes. Nothing of envdoctor is imported here.
 
-    python ray_driver.py ADDRESS SECONDS MARKS < program
+    python ray_driver.py ADDRESS SECONDS MARKS ARGUMENTS < program
 
-MARKS are the texts between which answers stand, as a JSON list: before the names of all nodes,
-before an answer, before a reason why there is none, and between the name of a node and either.
+MARKS are the texts between which answers stand, as a JSON list: before all nodes with what Ray
+knows of each, before an answer, before a reason why there is none, and between the name of a node
+and either. ARGUMENTS is what the program gets on each node, as a JSON object: only these are asked
+then; empty, all are.
 """
 
 from __future__ import annotations
@@ -13,16 +15,16 @@ import json
 import sys
 import time
 from importlib import import_module
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 
-def ask(program: str, seconds: float, mark: str) -> str:
+def ask(program: str, seconds: float, mark: str, arguments: List[str]) -> str:
     """Run the program on the node where this task is; return what stands behind the mark."""
     import subprocess
     import sys
 
     done = subprocess.run(
-        [sys.executable, "-I", "-"],
+        [sys.executable, "-I", "-", *arguments],
         input=program.encode(),
         capture_output=True,
         timeout=seconds,
@@ -40,10 +42,21 @@ def _say(mark: str, text: str) -> None:
     sys.stdout.flush()
 
 
+def _known(node: Dict[str, Any]) -> Dict[str, Any]:
+    """Return as facts what Ray counts on a node, but for its own name and sizes of memory."""
+    counts = [
+        f"{name} {value:g}"
+        for name, value in sorted(node.get("Resources", {}).items())
+        if not name.startswith("node:") and not name.endswith("memory")
+    ]
+    return {"ray.resources": {"value": counts, "source": "ray.nodes()"}}
+
+
 def main() -> None:
     """Ask all nodes of the cluster."""
     address, seconds, program = sys.argv[1], float(sys.argv[2]), sys.stdin.read()
     names_mark, answer_mark, failed_mark, between = json.loads(sys.argv[3])
+    arguments = json.loads(sys.argv[4])
     end = time.monotonic() + seconds
     ray = import_module("ray")
     strategies = import_module("ray.util.scheduling_strategies")
@@ -58,7 +71,11 @@ def main() -> None:
             nodes[name] = node
         elif not node.get("DeathReasonMessage", "").startswith("Expected"):
             gone.append(name)
-    _say(names_mark, json.dumps([*nodes, *gone]))
+    if arguments:
+        nodes = {name: node for name, node in nodes.items() if name in arguments}
+        gone = []
+    known = {name: _known(node) for name, node in nodes.items()}
+    _say(names_mark, json.dumps({**known, **{name: {} for name in gone}}))
     for name in gone:
         _say(failed_mark, f"{name}{between}Ray says that this node is dead")
     # The text goes through the object store once, not with every task.
@@ -69,7 +86,12 @@ def main() -> None:
             scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(
                 node["NodeID"], soft=False
             )
-        ).remote(shared, max(seconds - 2, 1), answer_mark): name
+        ).remote(
+            shared,
+            max(seconds - 2, 1),
+            answer_mark,
+            [arguments[name]] if arguments else [],
+        ): name
         for name, node in nodes.items()
     }
     while asked and time.monotonic() < end:

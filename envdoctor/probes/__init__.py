@@ -57,6 +57,11 @@ MODULES = (
 """The modules with probes, in the order of their probes: each may use what those before it found.
 """
 
+NODE_MODULES = ("interconnect", "kernel_state", "health_reports")
+"""The modules with probes of what tells the nodes of a cluster apart: no start of a container runs
+them.
+"""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
@@ -64,7 +69,7 @@ if TYPE_CHECKING:
 
 def all_probes() -> Tuple[Probe, ...]:
     """Return all probes in order."""
-    return load_probes(MODULES)
+    return load_probes((*MODULES, *NODE_MODULES))
 
 
 def load_probes(modules: Sequence[str]) -> Tuple[Probe, ...]:

@@ -55,6 +55,7 @@ class Machine:
             ``probes.MODULES``.
         strict: What cannot be read stops the job: metadata that nobody needs is opened too, where
             else only its permissions are looked at.
+        brief: A container starts: what only tells nodes apart is not asked.
         packages: The folders and files that say which distributions there are: a refusal there is
             kept.
         unread: Paths that could not be read although they are there, or may be, and the reasons.
@@ -62,6 +63,7 @@ class Machine:
     """
 
     __slots__ = (
+        "brief",
         "deadline",
         "deep",
         "described",
@@ -91,6 +93,7 @@ class Machine:
         self.deep = deep
         self.described: Optional[FrozenSet[str]] = None
         self.strict = False
+        self.brief = False
         self.deadline = deadline
         self.end = time.monotonic() + deadline
         self.facts: Dict[str, Fact[Any]] = {}

@@ -92,8 +92,11 @@ def init_libcuda(environment: Mapping[str, str]) -> bytes:
     return json.dumps(answer).encode()
 
 
-def read_nvml() -> bytes:
-    """Ask NVML for everything; each field is optional: old drivers and small devices lack some."""
+def read_nvml(detailed: bool = True) -> bytes:
+    """Ask NVML for everything; each field is optional: old drivers and small devices lack some.
+
+    detailed: also what only tells nodes apart, such as the state of each NVLink.
+    """
     import ctypes
 
     # nvidia-ml-py calls every failure of the loader "library not found": keep the loader's own
@@ -127,7 +130,8 @@ def read_nvml() -> bytes:
     if count is None:
         answer["error"] = "NVML cannot count devices"
     else:
-        answer["gpus"] = [_read_device(nvml, position) for position in range(min(count, 1024))]
+        positions = range(min(count, 1024))
+        answer["gpus"] = [_read_device(nvml, position, detailed) for position in positions]
     _ask(nvml, "nvmlShutdown")
     return json.dumps(answer).encode()
 
@@ -150,7 +154,7 @@ def _ask(nvml: Any, name: str, *arguments: Any) -> Any:
     return answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer
 
 
-def _read_device(nvml: Any, position: int) -> Dict[str, Any]:
+def _read_device(nvml: Any, position: int, detailed: bool) -> Dict[str, Any]:
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(position)
     except nvml.NVMLError as error:
@@ -169,6 +173,8 @@ def _read_device(nvml: Any, position: int) -> Dict[str, Any]:
         # Volatile: since the driver was loaded. Old, repaired faults are in the aggregate counter.
         entry["ecc_uncorrected"] = _ask(nvml, "nvmlDeviceGetTotalEccErrors", handle, 1, 0)
     entry["fabric_state"] = _fabric_state(nvml, handle)
+    if detailed:
+        entry.update(_details(nvml, handle))
     if entry["name"] is None and entry["uuid"] is None:
         entry["fault"] = _fault(nvml, handle)
     return entry
@@ -205,6 +211,29 @@ _DEVICE_CALLS: Tuple[Tuple[str, Callable[[Any], Dict[str, Any]]], ...] = (
     ("nvmlDeviceGetPersistenceMode", lambda mode: {"persistence_mode": bool(mode)}),
     ("nvmlDeviceGetRemappedRows", _remapped_values),
 )
+
+
+_SM_CLOCK = 1  # nvmlClockType_t: NVML_CLOCK_SM
+_MOST_NVLINKS = 18  # NVML_NVLINK_MAX_LINKS
+
+
+def _details(nvml: Any, handle: Any) -> Dict[str, Any]:
+    """Return what only tells nodes apart: the highest clock, the limit of power, the NVLinks."""
+    entry: Dict[str, Any] = {
+        "clock_max": _ask(nvml, "nvmlDeviceGetMaxClockInfo", handle, _SM_CLOCK)
+    }
+    milliwatts = _ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
+    if milliwatts:
+        entry["power_limit"] = round(milliwatts / 1000)
+    states = []
+    for link in range(_MOST_NVLINKS):
+        state = _ask(nvml, "nvmlDeviceGetNvLinkState", handle, link)
+        if state is None:  # no such link, or a device without any
+            break
+        states.append(bool(state))
+    if states:
+        entry.update(nvlinks=sum(states), nvlinks_down=len(states) - sum(states))
+    return entry
 
 
 def _mig_uuids(nvml: Any, handle: Any) -> Iterator[str]:

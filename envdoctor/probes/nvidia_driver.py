@@ -67,7 +67,7 @@ def ask_driver(machine: Machine, traces: Traces) -> Dict[str, Fact[Any]]:
     """Ask every source of a machine that shows a trace of the driver."""
     with _Children(machine) as children:
         children.start("proc", read_proc)
-        children.start("nvml", read_nvml)
+        children.start("nvml", lambda: read_nvml(not machine.brief))
         children.start("libcuda", read_libcuda)
         children.start("init", lambda: init_libcuda(machine.environment))
         kernel = children.wait("proc", "/proc/driver/nvidia")

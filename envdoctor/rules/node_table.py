@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..model.differences import Changed, NodeDifference
 from ..model.facts import FIELDS
 from ..model.host_names import fold_names
+from ..model.pci import distance
 from ..model.record import NamedTuple
 from ..model.redaction import redact, redact_value
 from ..model.sizes import gib_text, size_text
@@ -399,7 +400,44 @@ _GPU_MEMBERS = (
     ("GPU persistence mode", "persistence_mode"),
     ("GPU fabric state", "fabric_state"),
     ("GPU remapping failed", "remapped_failed"),
+    ("GPU clock limit (MHz)", "clock_max"),
+    ("GPU power limit (W)", "power_limit"),
+    ("GPU NVLinks up", "nvlinks"),
 )
+
+
+def _port_entries(ports: List[Mapping[str, Any]]) -> Iterator[Tuple[str, Any]]:
+    for port in ports:
+        words = [str(port.get("state") or "state not known")]
+        if isinstance(port.get("speed"), int):
+            words.append(f"{port['speed'] / 1000:g} Gbit/s")
+        if isinstance(port.get("mtu"), int):
+            words.append(f"MTU {port['mtu']}")
+        yield f"port {port.get('name')}", ", ".join(words)
+
+
+def _place_entries(places: List[Mapping[str, Any]]) -> Iterator[Tuple[str, Any]]:
+    """Yield lanes, and how near devices are to each other; addresses differ between boards."""
+    gpus = [place for place in places if place.get("kind") == "gpu"]
+    lanes = sorted({f"x{place['width']}" for place in gpus if isinstance(place.get("width"), int)})
+    if lanes:
+        yield "PCIe lanes of GPUs", ", ".join(lanes)
+    counts: Dict[str, int] = {}
+    for number, first in enumerate(places):
+        for second in places[number + 1 :]:
+            if "gpu" in (first.get("kind"), second.get("kind")):
+                pair = "-".join(sorted([str(first.get("kind")), str(second.get("kind"))]))
+                words = f"{pair} {distance(first, second)}"
+                counts[words] = counts.get(words, 0) + 1
+    if counts:
+        words = ", ".join([f"{count} x {pair}" for pair, count in sorted(counts.items())])
+        yield "PCIe topology", words
+
+
+def _mount_entries(mounts: List[Mapping[str, Any]]) -> Iterator[Tuple[str, Any]]:
+    for mount in mounts:
+        words = f"{mount.get('kind')} {mount.get('source')}"
+        yield f"mount {mount.get('point')}", f"no answer ({words})" if mount.get("error") else words
 
 
 def _distribution_entries(distributions: List[Mapping[str, Any]]) -> Iterator[Tuple[str, Any]]:
@@ -436,6 +474,9 @@ _ENTRIES: Mapping[str, Callable[[Any], Iterator[Tuple[str, Any]]]] = {
     "libraries": _library_entries,
     "toolkits": _toolkit_entries,
     "oddities": _oddity_entries,
+    "network_ports": _port_entries,
+    "pci_places": _place_entries,
+    "shared_mounts": _mount_entries,
 }
 _NO_ENTRIES: Mapping[str, Any] = {**dict.fromkeys(_ENTRIES, ()), "variables": {}}
 
@@ -453,8 +494,18 @@ def _state(host: Mapping[str, Any]) -> Iterator[Any]:
             )
         elif field.type == "shared_files" and value is not None:
             yield name, _class(sum([file.get("memory_size", 0) for file in value]))
+        elif field.type == "shared_mounts" and value is not None:
+            yield name, tuple([_hundredths(mount) for mount in value])
+        elif field.varies and field.type == "strings":
+            yield name, tuple(value or ())
         elif field.varies and isinstance(value, int):
             yield name, _class(value) if field.unit == "bytes" else value
+
+
+def _hundredths(mount: Mapping[str, Any]) -> Optional[int]:
+    """Return how much of a file system is free, in hundredths."""
+    size, available = mount.get("size"), mount.get("available")
+    return 100 * available // size if size and isinstance(available, int) else None
 
 
 _GPU_STATE = ("memory_used", "ecc_uncorrected", "remapped_pending", "visible")

@@ -31,6 +31,7 @@ CHECKS = (
     "limits",
     "node_differences",
     "node_health",
+    "interconnect",
     "environment",
     "tool",
 )

@@ -140,7 +140,8 @@ class Rule(NamedTuple):
     ``Context``.
 
     half: "environment" where no fact of the host half (``model/facts.py``) is read: ``bake`` judged
-        that, and a start of a baked image runs the others.
+        that, and a start of a baked image runs the others; "node" where only facts are that no
+        start reads.
     """
 
     code: str

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.probes import all_probes
+from envdoctor.probes import MODULES, load_probes
 
 from .conftest import environment
 
 FILES = ("missing", "no-permission", "eio", "empty", "binary", "huge")
 BEHAVIOUR = ("raise", "exit", "hang", "deaf", "crash", "unkillable")
-NAMES = [probe.name for probe in all_probes()]
+NAMES = [probe.name for probe in load_probes(MODULES)]
 MODES = {
     "check": ["check", "--format", "plain"],
     "warn": ["entrypoint", "--timeout", "1", "--"],

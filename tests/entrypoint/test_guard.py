@@ -650,7 +650,7 @@ CRASHES = """
 import ctypes, os, sys
 sys.path += {path!r}
 import envdoctor.probes as probes
-real, last = probes.run_probes, probes.all_probes()[-1].name
+real, last = probes.run_probes, probes.load_probes(probes.MODULES)[-1].name
 
 def run_probes(machine, chosen, announce=None):
     def body(machine):

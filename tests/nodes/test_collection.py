@@ -128,7 +128,7 @@ def test_no_more_run_at_once_than_was_said(tmp_path):
 
 def test_a_job_that_speaks_for_many():
     text = (
-        f"{NAMES_MARK}{json.dumps(['a', 'b', 'c'])}\n"
+        f"{NAMES_MARK}{json.dumps({'a': {}, 'b': {}, 'c': {}})}\n"
         f"{MARK}a{SEPARATOR}{answer(1)[len(MARK) :]}"
         f"{FAILED_MARK}b{SEPARATOR}RayTaskError: no\n"
         f"{MARK}z{SEPARATOR}{answer(2)[len(MARK) :]}"  # not asked

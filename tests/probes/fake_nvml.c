@@ -150,3 +150,18 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t
     to->state = number("fabric", NVML_GPU_FABRIC_STATE_COMPLETED);
     return NVML_SUCCESS;
 }
+nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *to) {
+    if (type != NVML_CLOCK_SM) return NVML_ERROR_INVALID_ARGUMENT;
+    *to = number("clock", 1980);
+    return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *to) {
+    *to = 1000u * (unsigned)number("watts", 700);
+    return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *to) {
+    if (number("consumer", 0)) return NVML_ERROR_NOT_SUPPORTED;
+    if (link >= 18) return NVML_ERROR_INVALID_ARGUMENT;
+    *to = chosen("unlinked", device) && link == 3 ? NVML_FEATURE_DISABLED : NVML_FEATURE_ENABLED;
+    return NVML_SUCCESS;
+}

@@ -67,6 +67,10 @@ def test_healthy_machine(probe, namespaces, fakes):
         remapped_pending=False,
         remapped_failed=False,
         visible=True,
+        clock_max=1980,
+        power_limit=700,
+        nvlinks=18,
+        nvlinks_down=0,
     )
     assert second.pci_bus == "00000000:19:00.0"
 

@@ -40,8 +40,36 @@ def gpu(number, **members):
         "fabric_state": "completed",
         "remapped_failed": False,
         "visible": True,
+        "clock_max": 1980,
+        "power_limit": 700,
+        "nvlinks": 18,
+        "nvlinks_down": 0,
         **members,
     }
+
+
+PORTS = [
+    {"name": "eth0", "kind": "ethernet", "state": "up", "speed": 100_000, "mtu": 9000},
+    *[
+        {"name": f"mlx5_{number}/1", "kind": "infiniband", "state": "up", "speed": 400_000}
+        for number in range(8)
+    ],
+]
+PLACES = [
+    {
+        "bus": f"0000:{number:02x}:00.0",
+        "kind": "gpu",
+        "path": f"pci0000:15/0000:15:01.0/0000:16:{number:02x}.0/0000:{number:02x}:00.0",
+        "numa_node": 0,
+        "width": 16,
+        "width_max": 16,
+    }
+    for number in range(8)
+]
+MOUNTS = [
+    {"point": "/data", "kind": "nfs4", "source": "nfs01:/data", "size": 100 << 40},
+    {"point": "/scratch", "kind": "lustre", "source": "mds@o2ib:/fs", "size": 900 << 40},
+]
 
 
 #: What a node with eight GPUs has beside what was recorded of one without.
@@ -71,6 +99,17 @@ GPU_NODE = {
     "numa.nodes": 2,
     "cgroup.version": "v2",
     "pcie.acs_iommu": False,
+    "network.ports": PORTS,
+    "pci.places": PLACES,
+    "iommu.modes": "identity",
+    "gpus.xids": [],
+    "memory.hugepages": 0,
+    "memory.transparent_hugepages": "madvise",
+    "numa.balancing": False,
+    "clock.source": "tsc",
+    "mounts.shared": MOUNTS,
+    "image.digest": "sha256:aaaa",
+    "ray.resources": ["CPU 192", "GPU 8"],
 }
 
 
@@ -100,6 +139,18 @@ def devices(**members):
         table["gpus"] = entry([gpu(n, **(members if n == 2 else {})) for n in range(8)])
 
     return change
+
+
+def port(**members):
+    """Change the third of eight InfiniBand ports."""
+    changed = [{**one, **members} if one["name"] == "mlx5_2/1" else one for one in PORTS]
+    return put("network.ports", changed)
+
+
+def place(number, **members):
+    """Change where a GPU sits."""
+    changed = [{**one, **(members if at == number else {})} for at, one in enumerate(PLACES)]
+    return put("pci.places", changed)
 
 
 def lost(table):
@@ -218,6 +269,39 @@ PLANTED = {
         both(put("toolkit.version", "12.8"), put("toolkits", [{"path": "/x", "version": "12.8"}])),
         {"toolkit.version", "CUDA toolkits"},
     ),
+    "a port that is down": (port(state="down"), {"port mlx5_2/1"}),
+    "a port that is slower": (port(speed=100_000), {"port mlx5_2/1"}),
+    "a smaller MTU": (
+        put("network.ports", [{**PORTS[0], "mtu": 1500}, *PORTS[1:]]),
+        {"port eth0"},
+    ),
+    "an NVLink that is down": (devices(nvlinks=17), {"GPU NVLinks up"}),
+    "lower clocks": (devices(clock_max=1410), {"GPU clock limit (MHz)"}),
+    "less power": (devices(power_limit=500), {"GPU power limit (W)"}),
+    "fewer PCIe lanes": (place(2, width=8), {"PCIe lanes of GPUs"}),
+    "a GPU in another slot": (
+        place(2, path="pci0000:d0/0000:d0:01.0/0000:d1:00.0", numa_node=1),
+        {"PCIe topology"},
+    ),
+    "an IOMMU that translates": (put("iommu.modes", "DMA-FQ"), {"iommu.modes"}),
+    "huge pages set aside": (put("memory.hugepages", 64 * GIB), {"memory.hugepages"}),
+    "no transparent huge pages": (
+        put("memory.transparent_hugepages", "never"),
+        {"memory.transparent_hugepages"},
+    ),
+    "NUMA balancing": (put("numa.balancing", True), {"numa.balancing"}),
+    "a slow clock source": (put("clock.source", "hpet"), {"clock.source"}),
+    "a mount that is missing": (put("mounts.shared", MOUNTS[:1]), {"mount /scratch"}),
+    "a mount that gives no answer": (
+        put("mounts.shared", [MOUNTS[0], {**MOUNTS[1], "error": "ETIMEDOUT"}]),
+        {"mount /scratch"},
+    ),
+    "a mount of another server": (
+        put("mounts.shared", [{**MOUNTS[0], "source": "nfs02:/data"}, MOUNTS[1]]),
+        {"mount /data"},
+    ),
+    "an image that was pulled again": (put("image.digest", "sha256:bbbb"), {"image.digest"}),
+    "a GPU less for Ray": (put("ray.resources", ["CPU 192", "GPU 7"]), {"ray.resources"}),
     "another runtime": (put("container.runtime", "podman"), {"container.runtime"}),
 }
 
@@ -310,6 +394,9 @@ def test_there_are_forty():
         ("Docker's /dev/shm", "ED502"),
         ("few open files", "ED504"),
         ("another fabric manager", "ED106"),
+        ("a port that is down", "ED714"),
+        ("a mount that is missing", "ED715"),
+        ("an NVLink that is down", "ED119"),
     ],
 )
 def test_what_it_breaks_is_said(kind, code):

@@ -20,8 +20,11 @@ from envdoctor.model.facts import (
     Facts,
     Gpu,
     Library,
+    NetworkPort,
     Oddity,
+    PciPlace,
     SharedFile,
+    SharedMount,
     Toolkit,
 )
 from envdoctor.model.finding import KINDS, SEVERITIES, Remedy
@@ -178,6 +181,9 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "libraries": st.lists(_record(Library), max_size=3).map(tuple),
     "oddities": st.lists(_record(Oddity), max_size=2).map(tuple),
     "shared_files": st.lists(_record(SharedFile), max_size=2).map(tuple),
+    "network_ports": st.lists(_record(NetworkPort), max_size=3).map(tuple),
+    "pci_places": st.lists(_record(PciPlace), max_size=3).map(tuple),
+    "shared_mounts": st.lists(_record(SharedMount), max_size=3).map(tuple),
     "binaries": st.lists(_record(Binary), max_size=2).map(tuple),
     "distributions": st.lists(_DISTRIBUTION, max_size=8).map(
         lambda found: {entry.name: entry for entry in found}
