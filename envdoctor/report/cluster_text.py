@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from ..model.node_answers import NodeAnswer
     from ..rules.node_table import ClusterReport, Section
-    from .figures import Grid
+    from .figures import Figure, Grid
 
-__all__ = ["grids_of", "lay_out_cluster", "verdict_of"]
+__all__ = ["figures_of", "grids_of", "lay_out_cluster", "verdict_of"]
 
 _BLANK = Block("")
 _FEW_KINDS = 12
@@ -38,6 +38,21 @@ def lay_out_cluster(report: ClusterReport, view: View) -> List[Block]:
     for section in report.sections:
         blocks += _findings(section, view.verbose, len(report.sections) > 1)
     return blocks
+
+
+def figures_of(report: ClusterReport) -> List[Figure]:
+    """Return the tables, and of each part where GPUs and cards sit on the nodes that most are."""
+    from .topology import topology_of
+
+    figures: List[Figure] = list(grids_of(report))
+    for section in report.sections:
+        kind = section.kinds[0]
+        nodes = {facts.value("node.name", ""): facts for facts in section.report.nodes}
+        facts = nodes.get(fold_names(kind.judged[0].names))
+        if facts is not None:
+            box = topology_of(facts, f"Topology of {names_text(kind.names)}")
+            figures += [] if box is None else [box]
+    return figures
 
 
 def grids_of(report: ClusterReport) -> List[Grid]:

@@ -10,9 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional, Sequence, Tuple, Union
 
-    Figure = Union["Bar", "Drawing", "Grid"]
+    Figure = Union["Bar", "Box", "Drawing", "Grid"]
 
-__all__ = ["Bar", "Cell", "Drawing", "Grid", "Segment"]
+__all__ = ["Bar", "Box", "Cell", "Drawing", "Grid", "Segment"]
 
 
 class Cell(NamedTuple):
@@ -66,3 +66,11 @@ class Drawing(NamedTuple):
 
     title: str
     svg: str
+
+
+class Box(NamedTuple):
+    """What is in what: boxes in boxes. style: gpu, network, warning, error, or none."""
+
+    title: str
+    parts: Sequence[Box] = ()
+    style: str = ""

@@ -14,7 +14,7 @@ from base64 import b64encode
 from hashlib import sha256
 from html import escape
 
-from .figures import Bar, Drawing, Grid
+from .figures import Bar, Box, Grid
 from .text import clean, fold
 
 TYPE_CHECKING = False
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
     from ..model.report import Report
     from .blocks import Block
-    from .figures import Cell, Figure
+    from .figures import Cell, Drawing, Figure
     from .view import View
 
 __all__ = ["draw", "render"]
 
+_FEW_TOPOLOGIES = 4
 _FEW_ROWS = 200  # that stand in the page itself
 #: Entries that are not folded at first.
 _OPEN = ("error", "warning", "fine")
@@ -64,8 +65,16 @@ _SEARCH = (
 def render(report: Report, view: View) -> str:
     """Return a report as a page."""
     from .blocks import lay_out
+    from .topology import topology_of
 
-    return draw(lay_out(report, view._replace(verbose=True)))
+    named = len(report.nodes) > 1
+    titles = [f"Topology of {facts.value('node.name', '?')}" for facts in report.nodes]
+    boxes = [
+        topology_of(facts, title if named else "Topology")
+        for facts, title in zip(report.nodes, titles)
+    ]
+    figures = [box for box in boxes if box is not None][:_FEW_TOPOLOGIES]
+    return draw(lay_out(report, view._replace(verbose=True)), figures)
 
 
 def draw(blocks: Iterable[Block], figures: Sequence[Figure] = ()) -> str:
@@ -147,7 +156,28 @@ def _line(block: Block) -> str:
 def _figure(figure: Figure, number: int) -> Iterator[str]:
     if isinstance(figure, Grid):
         return _grid(figure)
+    if isinstance(figure, Box):
+        return _boxes(figure)
     return _bar(figure, number) if isinstance(figure, Bar) else _drawing(figure)
+
+
+def _boxes(figure: Box) -> Iterator[str]:
+    """Yield boxes as lists in lists, which are read out and printed like any."""
+    yield f'<section class="boxes"><h2>{_text(figure.title)}</h2>'
+    yield from _parts(figure.parts)
+    yield "</section>"
+
+
+def _parts(boxes: Sequence[Box]) -> Iterator[str]:
+    yield "<ul>"
+    for box in boxes:
+        style = f' class="{box.style}"' if box.style.isalpha() else ""
+        mark = "! " if box.style in ("warning", "error") else ""
+        yield f"<li{style}><span>{mark}{_text(box.title)}</span>"
+        if box.parts:
+            yield from _parts(box.parts)
+        yield "</li>"
+    yield "</ul>"
 
 
 def _grid(grid: Grid) -> Iterator[str]:

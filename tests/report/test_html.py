@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from envdoctor import __version__
 from envdoctor.report import View, render
 from envdoctor.report.blocks import Block
-from envdoctor.report.cluster_text import grids_of, lay_out_cluster
-from envdoctor.report.figures import Bar, Cell, Drawing, Grid, Segment
+from envdoctor.report.cluster_text import figures_of, lay_out_cluster
+from envdoctor.report.figures import Bar, Box, Cell, Drawing, Grid, Segment
 from envdoctor.report.html import draw
 from envdoctor.report.text import clean, fold
 from tests.rules.test_node_table import cluster, entry, report_of, without_gpu
@@ -63,6 +63,7 @@ def figures(text, rows=3):
         Grid(text, [text, text], [[Cell(text, True)]], [(text, 0)] * rows, text),
         Bar(text, [Segment(text, 1, 2), Segment(text, 1, 1)], 2, 3, 4, text, text, "error"),
         Drawing(text, "<svg xmlns='http://www.w3.org/2000/svg'/>"),
+        Box(text, [Box(text, [Box(text, (), "error"), Box(text, (), "gpu")]), Box(text)]),
     ]
 
 
@@ -154,7 +155,7 @@ def cluster_page(count):
         named.append(one._replace(node=name, host={**one.host, "node.name": entry(name)}))
     report = report_of(store, named)
     view = View(80, verbose=True, markup="html")
-    return draw(lay_out_cluster(report, view), grids_of(report))
+    return draw(lay_out_cluster(report, view), figures_of(report))
 
 
 def test_the_odd_cell_is_marked_and_its_node_comes_first():
