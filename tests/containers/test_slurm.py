@@ -1,4 +1,4 @@
-"""Four nodes under a real Slurm: its memory limits against the kernel's kill, its prolog and its
+"""Four nodes under a real Slurm: its memory limits against the kernel's kill, its prolog, epilog and
 health check with our files.
 """
 
@@ -68,8 +68,9 @@ def slurm(tmp_path_factory, prerequisite, site):
     taken = [str(group) for group in groups if not removed(group)]
     prerequisite(not taken, f"no other Slurm with these nodes: {taken}")
     folder = tmp_path_factory.mktemp("slurm").resolve()
-    for name in ("slurm-prolog", "slurm-health-check"):
-        text = (ROOT / "scripts/integrations" / name).read_text()
+    for name in ("slurm-prolog", "slurm-epilog", "slurm-health-check"):
+        file = name.replace("epilog", "prolog")  # one file is both
+        text = (ROOT / "scripts/integrations" / file).read_text()
         # This Slurm has no /etc/slurm/slurm.conf, and this Python may be another one.
         variables = (
             f"export INSTALLED_AS={name} SLURM_CONF={folder}/slurm.conf "
@@ -79,7 +80,10 @@ def slurm(tmp_path_factory, prerequisite, site):
         (site / name).write_text(f"{first}\n{variables}{rest}")
         (site / name).chmod(0o755)
     health = f"HealthCheckProgram={site}/slurm-health-check\nHealthCheckInterval=2\nHealthCheckNodeState=ANY"
-    cluster = Slurm(folder, f"Prolog={site}/slurm-prolog\nPrologFlags=Alloc\n{health}")
+    cluster = Slurm(
+        folder,
+        f"Prolog={site}/slurm-prolog\nPrologFlags=Alloc\nEpilog={site}/slurm-epilog\n{health}",
+    )
     try:
         try:
             cluster.start()
@@ -169,6 +173,15 @@ def test_prolog_drains_a_node_on_which_jobs_cannot_work(slurm, mark):
     slurm("srun", "-N1", "-w", "n3", "--immediate=5", "true", timeout=30)
     slurm.wait_for(lambda: slurm.states()["n3"].startswith("drain"), "n3 drained")
     assert slurm.reasons() == {"n3": "Prolog error"}
+    assert slurm("srun", "-N3", "--ntasks-per-node=1", "true").returncode == 0
+
+
+def test_epilog_drains_a_node_that_a_job_left_unfit(slurm, mark):
+    """The job itself is done, and no other comes to that node."""
+    mark("slurm-epilog-n4")
+    assert slurm("srun", "-N1", "-w", "n4", "true").returncode == 0
+    slurm.wait_for(lambda: slurm.states()["n4"].startswith("drain"), "n4 drained")
+    assert slurm.reasons() == {"n4": "Epilog error"}
     assert slurm("srun", "-N3", "--ntasks-per-node=1", "true").returncode == 0
 
 
