@@ -10,6 +10,7 @@ from itertools import chain
 from ..errors import InputError
 from ..file_replacement import open_growing
 from .command import Command
+from .engine_options import add_engines, named_engine, request_of
 from .output import PROGRESS, view, write_error
 from .shared_options import TEXT_FORMATS, add_format, add_general, add_options, split_codes
 
@@ -39,31 +40,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "who is asked (default: the job or cluster in which this runs)"
     )
-    group.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        nargs="?",
-        const="",
-        help="the nodes of a Ray cluster, by a task on each (default: $RAY_ADDRESS)",
-    )
-    group.add_argument(
-        "--slurm",
-        action="store_true",
-        help="the nodes of this Slurm job, or of --partition and --nodelist, by a step on each",
-    )
-    group.add_argument("--partition", "-p", metavar="NAME", default="", help="a Slurm partition")
-    group.add_argument(
-        "--nodelist", "-w", metavar="LIST", default="", help="Slurm nodes: gpu[01-16]"
-    )
-    group.add_argument(
-        "--kubectl", metavar="SELECTOR", help="the running pods with these labels: app=verl"
-    )
-    group.add_argument("--namespace", "-n", metavar="NAME", default="", help="of the pods")
-    group.add_argument("--container", "-c", metavar="NAME", default="", help="in the pods")
-    group.add_argument(
-        "--mpi", metavar="HOSTFILE", help="the hosts of an MPI host file, by mpirun on each"
-    )
-    group.add_argument("--ssh", metavar="HOSTS", help="hosts by ssh: gpu[01-16],head")
+    add_engines(group)
     group.add_argument(
         "--facts",
         metavar="FILE",
@@ -151,11 +128,11 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         from ..report.cluster_json import dump_cluster
 
         return dump_cluster(report), code
-    from ..report.cluster_text import grids_of, lay_out_cluster
+    from ..report.cluster_text import figures_of, lay_out_cluster
     from ..report.console import draw
 
     look = view(options)
-    return draw(lay_out_cluster(report, look), look, lambda: grids_of(report)), code
+    return draw(lay_out_cluster(report, look), look, lambda: figures_of(report)), code
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -211,43 +188,20 @@ def _answers(options: argparse.Namespace, answers: Answers) -> Iterator[NodeAnsw
 
 def _request(options: argparse.Namespace) -> Optional[NodeRequest]:
     """Return who is to be asked; None where the answers come from files alone."""
-    from ..nodes.engines import NodeRequest, engine_here
+    from ..nodes.engines import engine_here
 
-    named = [
-        (name, value)
-        for name, value in (
-            ("ray", options.ray),
-            ("slurm", "" if options.slurm or options.partition or options.nodelist else None),
-            ("kubectl", options.kubectl),
-            ("mpi", options.mpi),
-            ("ssh", options.ssh),
-        )
-        if value is not None
-    ]
-    if len(named) > 1:
-        both = " and ".join(f"--{name}" for name, _ in named)
-        raise InputError(f"{both} both say who is asked; give one of them")
-    if not named:
-        if options.facts:
-            return None
+    engine = named_engine(options)
+    if engine is None and options.facts:
+        return None
+    if engine is None:
         here = engine_here(os.environ)
         if here is None:
             raise InputError(
                 "nobody to ask: this is no Slurm job and $RAY_ADDRESS is not set; name the nodes "
                 "with --ray, --slurm -p PARTITION, --kubectl, --mpi, --ssh or --facts"
             )
-        named = [(here[0], "")]
-    name, where = named[0]
-    return NodeRequest(
-        name,
-        where,
-        options.partition,
-        options.nodelist,
-        options.namespace,
-        options.container,
-        options.python,
-        options.deadline,
-    )
+        engine = here[0], ""
+    return request_of(engine, options)
 
 
 def _asked(
@@ -294,11 +248,19 @@ class _Writer:
                 self._file.close()
 
     def write(self, answer: NodeAnswer) -> NodeAnswer:
-        """Write the lines of an answer, and return it."""
+        """Write the lines of an answer, and return it. Where the disk is full the nodes are judged
+        all the same, and the rest is in no file.
+        """
         file = self._file
         if file is not None:
             lines = "".join(self._answers.lines_of(answer, self._written))
-            self._guarded(lambda: (file.write(lines), file.flush()))
+            try:
+                self._guarded(lambda: (file.write(lines), file.flush()))
+            except InputError as error:
+                self._file = None
+                write_error(f"envdoctor: {error}; what nodes say from here on is in no file")
+                with suppress(OSError):
+                    file.close()
         return answer
 
     def _guarded(self, step: Callable[[], T]) -> T:

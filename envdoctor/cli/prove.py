@@ -10,17 +10,20 @@ from ..errors import InputError
 from ..model.requirement import is_for_extra, try_requirement
 from ..sources import Sources, gather
 from .command import Command
+from .engine_options import add_engines, named_engine, request_of
 from .output import PROGRESS, view
 from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+    from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
     from ..matrix.loader import Matrix
     from ..model.facts import Facts, Gpu
     from ..model.finding import Finding
-    from ..model.proof import TrialStep
+    from ..model.node_answers import Answers, NodeAnswer
+    from ..model.proof import Proof, TrialStep
+    from ..nodes.engines import NodeRequest
 
     #: A name, and what runs it: it takes an interpreter and a deadline in seconds.
     Trial = Tuple[str, Callable[[str, float], List[TrialStep]]]
@@ -55,7 +58,17 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--nccl",
         action="store_true",
-        help="all-reduce over the GPUs of this machine, without one over four processes (gloo)",
+        help="all-reduce over the GPUs of this machine, without one over four processes (gloo); "
+        "with an engine over all nodes",
+    )
+    group = parser.add_argument_group("on which nodes (default: this machine; --nccl alone)")
+    add_engines(group)
+    group.add_argument(
+        "--per-node",
+        metavar="N",
+        type=int,
+        default=0,
+        help="processes on each node (default: its visible GPUs, without one 1)",
     )
     group = parser.add_argument_group("where and how")
     add_options(group, "python", "lock")
@@ -76,8 +89,6 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
-    from importlib import import_module
-
     from ..matrix.loader import load_matrix
     from ..model.proof import Proof
     from ..prove.judging import compare
@@ -86,6 +97,9 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     if not 1 <= options.deadline <= 3600:
         raise InputError(f"--deadline: expected 1 to 3600 seconds, found {options.deadline:g}")
     matrix = load_matrix(options.matrix)
+    engine = named_engine(options)
+    if engine is not None:
+        return _shown(_prove_across(engine, options, matrix), options)
     (facts,) = gather(Sources(python=options.python, lock=options.lock))
     python = judged_interpreter(facts)
     if python is None:
@@ -99,10 +113,117 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     compared = compare(
         steps, (*report.findings, *report.undetermined), lambda text: _explain(text, facts, matrix)
     )
-    proof = Proof(tuple(compared), report, tuple(skipped))
+    return _shown(Proof(tuple(compared), report, tuple(skipped)), options)
+
+
+def _shown(proof: Proof, options: argparse.Namespace) -> Tuple[str, int]:
+    from importlib import import_module
+
     module = "proof_json" if options.format == "json" else "proof_text"
     text: str = import_module(f"..report.{module}", __package__).render(proof, view(options))
     return text, proof.exit_code
+
+
+_START = 30.0  # seconds that engines have beside the trial: a job of Slurm's, a driver of Ray's
+
+
+def _prove_across(engine: Tuple[str, str], options: argparse.Namespace, matrix: Matrix) -> Proof:
+    """Have all nodes of an engine reduce together, and hold that against what a check of them
+    finds.
+    """
+    from ..app import check_cluster
+    from ..model.node_answers import Answers, facts_of
+    from ..model.proof import Proof
+    from ..nodes.payload import program_text
+    from ..prove.judging import compare
+
+    if not options.nccl or options.gpu or options.kernels or options.imports is not None:
+        raise InputError(
+            f"--{engine[0]}: expected --nccl and none of --imports, --gpu and --kernels: those are "
+            "tried on one machine, by 'envdoctor prove' there"
+        )
+    request = request_of(engine, options)
+    judged = None if request.engine == "ray" else options.python
+    answers = Answers()
+    PROGRESS.say("asking the nodes")
+    asked = list(_ask(request, program_text(judged, meeting=True), answers))
+    failed = [f"{one.node}: {one.failed}" for one in asked if one.host is None]
+    present = [one for one in asked if one.host is not None]
+    if failed or len(present) < 2:
+        words = "; ".join(failed[:4]) or f"{len(present)} answered"
+        raise InputError(f"--{engine[0]}: expected answers of all nodes, two or more: {words}")
+    nodes = [facts_of(one, answers.environments) for one in present]
+    report = check_cluster(present, answers.environments, matrix).sections[0].report
+    steps = _reduce_across(request, present, nodes, options, judged)
+    found = (*report.findings, *report.undetermined)
+    compared = compare(steps, found, lambda text: _explain(text, nodes[0], matrix))
+    return Proof(tuple(compared), report)
+
+
+def _ask(request: NodeRequest, program: str, answers: Answers) -> Iterator[NodeAnswer]:
+    from ..nodes.collection import collect
+    from ..nodes.engines import jobs_of
+
+    asked = jobs_of(request)
+    yield from asked.failed
+    count = max(len(asked.jobs), 1)
+    yield from collect(asked.jobs, program, answers, deadline=request.deadline, at_once=count)
+
+
+def _reduce_across(
+    request: NodeRequest,
+    present: Sequence[NodeAnswer],
+    nodes: Sequence[Facts],
+    options: argparse.Namespace,
+    judged: Optional[str],
+) -> List[TrialStep]:
+    """Run one collective in processes of all nodes, and return their steps."""
+    from ..model.node_answers import Answers
+    from ..model.proof import TrialStep
+    from ..nodes.payload import trial_text
+    from ..prove.expectation import expected_bandwidth
+
+    devices = [_devices(facts, options.busy) for facts in nodes]
+    backend = "nccl" if all(devices) else "gloo"
+    counts = [options.per_node or (len(on_node) if backend == "nccl" else 1) for on_node in devices]
+    if backend == "nccl" and any(n > len(own) for n, own in zip(counts, devices)):
+        raise InputError(f"--per-node {options.per_node}: a node has fewer visible GPUs")
+    firsts = [sum(counts[:number]) for number in range(len(counts))]
+    subject = f"{backend} over {sum(counts)} processes on {len(nodes)} nodes"
+    head = present[0].said
+    most = max(counts)
+    parameters = {
+        "devices": [f"cuda:{n}" for n in range(most)] if backend == "nccl" else ["cpu"] * most,
+        "backend": backend,
+        "store": f"tcp://{head.get('address')}:{head.get('port')}",
+        "seconds": options.deadline,
+        "bytes": _REDUCED,
+    }
+    program = trial_text(judged, "collective", parameters, options.deadline, subject)
+    arguments = {
+        one.node: f"[{first}, {count}, {sum(counts)}]"
+        for one, first, count in zip(present, firsts, counts)
+    }
+    PROGRESS.say(f"trying {subject}")
+    request = request._replace(arguments=arguments, deadline=options.deadline + _START)
+    bound = expected_bandwidth(nodes, backend)
+    steps = []
+    for answer in _ask(request, program, Answers()):
+        if answer.node not in arguments:
+            continue
+        if answer.host is None:
+            steps.append(
+                TrialStep("collective", subject, "start", "fails", answer.failed, node=answer.node)
+            )
+        for table in answer.said.get("steps", ()):
+            step = TrialStep(**table)._replace(node=answer.node)
+            # Of each node's first process all was told; one of all nodes is enough where it works.
+            if step.outcome == "works" and answer.node != present[0].node:
+                continue
+            if bound is not None and step.unit.startswith("GB/s"):
+                step = step._replace(expected=bound[0], expected_by=bound[1])
+            steps.append(step)
+    return steps
 
 
 def _explain(text: str, facts: Facts, matrix: Matrix) -> List[Finding]:
@@ -135,7 +256,7 @@ def _trials(options: argparse.Namespace, facts: Facts) -> Tuple[List[Trial], Lis
     elif options.kernels:
         skipped.append("kernels: they need a GPU, and none is visible")
     if options.nccl:
-        trials.append(_collective(devices))
+        trials.append(_collective(devices, facts))
     return trials, skipped
 
 
@@ -164,11 +285,13 @@ def _trial(trial: str, subject: str, parameters: Dict[str, Any]) -> Trial:
     return f"{trial} of {subject}", run
 
 
-def _collective(devices: Sequence[str]) -> Trial:
+def _collective(devices: Sequence[str], facts: Facts) -> Trial:
+    from ..prove.expectation import expected_bandwidth
     from ..prove.running import run_together
 
     backend = "nccl" if len(devices) > 1 else "gloo"
     used = list(devices) if len(devices) > 1 else ["cpu"] * _PROCESSES
+    bound = expected_bandwidth([facts], backend)
 
     def run(python: str, deadline: float) -> List[TrialStep]:
         parameters = {
@@ -178,7 +301,15 @@ def _collective(devices: Sequence[str]) -> Trial:
             "seconds": deadline,
             "bytes": _REDUCED,
         }
-        return run_together(python, "collective", parameters, deadline, len(used), backend)
+        steps = run_together(python, "collective", parameters, deadline, len(used), backend)
+        if bound is None:
+            return steps
+        return [
+            step._replace(expected=bound[0], expected_by=bound[1])
+            if step.unit.startswith("GB/s")
+            else step
+            for step in steps
+        ]
 
     return f"{backend} over {len(used)} processes", run
 

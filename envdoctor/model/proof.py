@@ -21,7 +21,8 @@ class TrialStep(NamedTuple):
 
     subject: the distribution or device. name: the step. outcome: one of ``OUTCOMES``. error: why it
     did not work. value, unit: what was measured. said: what the child wrote beside. rank: of which
-    process, where there were several.
+    process, where there were several. node: on which, where there were several. expected: what the
+    hardware carries at most, in the same unit, and expected_by: what says so.
     """
 
     trial: str
@@ -33,6 +34,9 @@ class TrialStep(NamedTuple):
     unit: str = ""
     said: str = ""
     rank: str = ""
+    node: str = ""
+    expected: Optional[float] = None
+    expected_by: str = ""
 
 
 class Comparison(NamedTuple):

@@ -46,7 +46,9 @@ def _is_about(finding: Finding, step: TrialStep) -> bool:
     what drives it.
     """
     if step.trial != "imports":
-        on_gpu = step.subject != "gloo"
+        if step.subject.endswith("nodes") and finding.code.startswith("ED7"):
+            return True
+        on_gpu = not step.subject.startswith("gloo")
         return on_gpu and (finding.code.startswith(("ED1", "ED2")) or finding.component == "torch")
     names = {canonicalize_name(name) for name in (*finding.packages, finding.component)}
     return canonicalize_name(step.subject) in names

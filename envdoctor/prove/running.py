@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import os
-import pkgutil
 import selectors
 import shutil
 import signal
 import tempfile
 import time
 from contextlib import suppress
+from importlib.util import find_spec
 from secrets import token_hex
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -28,15 +28,30 @@ _MARK = "ENVDOCTOR_PROVE"
 _GRACE = 5.0  # seconds for the kernel to end what was killed
 
 
+def _text_of_trials() -> str:
+    """Return the source of ``trials``, wherever this package was loaded from."""
+    name = f"{__package__}.trials"
+    spec = find_spec(name)
+    # Of a folder, of an archive, or a node's program's own (nodes.payload).
+    loader: Any = spec.loader if spec is not None else None
+    return str(loader.get_source(name))
+
+
 class _Child:
-    """One process of a trial."""
+    """One process of a trial. rank: among those of all nodes. local: among those of this one."""
 
     def __init__(
-        self, python: str, trial: str, parameters: Mapping[str, Any], place: _Place, rank: str
+        self,
+        python: str,
+        trial: str,
+        parameters: Mapping[str, Any],
+        place: _Place,
+        rank: str,
+        local: str,
     ) -> None:
         import subprocess
 
-        text = (pkgutil.get_data(__package__, "trials.py") or b"").decode("utf-8")
+        text = _text_of_trials()
         self.results, end = os.pipe()
         os.set_inheritable(end, True)
         words = [python, "-c", text, str(end), trial, json.dumps(parameters)]
@@ -46,7 +61,7 @@ class _Child:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                env={**place.environment, "RANK": rank},
+                env={**place.environment, "RANK": rank, "LOCAL_RANK": local},
                 cwd=place.folder,
                 pass_fds=(end,),
                 start_new_session=True,
@@ -146,6 +161,9 @@ def run_together(
     deadline: float,
     count: int,
     subject: str = "",
+    *,
+    first: int = 0,
+    world: int = 0,
 ) -> List[TrialStep]:
     """Run a trial in ``count`` children at once and return the steps of the first one, and of the
     others those that did not work.
@@ -157,14 +175,17 @@ def run_together(
         deadline: Seconds that all of them have.
         count: How many, each with its RANK.
         subject: What it is about: a distribution, a device.
+        first: The rank of the first child, where others run elsewhere.
+        world: How many there are with those; 0: these are all.
     """
     folder = tempfile.mkdtemp(prefix="envdoctor-prove-")
-    place = _Place(folder, count)
+    place = _Place(folder, world or count)
     text = json.dumps(parameters).replace("{folder}", folder)
     children: List[_Child] = []
     try:
-        for rank in map(str, range(count)):
-            children += [_Child(python, trial, json.loads(text), place, rank)]
+        for local in range(count):
+            rank = str(first + local)
+            children += [_Child(python, trial, json.loads(text), place, rank, str(local))]
         late = _read_all(children, deadline)
         codes = [child.process.poll() for child in children]
     finally:
@@ -181,7 +202,8 @@ def run_together(
         for step in _steps(child, code, late, deadline, subject)
     ]
     shown = [(rank, step) for rank, step in steps if rank == "0" or step.outcome != "works"]
-    return [step if count == 1 else step._replace(rank=rank) for rank, step in shown]
+    alone = (world or count) == 1
+    return [step if alone else step._replace(rank=rank) for rank, step in shown]
 
 
 def _read_all(children: Sequence[_Child], deadline: float) -> bool:

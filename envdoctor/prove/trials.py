@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from functools import partial
@@ -145,15 +146,16 @@ def _wait(torch: Any, *devices: str) -> None:
 
 
 def collective(parameters: Dict[str, Any]) -> None:
-    """All-reduce between processes, of which this is one: RANK and WORLD_SIZE are in the
-    environment.
+    """All-reduce between processes, of which this is one: RANK, LOCAL_RANK (among those of this
+    node) and WORLD_SIZE are in the environment.
     """
     torch = import_module("torch")
     distributed = import_module("torch.distributed")
     from datetime import timedelta
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    device = parameters["devices"][rank]
+    device = parameters["devices"][int(os.environ["LOCAL_RANK"])]
+    store = parameters["store"]
     if device.startswith("cuda"):
         torch.cuda.set_device(device)
     _step(
@@ -161,7 +163,7 @@ def collective(parameters: Dict[str, Any]) -> None:
         lambda: (
             distributed.init_process_group(
                 parameters["backend"],
-                init_method="file://" + parameters["store"],
+                init_method=store if "://" in store else f"file://{store}",
                 rank=rank,
                 world_size=size,
                 timeout=timedelta(seconds=parameters["seconds"]),
@@ -260,7 +262,10 @@ TRIALS = {
 
 def main() -> None:
     """Run the trial that was named; only a child with all its arguments does."""
-    TRIALS[sys.argv[2]](json.loads(sys.argv[3]))
+    parameters = json.loads(sys.argv[3])
+    # Who started it kills it at the deadline; should that one be gone, the kernel does.
+    signal.alarm(int(parameters.get("seconds", 3600)) + 60)
+    TRIALS[sys.argv[2]](parameters)
     _say(done=True)
     sys.stderr.flush()
     os._exit(0)  # what libraries do at their end is no part of the trial

@@ -60,7 +60,7 @@ def lay_out(proof: Proof, view: View) -> List[Block]:
 
 def _name(step: TrialStep) -> str:
     subject = "" if step.name == step.subject else f" of {step.subject}" if step.subject else ""
-    rank = f" (rank {step.rank})" if step.rank else ""
+    rank = f" (rank {step.rank}{f' on {step.node}' if step.node else ''})" if step.rank else ""
     return f"{step.trial}{subject}: {step.name}{rank}"
 
 
@@ -80,11 +80,19 @@ def _compared(entry: Comparison, verbose: bool) -> Iterator[Block]:
         yield from finding_blocks(finding, verbose, 4)
 
 
+def _measured(step: TrialStep) -> str:
+    """Return what was measured, and beside it what the hardware carries at most."""
+    words = f"{step.value:.4g} {step.unit}"
+    if step.expected is None:
+        return words
+    return f"{words} (at most {step.expected:.4g}: {step.expected_by})"
+
+
 def _working(steps: List[TrialStep], verbose: bool) -> Iterator[Block]:
     """Yield what works: each step, or how many of each subject."""
     if verbose:
         for step in steps:
-            value = f": {step.value:.4g} {step.unit}" if step.value is not None else ""
+            value = f": {_measured(step)}" if step.value is not None else ""
             yield Block(fold(clean(f"{_name(step)}{value}")), indent=2)
         return
     counts: Dict[str, List[TrialStep]] = {}
@@ -97,7 +105,7 @@ def _working(steps: List[TrialStep], verbose: bool) -> Iterator[Block]:
             default=None,
             key=lambda step: step.value or 0,
         )
-        words = f", up to {speed.value:.4g} {speed.unit}" if speed is not None else ""
+        words = f", up to {_measured(speed)}" if speed is not None else ""
         count = f" ({len(same)} steps)" if len(same) > 1 else ""
         yield Block(fold(clean(f"{key}{count}{words}")), indent=2)
 

@@ -158,6 +158,50 @@ def test_answers_that_nobody_can_be_asked_for_again_are_kept(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_full_disk_costs_the_file_and_no_answer(tmp_path, prerequisite):
+    command = ["unshare", "-m", "true"]
+    prerequisite(subprocess.run(command, check=False).returncode == 0, "unshare -m (root)")
+    ssh = tmp_path / "bin/ssh"
+    ssh.parent.mkdir()
+    ssh.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
+    ssh.chmod(0o755)
+    (tmp_path / "small").mkdir()
+    script = 'mount -t tmpfs -o size=16k none "$1"; shift; exec "$@"'
+    done = subprocess.run(
+        [
+            "unshare",
+            "-m",
+            "sh",
+            "-ec",
+            script,
+            "sh",
+            str(tmp_path / "small"),
+            sys.executable,
+            "-m",
+            "envdoctor",
+            "nodes",
+            "--ssh",
+            "n[1-3]",
+            "--deadline",
+            "60",
+            "-o",
+            str(tmp_path / "small/a.jsonl"),
+            "--format",
+            "json",
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": f"{ssh.parent}:{os.environ['PATH']}"},
+        timeout=120,
+        check=False,
+    )
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    (part,) = json.loads(done.stdout)["parts"]
+    assert [sorted(kind["nodes"]) for kind in part["kinds"]] == [["n1", "n2", "n3"]]
+
+
+@pytest.mark.slow
 def test_ten_thousand_nodes(tmp_path):
     """20 s and 500 MB, and linear: ten times the nodes, at most twenty times the time."""
     rng = random.Random(1)
