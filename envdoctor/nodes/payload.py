@@ -29,7 +29,7 @@ LAUNCH = (
 )
 
 _ROOMS = ("model", "probes")
-_ROOMS_OF_TRIALS = ("model", "prove")
+_ROOMS_OF_TRIALS = ("model", "probes", "prove")
 #: Not of envdoctor: what the probes import where it is there.
 _VENDORED = ("packaging", "pynvml")
 
