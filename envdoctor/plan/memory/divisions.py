@@ -4,6 +4,7 @@ share a layer, or a sequence.
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import Iterator, Tuple
 
 from ...model.evidence import Evidence
@@ -35,7 +36,6 @@ def split_problems(inputs: Inputs) -> Iterator[ConfigurationProblem]:
             continue
         if size.heads % int(ways) == 0 or not _is_refused(inputs, field):
             continue
-        fitting = [one for one in range(1, int(ways)) if size.heads % one == 0]
         place = inputs.workload.place(field) or Evidence("")
         certain = size.source.startswith("its ") and not inputs.workload.unread
         yield ConfigurationProblem(
@@ -44,9 +44,18 @@ def split_problems(inputs: Inputs) -> Iterator[ConfigurationProblem]:
             inputs.workload.key_of(field),
             f"{size.heads} attention heads of {size.name} cannot be split over {ways} GPUs, as "
             f"{who} asks",
-            f"{inputs.workload.key_of(field)}={max(fitting, default=1)}",
+            f"{inputs.workload.key_of(field)}={_largest_divisor(int(size.heads), int(ways))}",
             certain,
         )
+
+
+def _largest_divisor(number: int, limit: int) -> int:
+    """Return the largest divisor of a number that is below a limit, in time of its square root: a
+    script may ask for any number of GPUs.
+    """
+    small = (one for one in range(1, isqrt(number) + 1) if number % one == 0)
+    pairs = (divisor for one in small for divisor in (one, number // one))
+    return max((divisor for divisor in pairs if divisor < limit), default=1)
 
 
 def _is_refused(inputs: Inputs, field: str) -> bool:
