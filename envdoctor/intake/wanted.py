@@ -166,7 +166,7 @@ class _Reader:
             self._take_folder(body, where, folder)
         elif wheel_file(body) is not None:
             name, version, _ = wheel_file(body) or ("", "", ())
-            self._note_address(name, body)
+            self._note_address(name, body, where)
             self.entries["requirements"].append(f"{name}=={version}")
         elif body.startswith("git+"):
             self._take_address(_named_repository(body, where), where)
@@ -181,13 +181,13 @@ class _Reader:
         if url.startswith("git+"):
             self.entries["direct"].append(requirement.line)
             words = f"{requirement.name} comes from a repository; what it requires was not read"
-            if "@" not in urlsplit(url).path:
+            if "@" not in _path_of(url, where):
                 words += "; no tag or commit is named, so another day may bring another release"
             self.entries["notes"].append(words)
         elif url.startswith("file:") and wheel is not None:
-            self._take_wheel(unquote(urlsplit(url).path), where, extras)
+            self._take_wheel(unquote(_path_of(url, where)), where, extras)
         elif wheel is not None:
-            self._note_address(requirement.name, url)
+            self._note_address(requirement.name, url, where)
             marker = f" ; {requirement.marker}" if requirement.marker else ""
             self.entries["requirements"].append(f"{requirement.name}{extras}=={wheel[1]}{marker}")
         else:
@@ -195,8 +195,8 @@ class _Reader:
                 _fault(where, f"expected a wheel or git+ADDRESS@TAG behind the @, found {url!r}")
             )
 
-    def _note_address(self, name: str, address: str) -> None:
-        self.entries["wheels"].append(unquote(urlsplit(address).path).rpartition("/")[2])
+    def _note_address(self, name: str, address: str, where: str) -> None:
+        self.entries["wheels"].append(unquote(_path_of(address, where)).rpartition("/")[2])
         self.entries["notes"].append(
             f"{name} is given as {without_credentials(address)}: what it requires was not read, "
             "and the lock names that version, not the address"
@@ -343,6 +343,18 @@ def _checked(line: str, where: str) -> Requirement:
         return parse_requirement(line)
     except InvalidRequirement as error:
         raise InputError(_fault(where, str(error))) from error
+
+
+def _path_of(address: str, where: str) -> str:
+    """Return the path of an address.
+
+    Raises:
+        InputError: it is none, as with a bracket that opens no IPv6 address.
+    """
+    try:
+        return urlsplit(address).path
+    except ValueError as error:
+        raise InputError(_fault(where, f"names an address that cannot be read: {error}")) from None
 
 
 def _fault(where: str, words: str) -> str:

@@ -219,3 +219,16 @@ def test_a_project_that_does_not_tell_is_one_message(tmp_path, text, options, wo
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(InputError, match=words):
         read_wanted(files=[str(tmp_path / "pyproject.toml")], **options)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "https://[a/a-1-py3-none-any.whl",
+        "a @ https://[a/a-1-py3-none-any.whl",
+        "a @ git+https://[a/b",
+    ],
+)
+def test_an_address_that_is_none_is_a_fault_of_the_input(word):
+    with pytest.raises(InputError, match="address that cannot be read"):
+        read_wanted([word])
