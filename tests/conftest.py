@@ -156,6 +156,19 @@ def prerequisite():
 
 
 @pytest.fixture(scope="session")
+def torch_python(prerequisite):
+    """An interpreter with a torch for CPUs: $ENVDOCTOR_TORCH_PYTHON, or the system's own.
+
+    No wheel on the default index will do: those for x86_64 are CUDA's, 3 GB with what they need.
+    """
+    python = os.environ.get("ENVDOCTOR_TORCH_PYTHON", "/usr/bin/python3")
+    search = "import sys, importlib.util as u; sys.exit(not u.find_spec('torch'))"
+    is_there = os.path.exists(python) and subprocess.run([python, "-c", search]).returncode == 0
+    prerequisite(is_there, f"torch of {python} (apt install python3-torch)")
+    return python
+
+
+@pytest.fixture(scope="session")
 def environment_with_pip(tmp_path_factory):
     """Return a function that makes a virtual environment with pip in a folder.
 

@@ -167,19 +167,27 @@ def in_group() -> Callable[[Path, List[str]], List[str]]:
     return command
 
 
+def environment_with_ray(python, folder, prerequisite, *options):
+    """Make an environment with Ray, with these options of venv; return its interpreter."""
+    subprocess.run([python, "-m", "venv", "--without-pip", *options, str(folder)], check=True)
+    made = str(folder / "bin/python")
+    done = subprocess.run(
+        [
+            *[sys.executable, "-m", "pip", "--python", made],
+            *["install", "-q", "ray", "psutil", "nvidia-ml-py"],
+        ],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    prerequisite(done.returncode == 0, f"ray cannot be installed: {done.stderr[-300:]}")
+    return made
+
+
 @pytest.fixture(scope="session")
 def ray_python(tmp_path_factory, prerequisite):
     """An interpreter that has Ray: ENVDOCTOR_RAY_PYTHON, or a fresh environment (about 30 s)."""
     given = os.environ.get("ENVDOCTOR_RAY_PYTHON")
     if given:
         return given
-    folder = tmp_path_factory.mktemp("ray")
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    done = subprocess.run(
-        [str(folder / "bin/pip"), "install", "-q", "ray", "psutil", "nvidia-ml-py"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    prerequisite(done.returncode == 0, f"ray cannot be installed: {done.stderr[-300:]}")
-    return str(folder / "bin/python")
+    return environment_with_ray(sys.executable, tmp_path_factory.mktemp("ray"), prerequisite)

@@ -17,7 +17,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.containers.conftest import ray_python  # noqa: F401 - a fixture
+from tests.containers.conftest import environment_with_ray, ray_python  # noqa: F401 - a fixture
 from tests.containers.slurm import NODES, Slurm, require_slurm
 
 pytestmark = pytest.mark.slow
@@ -287,15 +287,6 @@ def test_a_node_that_fails_stops_no_other(engine, planted, what, words):
     assert words in reason
 
 
-@pytest.fixture(scope="module")
-def torch_python():
-    """An interpreter with torch, which is too large to be installed for a test."""
-    python = os.environ.get("ENVDOCTOR_TORCH_PYTHON")
-    if not python:
-        pytest.skip("$ENVDOCTOR_TORCH_PYTHON names no interpreter with torch")
-    return python
-
-
 def prove(*arguments, environment=None):
     """Run ``envdoctor prove --nccl`` across nodes and return its JSON."""
     done = subprocess.run(
@@ -377,16 +368,16 @@ def test_ray_with_an_odd_node(ray_python):  # noqa: F811
         process.communicate("", timeout=60)
 
 
-def test_the_nodes_of_ray_reduce_together(ray_python, torch_python):  # noqa: F811
-    done = subprocess.run([ray_python, "-c", "import torch"], capture_output=True, check=False)
-    if done.returncode != 0:
-        pytest.skip("the Python with Ray has no torch")
+def test_the_nodes_of_ray_reduce_together(torch_python, tmp_path, prerequisite):
+    python = environment_with_ray(
+        torch_python, tmp_path / "ray", prerequisite, "--system-site-packages"
+    )
     process = subprocess.Popen(
-        [ray_python, "-c", RAY_CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [python, "-c", RAY_CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
         address = process.stdout.readline().strip()
-        document = prove("--ray", address, "--python", ray_python)
+        document = prove("--ray", address, "--python", python)
         assert {step["outcome"] for step in document["steps"]} == {"works"}, document["steps"]
     finally:
         process.communicate("", timeout=60)

@@ -255,21 +255,16 @@ def test_schema_is_produced():
     assert {place for place in left if "/$defs/" not in place} == set()
 
 
-@pytest.fixture(scope="module")
-def torch_python():
-    """An interpreter with torch, which is too large to be installed for a test."""
-    python = os.environ.get("ENVDOCTOR_TORCH_PYTHON")
-    if not python:
-        pytest.skip("$ENVDOCTOR_TORCH_PYTHON names no interpreter with torch")
-    return python
-
-
 @pytest.mark.slow
 def test_arithmetic_on_a_cpu(torch_python):
     steps = run_trial(torch_python, "arithmetic", {"device": "cpu"}, 300, "cpu")
     assert len(steps) == 12
-    assert {step.outcome for step in steps} == {"works"}, steps
-    assert all(step.value < 0.02 for step in steps)
+    works = [step for step in steps if step.outcome == "works"]
+    # A torch before 2.1 multiplies no float16 on a CPU, and says so.
+    lacking = [step.name for step in steps if "not implemented for 'Half'" in step.error]
+    assert [step.name for step in steps if step not in works] == lacking, steps
+    assert len(works) >= 9
+    assert all(step.value < 0.02 for step in works)
 
 
 @pytest.mark.slow
