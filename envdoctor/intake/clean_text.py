@@ -104,8 +104,9 @@ def clean_lines(report: str) -> Iterator[Line]:
         if raw.strip() and not (("```" in raw or "~~~" in raw) and _FENCE.fullmatch(raw)):
             yield _line(start or number, raw)
         start = size = 0
-    if pending:
-        yield _line(start, " ".join(pending)[:_MAX_LENGTH])
+    unfinished = " ".join(pending)[:_MAX_LENGTH]
+    if unfinished.strip():
+        yield _line(start, unfinished)
 
 
 def _check(report: str) -> None:

@@ -223,7 +223,7 @@ class StatementReader:
             subject = None
         if heading and subject is None and self._read_answer(heading, text, line, draft):
             return True
-        text = text.strip("\"'") if subject is not None else text
+        text = text.strip("\"'") or text if subject is not None else text
         versioned = subject is not None and subject.kind == "distribution"
         if versioned and not text.lstrip("v")[:1].isdigit():
             subject = None

@@ -27,7 +27,7 @@ from .package_entries import (
 __all__ = ["parse_requirements"]
 
 _PYTHON_COMMENT = re.compile(
-    r"#.*(?:with Python|--python-version[ =]|--python[ =])\s*(3\.\d{1,2}(?:\.\d{1,2})?)\b"
+    r"[^#]*#.*(?:with Python|--python-version[ =]|--python[ =])\s*(3\.\d{1,2}(?:\.\d{1,2})?)\b"
 )
 _INCLUDED = re.compile(r"(-r|-c|--requirement|--constraint)(?:[ =]\s*|(?<=-[rc]))(\S.*)")
 _MOST_INCLUDED = 100  # files
@@ -83,7 +83,7 @@ class _Plain:
     def take(self, text: str, name: str, *, constrains: bool = False) -> None:
         """Take all lines of one file; those of ``-c`` only narrow what others ask for."""
         for number, line in joined_lines(text):
-            comment = _PYTHON_COMMENT.search(line)
+            comment = _PYTHON_COMMENT.match(line)
             if comment and self.python is None:
                 self.python = (comment.group(1), number if name == self.name else 0)
             line = re.sub(r"(?:^|\s)#.*$", "", line).strip()

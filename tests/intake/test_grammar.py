@@ -470,3 +470,9 @@ def test_torch_names_the_device_that_it_has_no_code_for(text, name, capability):
 def test_a_file_of_an_extension_tells_that_its_package_is_there():
     line = "found files: ['/v/lib/python3.12/site-packages/sgl_kernel/sm100/common_ops.abi3.so']"
     assert parse_report(line).value("distributions")["sgl-kernel"].version is None
+
+
+def test_quotes_with_nothing_in_them_below_a_heading_state_nothing():
+    facts = read(">>> torch.__version__\n'\n>>> torch.version.cuda\n'12.4'")
+    assert facts.value("torch.cuda") == "12.4"
+    assert "torch" not in facts.value("distributions", {})

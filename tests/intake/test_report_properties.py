@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from envdoctor.errors import InputError
@@ -94,6 +94,7 @@ def test_any_order_of_any_format_is_read(name, data):
     st.lists(st.sampled_from(EVERY_LINE) | st.text(max_size=60), max_size=40),
     st.sampled_from(["\n", "\r\n", " ", "\\\n", "\n> ", "\x1b[0m\n", " | "]),
 )
+@example(["\\"], "\n")
 @settings(max_examples=300)
 def test_mixtures_never_raise_anything_else(lines, separator):
     json.dumps(dump_facts(parse(separator.join(lines))))
