@@ -67,6 +67,7 @@ def lock(
     from ..model.resolution import Resolution
     from .asked import check_asked, check_wheels, read_roots
     from .solver import resolve
+    from .solver.boards import board_statements
     from .solver.torch_extras import without_torch
 
     if matrix is None:
@@ -107,6 +108,7 @@ def lock(
         *answer.notes,
         *([_newer_note(pinned, day)] if is_newer else _age_notes(answer, matrix, pinned)),
         *(reason.text for reason in answer.passed),
+        *(cause.text for cause in board_statements(facts, matrix) if answer.requires.cuda),
         *without_torch(answer, matrix),
         *_stranger_notes(unknown, known),
         *wanted.notes,
@@ -150,7 +152,12 @@ def _undated(
     )
     sources = read_sources(wanted.direct, request)
     indexes = (*allow_index, *indexes_of(wanted.wheels, request.architecture, matrix))
-    request = request._replace(sources=sources, allow_index=tuple(dict.fromkeys(indexes)))
+    given = map(parse_requirement, wanted.addresses)
+    request = request._replace(
+        sources=sources,
+        allow_index=tuple(dict.fromkeys(indexes)),
+        addresses={requirement.name: requirement.url for requirement in given},
+    )
     roots = read_roots(lines, request)
     if not roots and not has_profile:
         raise InputError(

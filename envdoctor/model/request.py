@@ -57,7 +57,8 @@ class Request(NamedTuple):
     installed, what maintainers tested). profile: name of the profile's request that it comes from
     ("verl:0.7-vllm"), origin: where that stands. overrides: exact versions that replace whatever
     metadata asks of these packages. settings: environment variables that will be set.
-    sources: what is installed from repositories. constraints: what bounds versions of packages that
+    sources: what is installed from repositories. addresses: of wheels that are given by theirs, by
+    name. constraints: what bounds versions of packages that
     take part, and asks for none. others: roots that the matrix does not know:
     nothing judges them. of_the_time: as_of is not the user's own word but follows from a pinned
     root, and does not bind packages that have no release of that day or before.
@@ -79,6 +80,7 @@ class Request(NamedTuple):
     settings: Mapping[str, str] = {}
     sources: Tuple[SourceStep, ...] = ()
     constraints: Tuple[Root, ...] = ()
+    addresses: Mapping[str, str] = {}
 
 
 def parse_root(text: str) -> Root:

@@ -201,8 +201,15 @@ def install(index, uv, environment_with_pip, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("tool", ["uv", "pip"])
-@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize(
+    ("closed", "tool"),
+    [
+        (False, "uv"),
+        pytest.param(False, "pip", marks=pytest.mark.slow),
+        pytest.param(True, "uv", marks=pytest.mark.slow),
+        pytest.param(True, "pip", marks=pytest.mark.slow),
+    ],
+)
 def test_the_printed_command_installs_an_override_and_check_accepts_it(
     lock, install, envdoctor, index, tmp_path, tool, closed
 ):
@@ -228,7 +235,7 @@ def test_the_printed_command_installs_an_override_and_check_accepts_it(
     assert errors == []
 
 
-@pytest.mark.parametrize("tool", ["uv", "pip"])
+@pytest.mark.parametrize("tool", [pytest.param("uv", marks=pytest.mark.slow), "pip"])
 def test_the_plain_build_is_locked_where_a_folder_has_the_same_release_with_a_label(
     lock, install, index, tmp_path, tool
 ):

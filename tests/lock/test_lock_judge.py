@@ -1,4 +1,6 @@
-"""scripts/lock_judge: what it says of locks is right, and of locks made worse on purpose, a fault."""
+"""scripts/lock_judge: what it says of locks is right, and of locks made worse on purpose, a
+fault.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 from envdoctor import sources
 from envdoctor.errors import InputError
 from envdoctor.intake import parse_assumptions
-from envdoctor.intake.wanted import Wanted
+from envdoctor.intake.wanted import Wanted, read_wanted
 from envdoctor.lock.emit import render
 from envdoctor.lock.locking import lock
 from envdoctor.lock.solver.objective import applied
@@ -129,6 +129,17 @@ def test_a_build_that_is_given_needs_no_further_option(index, version, wheel):
     found = _asked(wanted=Wanted(asked, wheels=(wheel.format(version),)))
     assert isinstance(found, Resolution)
     assert found.pin(name).index_name == index
+
+
+def test_a_wheel_that_is_given_by_its_address_is_installed_from_there():
+    file = "flash_attn-2.8.3+cu12torch2.8cxx11abiTRUE-cp312-cp312-linux_x86_64.whl"
+    address = f"https://github.com/Dao-AILab/flash-attention/releases/download/v2.8.3/{file}"
+    wanted = read_wanted([f"flash-attn @ {address}", "torch"])
+    found = _asked(wanted=wanted)
+    assert isinstance(found, Resolution)
+    lines = render(found, "1", MATRIX)["requirements.txt"].splitlines()
+    assert f"flash-attn @ {address}" in lines
+    assert not any("--find-links FOLDER" in line for line in lines)
 
 
 def test_constraints_bound_and_ask_for_nothing():

@@ -13,7 +13,7 @@ installed after it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, List, NamedTuple, Set, Tuple
+from typing import TYPE_CHECKING, Iterator, List, NamedTuple, Set, Tuple
 
 from ...model.resolution import Pin, Resolution
 from .words import header
@@ -55,44 +55,36 @@ class Division(NamedTuple):
 
 def divide(resolution: Resolution, matrix: Matrix) -> Division:
     """Part the lines of a lock between conda and pip."""
-    names = matrix.conda
     group = _built_for_torch(resolution)
     reason = _why_pip(resolution, group, matrix)
     conda: List[CondaPin] = []
     pip: List[Tuple[str, str]] = []
     for pin in resolution.pins:
-        entry, version = names.get(pin.name), str(pin.version)
-        if pin.name in group:
-            if reason:
-                pip.append((pin.name, version))
-            elif (
-                not pin.name.startswith("nvidia-")
-                and entry is not None
-                and entry.package is not None
-            ):
-                conda.append(CondaPin(entry.package, version, _build(pin, resolution), pin.name))
-        elif (
-            entry is not None
-            and entry.package is not None
-            and pin.index_name == "pypi"
-            and not pin.from_source
-        ):
-            conda.append(CondaPin(entry.package, version, "", pin.name))
+        entry, version = matrix.conda.get(pin.name), str(pin.version)
+        package = entry.package if entry is not None else None
+        in_group = pin.name in group
+        if in_group and not reason:
+            # The builds of torch in a channel bring NVIDIA's libraries themselves.
+            if package is not None and not pin.name.startswith("nvidia-"):
+                conda.append(CondaPin(package, version, _build(pin, resolution), pin.name))
+        elif package is not None and not in_group and _is_of_index(pin):
+            conda.append(CondaPin(package, version, "", pin.name))
         else:
             pip.append((pin.name, version))
     chosen = {pin.name for pin in resolution.pins}
     pip += [
         (line.name, line.version) for line in resolution.closure.lines if line.name not in chosen
     ]
-    bounds = []
-    if (
-        not reason
-        and resolution.requires.cuda
-        and any(pin.distribution == "torch" for pin in conda)
-    ):
-        major = int(resolution.requires.cuda.split(".")[0])
-        bounds.append(f"cuda-version >={major},<{major + 1}")
-    return Division(tuple(conda), tuple(bounds), tuple(pip), reason)
+    cuda = resolution.requires.cuda
+    bounds: Tuple[str, ...] = ()
+    if cuda and not reason and any(pin.distribution == "torch" for pin in conda):
+        major = int(cuda.split(".")[0])
+        bounds = (f"cuda-version >={major},<{major + 1}",)
+    return Division(tuple(conda), bounds, tuple(pip), reason)
+
+
+def _is_of_index(pin: Pin) -> bool:
+    return pin.index_name == "pypi" and not pin.from_source
 
 
 def _built_for_torch(resolution: Resolution) -> Set[str]:
@@ -168,12 +160,6 @@ def _yaml(text: str) -> str:
 def render_environment(resolution: Resolution, version: str, matrix: Matrix) -> str:
     """Return the text of ``environment.yml``."""
     division = divide(resolution, matrix)
-    built = {pin.name for pin in resolution.pins if pin.from_source}
-    overridden = {override.name for override in resolution.overrides}
-    local = {pin.name for pin in resolution.pins if pin.index_name != "pypi"} | set(
-        resolution.closure.unhashed
-    )
-    later = built | overridden | local
     lines = [
         *header(resolution, version, "environment.yml"),
         (
@@ -183,32 +169,25 @@ def render_environment(resolution: Resolution, version: str, matrix: Matrix) -> 
     ]
     if division.reason:
         lines.append(f"# torch and what needs it stand under pip: {division.reason}")
-    lines.append(
-        "# create: conda env create -f environment.yml, then in that environment: sh install.sh "
-        "(hashes, overrides, what is built or from git)"
+    dependencies = (
+        f"python ={_python(resolution)}",
+        "pip",
+        *_virtual(resolution, matrix),
+        *division.bounds,
+        *(pin.text for pin in division.conda),
     )
     lines += [
+        (
+            "# create: conda env create -f environment.yml, then in that environment: "
+            "sh install.sh (hashes, overrides, what is built or from git)"
+        ),
         f"name: {_name(resolution)}",
         "channels:",
         f"  - {_CHANNEL}",
         "  - nodefaults",
         "dependencies:",
-    ]
-    lines += [
-        f"  - {_yaml(text)}"
-        for text in (
-            f"python ={_python(resolution)}",
-            "pip",
-            *_virtual(resolution, matrix),
-            *division.bounds,
-        )
-    ]
-    lines += [f"  - {_yaml(pin.text)}" for pin in division.conda]
-    pip = [f"{name}=={pinned}" for name, pinned in division.pip if name not in later]
-    if pip:
-        lines += ["  - pip:", *(f"      - {_yaml(text)}" for text in pip)]
-    lines += [
-        f"      # by install.sh: {name}=={pinned}" for name, pinned in division.pip if name in later
+        *(f"  - {_yaml(text)}" for text in dependencies),
+        *_pip_lines(resolution, division),
     ]
     if resolution.settings:
         lines += [
@@ -216,6 +195,22 @@ def render_environment(resolution: Resolution, version: str, matrix: Matrix) -> 
             *(f"  {name}: {_yaml(value)}" for name, value in sorted(resolution.settings.items())),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _pip_lines(resolution: Resolution, division: Division) -> Iterator[str]:
+    """Yield what conda gives to pip, and as comments what install.sh installs after it."""
+    later = {
+        *(pin.name for pin in resolution.pins if pin.from_source or pin.index_name != "pypi"),
+        *(override.name for override in resolution.overrides),
+        *resolution.closure.unhashed,
+    }
+    lines = [f"{name}=={version}" for name, version in division.pip if name not in later]
+    if lines:
+        yield "  - pip:"
+        yield from (f"      - {_yaml(text)}" for text in lines)
+    for name, version in division.pip:
+        if name in later:
+            yield f"      # by install.sh: {name}=={version}"
 
 
 def render_recipe(resolution: Resolution, version: str, matrix: Matrix) -> str:

@@ -31,10 +31,11 @@ def render(resolution: Resolution, version: str) -> str:
     lines = header(resolution, version, "requirements.txt")
     lines += [f"# install with {tool}: {command}" for tool, command in install_commands(resolution)]
     lines += [f"# {line}" for line in build_lines(resolution)]
-    others = sorted({pin.index_name for pin in resolution.pins} - {"pypi"})
+    given = resolution.request.addresses
+    others = {pin.index_name for pin in resolution.pins if pin.name not in given} - {"pypi"}
     lines += [
         f"# lines with a local label (+...) {_WHERE.get(name, _ELSEWHERE).format(name)}"
-        for name in others
+        for name in sorted(others)
     ]
     if resolution.closure.is_closed:
         for line in resolution.closure.lines:
@@ -45,7 +46,8 @@ def render(resolution: Resolution, version: str) -> str:
         lines += [
             "",
             *_comments(pin, resolution),
-            pin_line(pin) + ("  # override" if pin.name in overridden else ""),
+            pin_line(pin, resolution.request.addresses.get(pin.name, ""))
+            + ("  # override" if pin.name in overridden else ""),
         ]
     for needed in tool_requirements(resolution):
         mark = _TOOL if parse_requirement(needed).name in tools(resolution) else "for a build"
@@ -76,43 +78,41 @@ def install_steps(resolution: Resolution, tool: str, command: str) -> List[str]:
     """Return what one tool ("uv" or "pip") does, in order; ``command`` is how it is called. pip
     reads a pipe as /dev/stdin, uv as -.
     """
-    closure = resolution.closure
-    pipe = "-" if tool == "uv" else "/dev/stdin"
-    strategy = f"--index-strategy {closure.strategy}" if closure.strategy and tool == "uv" else ""
-    sources = "".join(f" {option}" for option in (*closure.sources, strategy) if option)
-    overrides = resolution.overrides and not closure.is_closed
-    alone = f"{command} --no-deps{sources}"
-    if closure.is_closed:
-        checked = f"{alone} --require-hashes"
-        first, built = checked, f"{checked} --no-build-isolation"
+    closed = resolution.closure.is_closed
+    call = command + _sources(resolution, tool)
+    alone = f"{call} --no-deps"
+    overrides = bool(resolution.overrides) and not closed
+    if closed:
+        first = checked = f"{alone} --require-hashes"
     else:
-        first, built = f"{command}{sources}", f"{command}{sources} --no-build-isolation"
-        checked = first + (" --override overrides.txt" if overrides and tool == "uv" else "")
+        first = call
+        checked = f"{call} --override overrides.txt" if overrides and tool == "uv" else call
+    built = f"{first} --no-build-isolation"
+    pipe = "-" if tool == "uv" else "/dev/stdin"
 
-    def step(mark: str, how: str) -> str:
-        return f"{_SELECT} '/# {mark}/' requirements.txt | {how} -r {pipe}"
+    def step(pattern: str, how: str) -> str:
+        return f"{_SELECT} '{pattern}' requirements.txt | {how} -r {pipe}"
 
+    on_torch = bool(built_on_torch(resolution))
+    separate = bool(resolution.closure.unhashed) or (overrides and tool == "pip")
+    apart = "|".join([_SOURCE] * on_torch + [_SEPARATE] * separate)
     steps = []
     if built_plain(resolution):
-        plain = built if closure.is_closed else f"{built} --no-deps"
-        steps += [step(_TOOL, first), step(_PLAIN, plain)]
-    apart = [
-        mark
-        for mark, there in (
-            (_SOURCE, built_on_torch(resolution)),
-            (_SEPARATE, closure.unhashed or (overrides and tool == "pip")),
-        )
-        if there
-    ]
-    if apart:
-        steps.append(f"{_SELECT} '!/# ({'|'.join(apart)})/' requirements.txt | {checked} -r {pipe}")
-    else:
-        steps.append(f"{checked} -r requirements.txt")
-    if _SOURCE in apart:
-        steps.append(step(_SOURCE, built))
-    if _SEPARATE in apart:
-        steps.append(step(_SEPARATE, alone) if closure.is_closed else f"{alone} -r overrides.txt")
+        plain = built if closed else f"{built} --no-deps"
+        steps += [step(f"/# {_TOOL}/", first), step(f"/# {_PLAIN}/", plain)]
+    steps.append(step(f"!/# ({apart})/", checked) if apart else f"{checked} -r requirements.txt")
+    if on_torch:
+        steps.append(step(f"/# {_SOURCE}/", built))
+    if separate:
+        steps.append(step(f"/# {_SEPARATE}/", alone) if closed else f"{alone} -r overrides.txt")
     return steps
+
+
+def _sources(resolution: Resolution, tool: str) -> str:
+    """Return the options that name the indexes of a lock, each with a space before it."""
+    closure = resolution.closure
+    strategy = f"--index-strategy {closure.strategy}" if closure.strategy and tool == "uv" else ""
+    return "".join(f" {option}" for option in (*closure.sources, strategy) if option)
 
 
 def _closed_line(line: ClosedLine, resolution: Resolution) -> List[str]:
@@ -131,6 +131,8 @@ def _closed_line(line: ClosedLine, resolution: Resolution) -> List[str]:
         comments += _marks(line.name, resolution)
     pinned = f"{line.name}{'===' if line.exact else '=='}{line.version}"
     if not line.hashes:
+        address = resolution.request.addresses.get(line.name)
+        pinned = f"{line.name} @ {address}" if address else pinned
         return [*comments, f"# {_SEPARATE}: no hash is to be had", pinned]
     return [*comments, " \\\n".join([pinned, *(f"    --hash={digest}" for digest in line.hashes)])]
 

@@ -125,7 +125,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def pin_line(pin: Pin) -> str:
-    """Return a pin as a requirement: ``vllm[flashinfer]==0.10.2``."""
+def pin_line(pin: Pin, address: str = "") -> str:
+    """Return a pin as a requirement: ``vllm[flashinfer]==0.10.2``, or by a wheel's address."""
     extras = f"[{','.join(pin.extras)}]" if pin.extras else ""
-    return f"{pin.name}{extras}=={pin.version}"
+    return f"{pin.name}{extras} @ {address}" if address else f"{pin.name}{extras}=={pin.version}"

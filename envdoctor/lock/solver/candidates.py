@@ -25,7 +25,7 @@ from ...matrix.bind import Subject
 from ...matrix.derive import build_attributes, find_builds
 from ...matrix.kernel_torch import pinned_torch
 from ...matrix.loader import Matrix
-from ...matrix.tables import Build, Release
+from ...matrix.tables import Board, Build, Release
 from ...matrix.tags import glibc_for, served_release, serves_python
 from ...model.request import Request, Root
 from ...model.row import Row
@@ -46,6 +46,7 @@ __all__ = [
     "Asked",
     "Catalog",
     "Limits",
+    "is_without_cuda",
 ]
 
 #: Lines of torch's metadata that belong to the CUDA of its default build; builds from other indexes
@@ -73,11 +74,13 @@ Asked = Tuple[Tuple[str, int, str], ...]
 
 class Limits(NamedTuple):
     """What the targets together admit: wheels for this glibc or an older one (None: not known), and
-    where they have a GPU or NVIDIA's driver (``cuda``) only builds for it of what has such builds.
+    where they have a GPU or NVIDIA's driver (``cuda``) only builds for it of what has such builds;
+    ``before``: a board that takes no CUDA builds for Arm servers yet.
     """
 
     glibc: Optional[Version] = None
     cuda: bool = False
+    before: Optional[Board] = None
 
 
 class _Made:
@@ -180,7 +183,7 @@ class Catalog:
     ) -> List[Candidate]:
         ranked: List[Tuple[Any, Candidate]] = []
         torch_of = self._torch_of.get(name) or self._torch_of.setdefault(
-            name, pinned_torch(self.matrix.package, name)
+            name, pinned_torch(self.matrix.package, name, inferred=True)
         )
         indexes = {index: rank for rank, index in enumerate(("pypi", *allowed))}
         inference = Inference(
@@ -469,6 +472,11 @@ class Catalog:
         if release.requires_python and not self._admits(release.requires_python):
             asked = release.requires_python.replace(" ", "")
             return "python", f"needs Python {asked}, not {request.python}"
+        if release.malformed:
+            return (
+                "metadata",
+                f"has a requirement that pip 24.1 and newer refuse: {release.malformed}",
+            )
         if not candidate.from_source and not self._has_wheel(release):
             return "python", f"has no wheel for Python {request.python}"
         if candidate.from_source and candidate.build is None and release.sdist_only:
@@ -479,9 +487,14 @@ class Catalog:
         refusal = self._platform_refusal(candidate, limits.glibc)
         if refusal is not None or not limits.cuda or name not in self.matrix.code_demands:
             return refusal
-        if _is_without_cuda(candidate):
+        if is_without_cuda(candidate):
             where = "PyPI" if candidate.index_name == "pypi" else candidate.index_name
             return "cuda", f"has no build for CUDA on {request.architecture} on {where}"
+        if limits.before is not None and "cuda" in candidate.subject.attributes:
+            return "driver", (
+                f"is built for Arm servers, and {limits.before.gpu} takes that from "
+                f"{limits.before.system} on"
+            )
         return None
 
     def wheel_floor(self, candidate: Candidate) -> Optional[Version]:
@@ -541,7 +554,7 @@ def _with_inferred(candidate: Candidate, inference: Inference, place: int) -> Ca
     )
 
 
-def _is_without_cuda(candidate: Candidate) -> bool:
+def is_without_cuda(candidate: Candidate) -> bool:
     """Tell whether a wheel was read, or is inferred, to be for the processor alone."""
     attributes = candidate.subject.attributes
     read = "index" in attributes or any(item.attribute == "cuda" for item in candidate.inferred)

@@ -15,6 +15,7 @@ from typing import (
     Iterable,
     Iterator,
     List,
+    Mapping,
     NamedTuple,
     Optional,
     Sequence,
@@ -30,11 +31,13 @@ from ...model.resolution import Explanation, Statement
 from ...model.row import Row, Source
 from ...model.versions import Version
 from . import objective
+from .boards import board_statements
 from .candidate_table import CandidateTable, bits_of
 from .candidates import Catalog
 from .engine import Nogood, solve
 from .inference import INFERRED_WORDS
 from .problem import Problem, Why, base_of
+from .staleness import days_behind, years
 from .ways_out import Loosened, ways_out
 
 __all__ = [
@@ -54,6 +57,8 @@ _STRUCTURE = ("extra", "override")
 _OF_REQUEST = frozenset(("python", "date"))
 _PIECES = 3
 _LINES = 11
+#: Kinds of causes, those first that stay where some have to go.
+_CUT_LAST = ("request", "hardware", "python", "date", "build", "row", "metadata")
 #: Releases that are left out of a range by name, and ranges that are named one by one.
 _LEFT_OUT = 2
 _RUNS = 3
@@ -64,7 +69,10 @@ _TEXTS = 2
 WORDS_OF_MANY = {
     "python": "exclude this Python or have no wheel for it",
     "glibc": "all ask for a newer glibc",
+    "metadata": "have requirements that pip 24.1 and newer refuse",
 }
+#: Limits that are a kind of cause of their own; all others are what the hardware says.
+_KINDS_OF_LIMITS = ("python", "date", "metadata")
 
 Key = Tuple[str, ...]
 
@@ -126,16 +134,51 @@ def explain(
     refusal: where it is known already. loosened: the roots whose bounds can be given up; by default
     all.
     """
-    problem, groups, causes = refusal or refusal_of(catalog, facts)
-    more = len(causes) - _LINES
+    found = refusal or refusal_of(catalog, facts)
+    causes = _shown(found, catalog)
+    if any(cause.kind == "hardware" for cause in causes):
+        causes = (*causes, *board_statements(facts, catalog.matrix))
     return Explanation(
         catalog.request,
-        causes
-        if more <= 0
-        else (*causes[:_LINES], Statement("metadata", f"and {more} more of this kind")),
-        tuple(ways_out(catalog, facts, problem, groups, loosened)),
+        tuple(causes),
+        tuple(ways_out(catalog, facts, found.problem, found.groups, loosened)),
         tuple(objective.target_words(entry) for entry in facts),
     )
+
+
+def _shown(refusal: Refusal, catalog: Catalog) -> Sequence[Statement]:
+    """The causes; where they are too many to be read, those that exclude what is young of the
+    roots, of these what was measured before what packages require, and how many more there are.
+    """
+    causes = refusal.causes
+    if len(causes) <= _LINES:
+        return causes
+    shown = statements(refusal.problem, _against_young(refusal, catalog), catalog)
+    if len(shown) > _LINES:
+        kept = sorted(shown, key=lambda cause: _CUT_LAST.index(cause.kind))[:_LINES]
+        shown = [cause for cause in shown if cause in kept]
+    more = f"and {len(causes) - len(shown)} more, without which older releases would do"
+    return (*shown, Statement("metadata", more))
+
+
+def _against_young(refusal: Refusal, catalog: Catalog) -> Dict[Key, List[Nogood]]:
+    """The groups of a refusal that suffice where no root may be more than a year behind the newest
+    release that was asked for.
+    """
+    problem = refusal.problem
+    asked = [variable.domain for variable in problem.variables]
+    for variable, mask in _asked_away(refusal.groups):
+        asked[variable] &= ~mask
+    young = []
+    for name in dict.fromkeys(root.name for root in catalog.request.roots):
+        number, table = problem.nodes.index(name), problem.tables[name]
+        releases = asked[number] & table.all
+        if not releases:
+            continue
+        days = days_behind(table, releases, releases & -releases)
+        old = sum(bit for bit, count in days.items() if years(count))
+        young.append(Nogood(((number, old),), Why("behind", ("behind", name))))
+    return _needed(problem, refusal.groups, young)
 
 
 def _why(problem: Problem, number: int) -> Why:
@@ -145,7 +188,6 @@ def _why(problem: Problem, number: int) -> Why:
 
 def minimal_groups(problem: Problem, core: Iterable[int]) -> Dict[Key, List[Nogood]]:
     """Return groups of nogoods that together refute a problem, none of which can be left out."""
-    structure = [nogood for nogood in problem.nogoods if nogood.why.kind in _STRUCTURE]
     groups: Dict[Key, List[Nogood]] = {}
     for number in sorted(core):
         why = _why(problem, number)
@@ -165,6 +207,16 @@ def minimal_groups(problem: Problem, core: Iterable[int]) -> Dict[Key, List[Nogo
                 if nogood not in group:
                     group.append(nogood)
 
+    return _needed(problem, groups, ())
+
+
+def _needed(
+    problem: Problem, groups: Dict[Key, List[Nogood]], assumed: Sequence[Nogood]
+) -> Dict[Key, List[Nogood]]:
+    """Drop groups while the rest still refutes a problem, beside what is assumed."""
+    structure = [nogood for nogood in problem.nogoods if nogood.why.kind in _STRUCTURE]
+    needed = dict(groups)
+
     def drop_rank(key: Key) -> Tuple[int, bool, Key]:
         why = groups[key][0].why
         return (
@@ -174,10 +226,10 @@ def minimal_groups(problem: Problem, core: Iterable[int]) -> Dict[Key, List[Nogo
         )
 
     for key in sorted(groups, key=drop_rank):
-        rest = [nogood for other, group in groups.items() if other != key for nogood in group]
-        if solve(problem.variables, [*structure, *rest]).model is None:
-            del groups[key]
-    return groups
+        rest = [nogood for other, group in needed.items() if other != key for nogood in group]
+        if solve(problem.variables, [*structure, *assumed, *rest]).model is None:
+            del needed[key]
+    return needed
 
 
 # --------------------------------------------------------------------------------------------------
@@ -189,11 +241,8 @@ def statements(
 ) -> List[Statement]:
     """Word the causes: requests, metadata, builds, rows, limits."""
     reachable = [variable.domain for variable in problem.variables]
-    for group in groups.values():
-        for nogood in group:
-            if len(nogood.terms) == 1 and nogood.why.kind == "request":
-                variable, mask = nogood.terms[0]
-                reachable[variable] &= ~mask
+    for variable, mask in _asked_away(groups):
+        reachable[variable] &= ~mask
     statements: List[Tuple[int, Key, Statement]] = []
     for key, group in groups.items():
         why: Why = group[0].why
@@ -218,6 +267,14 @@ def statements(
                 )
             )
     return [statement for _, _, statement in sorted(statements, key=lambda entry: entry[:2])]
+
+
+def _asked_away(groups: Mapping[Key, Sequence[Nogood]]) -> Iterator[Tuple[int, int]]:
+    """Yield the variables of which a request alone excludes values, with these."""
+    for group in groups.values():
+        for nogood in group:
+            if len(nogood.terms) == 1 and nogood.why.kind == "request":
+                yield nogood.terms[0]
 
 
 def _edge_words(problem: Problem, group: Sequence[Nogood], reachable: Sequence[int]) -> str:
@@ -350,7 +407,7 @@ def _limit_statement(
         shown = WORDS_OF_MANY[limit]
         asked["python"] = f"; this is for Python {request.python}"
     return Statement(
-        "python" if "python" in why.limits else "date" if "date" in why.limits else "hardware",
+        next((kind for kind in _KINDS_OF_LIMITS if kind in why.limits), "hardware"),
         f"{_subjects(problem, group, reachable)} {shown}{asked.get(limit, '')}",
     )
 
@@ -368,9 +425,9 @@ def _glibc(problem: Problem) -> str:
 def _row_statement(
     problem: Problem, group: Sequence[Nogood], reachable: Sequence[int], why: Why, catalog: Catalog
 ) -> Statement:
-    row: Row = (
-        why.row if why.kind == "build" or why.row is None else catalog.matrix.complete(why.row)  # type: ignore[assignment]
-    )
+    row: Row = why.row  # type: ignore[assignment]
+    if why.kind != "build":
+        row = catalog.matrix.complete(row)
     subjects = _subjects(problem, group, reachable)
     text = f"{subjects}: {row.title}" if subjects else row.title
     text += _unread_words(problem, group, reachable, row)

@@ -19,6 +19,7 @@ from typing import (
     Tuple,
 )
 
+from ...matrix.tables import Board
 from ...model.evidence import Evidence, Known
 from ...model.facts import Facts
 from ...model.request import Root
@@ -27,8 +28,9 @@ from ...model.resolution import Requires
 from ...model.row import Row
 from ...model.versions import cuda_of_variant, find_variant, try_version
 from . import objective
+from .boards import boards_of
 from .candidate_table import Candidate
-from .candidates import Catalog
+from .candidates import Catalog, is_without_cuda
 from .engine import Nogood
 from .problem import Problem, base_of
 from .requires import supported
@@ -59,7 +61,7 @@ class _Answer(NamedTuple):
     """What a changed request gives: the packages, what they require, and by how many days each root
     is behind. free: the roots that no pin of the request says. gpus: the compute capabilities that
     do, as far as the drivers are known; none where nothing has code for GPUs. lacks_torch: which
-    other releases of the roots ask for.
+    other releases of the roots ask for. lacks_cuda: something is a build for the processor alone.
     """
 
     chosen: Mapping[str, Candidate]
@@ -68,6 +70,7 @@ class _Answer(NamedTuple):
     free: Tuple[str, ...] = ()
     gpus: Tuple[str, ...] = ()
     lacks_torch: bool = False
+    lacks_cuda: bool = False
 
     @property
     def is_good(self) -> bool:
@@ -139,31 +142,47 @@ def ways_out(
         loosened = [Loosened(root, root._replace(specifier="")) for root in roots]
     relaxations = [
         entry
-        for entry in _relaxations(catalog, problem, groups, loosened)
+        for entry in _relaxations(catalog, facts, problem, groups, loosened)
         if other_pythons or entry.name != "python"
     ]
-    alone = list(_alone(catalog, facts, relaxations))
-    ways = [way for _, way in alone]
-    if not any(is_good for _, is_good in ways):
-        helping = [relaxation for relaxation, _ in alone]
-        ways += _pairs(catalog, facts, [entry for entry in relaxations if entry not in helping])
-    ways += _other_indexes(catalog, facts, problem, groups)
-    if len(facts) > 1:
-        ways += _apart(catalog, facts)
-    own = [entry for root in loosened for entry in _bounds(root)]
-    targets = tuple(range(len(facts)))
-    fault = _fault_of_machine(groups, catalog)
-    machine = [_without_limit(limit, targets, fault) for limit in _OF_MACHINE]
-    pythons = _pythons(catalog) if other_pythons else []
-    if not any(is_good for _, is_good in ways):
+    ways = [
+        *_one_or_two(catalog, facts, relaxations),
+        *_other_indexes(catalog, facts, problem, groups),
+        *(_apart(catalog, facts) if len(facts) > 1 else ()),
+    ]
+    if not _is_any_good(ways):
+        pythons = _pythons(catalog) if other_pythons else []
+        own = [entry for root in loosened for entry in _bounds(root)]
+        targets = tuple(range(len(facts)))
+        fault = _fault_of_machine(groups, catalog)
+        boards = boards_of(facts, catalog.matrix)
+        machine = [_without_limit(limit, targets, fault, boards) for limit in _OF_MACHINE]
         ways += _fewest(catalog, facts, machine, own, pythons)
-    if not ways and len(catalog.request.roots) > 1:
-        left_out = [_without_root(root) for root in loosened]
-        ways += [way for _, way in _alone(catalog, facts, left_out)] or _fewest(
-            catalog, facts, machine, [*own, *left_out], pythons
-        )
+        if not ways and len(catalog.request.roots) > 1:
+            left_out = [_without_root(root) for root in loosened]
+            ways += [way for _, way in _alone(catalog, facts, left_out)] or _fewest(
+                catalog, facts, machine, [*own, *left_out], pythons
+            )
     ways.sort(key=lambda way: not way[1])
     return [text for text, _ in dict(ways).items()][:_WAYS]
+
+
+def _is_any_good(ways: Sequence[Tuple[str, bool]]) -> bool:
+    """Tell whether one of some ways leaves no root years behind."""
+    return any(is_good for _, is_good in ways)
+
+
+def _one_or_two(
+    catalog: Catalog, facts: Sequence[Facts], relaxations: Sequence[_Relaxation]
+) -> List[Tuple[str, bool]]:
+    """Those that help alone, and where none of them is good, two of the others together."""
+    alone = list(_alone(catalog, facts, relaxations))
+    ways = [way for _, way in alone]
+    if _is_any_good(ways):
+        return ways
+    helping = [relaxation for relaxation, _ in alone]
+    left = [entry for entry in relaxations if entry not in helping]
+    return [*ways, *_pairs(catalog, facts, left)]
 
 
 def _alone(
@@ -221,8 +240,15 @@ def _fewest(
 
 
 def _solvable(catalog: Catalog, facts: Sequence[Facts], relaxations: Sequence[_Relaxation]) -> bool:
-    changed = _changed(catalog, facts, relaxations)
-    return objective.attempt(*changed).outcome.model is not None
+    changed, there = _changed(catalog, facts, relaxations)
+    chosen = objective.attempt(changed, there).chosen
+    return bool(chosen) and not (_lacks_cuda(chosen, catalog) and any(map(_has_gpu, facts)))
+
+
+def _lacks_cuda(chosen: Mapping[str, Candidate], catalog: Catalog) -> bool:
+    """Tell whether something that has code for GPUs was chosen for the processor alone."""
+    demands = catalog.matrix.code_demands
+    return any(name in demands and is_without_cuda(entry) for name, entry in chosen.items())
 
 
 def _limits(problem: Problem, groups: Groups) -> List[Tuple[str, Tuple[int, ...]]]:
@@ -238,7 +264,11 @@ def _limits(problem: Problem, groups: Groups) -> List[Tuple[str, Tuple[int, ...]
 
 
 def _relaxations(
-    catalog: Catalog, problem: Problem, groups: Groups, loosened: Sequence[Loosened]
+    catalog: Catalog,
+    facts: Sequence[Facts],
+    problem: Problem,
+    groups: Groups,
+    loosened: Sequence[Loosened],
 ) -> List[_Relaxation]:
     causes = {key[1] for key in groups if key[0] == "request"}
     named = {root.name for root in catalog.request.roots if root.text in causes}
@@ -250,7 +280,8 @@ def _relaxations(
     ]
     for limit, targets in _limits(problem, groups):
         if limit in _OF_MACHINE:
-            relaxations.append(_without_limit(limit, targets, _fault_of_machine(groups, catalog)))
+            fault, boards = _fault_of_machine(groups, catalog), boards_of(facts, catalog.matrix)
+            relaxations.append(_without_limit(limit, targets, fault, boards))
         elif limit == "date":
             relaxations.append(_Relaxation("date", _undated, lambda _answer: "without the date"))
         elif limit == "platform" and catalog.request.platform != "linux":
@@ -317,7 +348,10 @@ def _fault_of_machine(groups: Groups, catalog: Catalog) -> Optional[Row]:
 
 
 def _without_limit(
-    limit: str, targets: Tuple[int, ...], fault: Optional[Row] = None
+    limit: str,
+    targets: Tuple[int, ...],
+    fault: Optional[Row] = None,
+    boards: Sequence[Board] = (),
 ) -> _Relaxation:
     def change(catalog: Catalog, facts: Tuple[Facts, ...], relaxed: Sequence[int]) -> Changed:
         return catalog, tuple(
@@ -334,7 +368,8 @@ def _without_limit(
         if limit == "gpu" and fault is not None:
             return "use a GPU that the driver supports"
         if limit == "driver" and requires.driver is not None:
-            return f"update the driver to {requires.driver} or newer"
+            system = "".join(f", with {board.system} or newer" for board in boards)
+            return f"update the driver to {requires.driver} or newer{system}"
         if limit == "glibc" and requires.glibc is not None:
             return f"use a system with glibc {requires.glibc} or newer"
         return {"gpu": "use another GPU", "toolkit": "use another CUDA toolkit"}.get(
@@ -359,12 +394,7 @@ def _for_linux(python: str) -> _Relaxation:
 
     def change(catalog: Catalog, facts: Tuple[Facts, ...], _targets: Sequence[int]) -> Changed:
         request = catalog.request._replace(platform="linux", architecture="x86_64")
-        there = (
-            entry.updated(stated)
-            if entry.value("gpus") or entry.value("driver.release")
-            else Facts(stated)
-            for entry in facts
-        )
+        there = (entry.updated(stated) if _has_gpu(entry) else Facts(stated) for entry in facts)
         return catalog.changed(request), tuple(there)
 
     return _Relaxation("platform", change, lambda _answer: text)
@@ -389,7 +419,7 @@ def _try(
         return _settled(relaxations, relaxed, *_changed(catalog, facts, relaxations, relaxed))
 
     best = answer(targets)
-    if best is None:
+    if best is None or (best.lacks_cuda and any(map(_has_gpu, facts))):
         return None
     for number in targets if len(targets) > 1 else ():
         fewer = [other for other in targets if other != number]
@@ -400,6 +430,10 @@ def _try(
     if targets and len(targets) < len(facts):
         words += f" on {' and '.join(objective.target_words(facts[n]) for n in targets)}"
     return f"{words}: {best.text}", best.is_good
+
+
+def _has_gpu(entry: Facts) -> bool:
+    return bool(entry.value("gpus") or entry.value("driver.release"))
 
 
 def _settled(
@@ -463,6 +497,7 @@ def _answer(catalog: Catalog, facts: Tuple[Facts, ...]) -> Optional[_Answer]:
         tuple(root.name for root in catalog.request.roots if root.specifier[:2] != "=="),
         supported(requires.sm, problem.targets, catalog.matrix),
         "torch" in problem.tables and "torch" not in chosen,
+        _lacks_cuda(chosen, catalog),
     )
 
 

@@ -163,8 +163,15 @@ def _archive(name, version, needed, blind):
     )
 
 
-@pytest.mark.parametrize("tool", ["uv", "pip"])
-@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize(
+    ("closed", "tool"),
+    [
+        (True, "uv"),
+        (False, "uv"),
+        pytest.param(True, "pip", marks=pytest.mark.slow),
+        pytest.param(False, "pip", marks=pytest.mark.slow),
+    ],
+)
 def test_builds_have_what_they_need_in_the_order_that_they_need_it(
     resolution, matrix, environment_with_pip, tmp_path, tool, closed
 ):

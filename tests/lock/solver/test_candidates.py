@@ -8,7 +8,7 @@ from envdoctor.lock.solver.candidates import Catalog
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.facts import Facts
 from envdoctor.model.request import Request, parse_root
-from envdoctor.model.resolution import Resolution
+from envdoctor.model.resolution import Explanation, Resolution
 from envdoctor.model.versions import parse_version
 
 
@@ -48,3 +48,22 @@ def test_pre_releases_are_judged_over_all_requirements_together(matrix: Matrix) 
 
 def test_a_package_whose_final_releases_are_withdrawn_is_taken_as_it_is(matrix: Matrix) -> None:
     assert parse_version(_pin(matrix, "flash-attn-4", "flash-attn-4")).is_prerelease
+
+
+def test_a_release_that_pip_refuses_for_its_metadata_is_no_candidate(matrix: Matrix) -> None:
+    """omegaconf 2.0.1 to 2.1.0 ask for ``PyYAML (>=5.1.*)``, which pip reads no more since 24.1."""
+    assert _pin(matrix, "omegaconf", "omegaconf<2.1.1") == "2.0.0"
+    request = Request((parse_root("omegaconf==2.0.1"),), "3.12")
+    refused = resolve(request, (Facts(),), matrix)
+    assert isinstance(refused, Explanation)
+    assert [cause.kind for cause in refused.causes] == ["request", "metadata"]
+    assert refused.causes[1].text == (
+        "omegaconf 2.0.1 has a requirement that pip 24.1 and newer refuse: PyYAML (>=5.1.*)"
+    )
+
+
+def test_a_kernel_release_that_no_engine_pins_is_not_taken_for_fitting(matrix: Matrix) -> None:
+    """sglang pins sgl-kernel 0.3.17.post1 with torch 2.8 and 0.3.18.post2 with torch 2.9."""
+    assert _pin(matrix, "sgl-kernel", "sgl-kernel", "torch") == "0.3.21"
+    assert _pin(matrix, "torch", "sgl-kernel", "torch") == "2.9.1"
+    assert _pin(matrix, "torch", "sgl-kernel==0.3.18", "torch") == "2.9.1"

@@ -15,7 +15,6 @@ import pytest
 import tomli
 
 ROOT = Path(__file__).parents[3]
-OTHERS = (("3.9", "1"), ("3.13", "7"))  # each with a hash seed of its own
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +79,13 @@ def test_the_hash_seed_changes_nothing(reference: bytes, modules: Path) -> None:
     assert answers(sys.executable, "4242", modules) == reference
 
 
-@pytest.mark.parametrize(("version", "seed"), OTHERS)
+@pytest.mark.parametrize(
+    ("version", "seed"),
+    [  # each with a hash seed of its own
+        pytest.param("3.9", "1", marks=pytest.mark.slow),
+        ("3.13", "7"),
+    ],
+)
 def test_the_python_that_runs_it_changes_nothing(
     version: str,
     seed: str,

@@ -88,13 +88,29 @@ def test_a_gpu_that_was_said_is_that_of_the_linux_machine_too(matrix: Matrix) ->
     assert found.ways_out[0].endswith(": vllm 0.19.1, torch 2.10.0")
 
 
-def test_one_release_needs_and_many_need(matrix: Matrix) -> None:
+def test_one_release_needs(matrix: Matrix) -> None:
     request = Request(tuple(map(parse_root, ("vllm==0.6.3", "torch==2.6.0"))), "3.11")
     found = resolve(request, (Facts(),), matrix)
     assert isinstance(found, Explanation)
     assert "vllm 0.6.3 needs torch 2.4.0" in [cause.text for cause in found.causes]
+
+
+@pytest.mark.slow
+def test_many_releases_need(matrix: Matrix) -> None:
     request = Request(tuple(map(parse_root, ("sglang>=0.5.10", "outlines>=1"))), "3.11")
     found = resolve(request, (Facts(),), matrix)
     assert isinstance(found, Explanation)
     texts = [cause.text for cause in found.causes]
     assert any(re.fullmatch(r"sglang 0\.5\.10 to \S+ need outlines 0\.1\.11", t) for t in texts)
+
+
+def test_of_many_causes_those_are_shown_that_exclude_what_is_young(matrix: Matrix) -> None:
+    gpu = Facts(parse_assumptions(["gpu=H100", "nvidia-driver=580.95.05"]))
+    request = Request((parse_root("xformers"), parse_root("sglang")), "3.13", as_of="2026-11-22")
+    found = resolve(request, (gpu,), matrix)
+    assert isinstance(found, Explanation)
+    *causes, rest = found.causes
+    assert [cause.kind for cause in causes] == ["request", "metadata", "metadata", "python"]
+    assert causes[-1].text.startswith("outlines-core ")
+    assert causes[-1].text.endswith(" have no wheel for Python 3.13")
+    assert re.fullmatch(r"and \d+ more, without which older releases would do", rest.text)

@@ -157,7 +157,9 @@ def environment(
 
 
 def changes_of(facts: Facts, matrix: Matrix) -> Union[Plan, Explanation]:
-    """What has to change, without a look at what else would help, which costs three times as much."""
+    """What has to change, without a look at what else would help, which costs three times as
+    much.
+    """
     return plan(facts, matrix, alternatives=False)
 
 

@@ -47,7 +47,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [  # the first three; the others are slow tests
+        pytest.param(case, marks=[pytest.mark.slow] if number >= 3 else [])
+        for number, case in enumerate(CASES)
+    ],
+)
 def test_a_refusal_is_true_and_its_ways_out_work(
     case: str, matrix: Matrix, require_module: Callable[[str], None]
 ) -> None:

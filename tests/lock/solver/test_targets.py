@@ -8,6 +8,7 @@ import pytest
 
 from envdoctor.fix.repair import plan
 from envdoctor.intake.assumptions import parse_assumptions
+from envdoctor.lock.locking import lock
 from envdoctor.lock.solver import resolve
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.evidence import Evidence, Known
@@ -89,3 +90,30 @@ def errors(facts: Facts, matrix: Matrix) -> frozenset[str]:
         for finding in judge(facts, matrix, today=matrix.date)
         if finding.severity == "error"
     )
+
+
+def test_a_board_takes_builds_for_servers_from_some_system_on(matrix: Matrix) -> None:
+    torch = Request((parse_root("torch"),), "3.10", architecture="aarch64")
+    refused = resolve(torch, (machine("540.4.0", "Orin"),), matrix)
+    assert isinstance(refused, Explanation)
+    assert "JetPack 7.2" in refused.causes[-1].text
+    assert "https://pypi.jetson-ai-lab.io" in refused.causes[-1].text
+    (way,) = refused.ways_out
+    assert way.startswith("update the driver to 580.65.06 or newer, with JetPack 7.2 or newer: ")
+    for gpu, is_named in (("Orin", True), ("Thor", False), ("GH200", False)):
+        stated = ["nvidia-driver=595.58.03", f"gpu={gpu}", "os.architecture=aarch64"]
+        found = lock(["torch"], (Facts(parse_assumptions(stated)),), matrix, python="3.12")
+        assert isinstance(found, Resolution)
+        assert any("JetPack 7.2" in note for note in found.notes) is is_named
+
+
+def test_no_build_for_the_processor_is_a_way_out_where_a_gpu_was_named(matrix: Matrix) -> None:
+    """PyPI's torch 2.8.0 for aarch64 is without CUDA, on whatever driver and GPU."""
+    torch = Request((parse_root("torch==2.8.0"),), "3.10", architecture="aarch64")
+    for driver, words in (
+        ("580.95.05", "ask for torch without ==2.8.0"),
+        ("550.54.15", "update the driver to 580.65.06 or newer and ask for torch without ==2.8.0"),
+    ):
+        refused = resolve(torch, (machine(driver, "GH200"),), matrix)
+        assert isinstance(refused, Explanation)
+        assert refused.ways_out == (f"{words}: torch 2.14.1",)

@@ -9,6 +9,7 @@ import pytest
 from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.lock.emit import render, summary_lines
 from envdoctor.lock.locking import lock
+from envdoctor.lock.solver import explanation
 from envdoctor.lock.solver.objective import applied
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.facts import Facts
@@ -77,10 +78,13 @@ def test_every_row_that_check_warns_of_has_a_line(
         )
 
 
-def test_no_lock_takes_an_engine_whose_server_cannot_be_imported(matrix: Matrix) -> None:
-    """Its own requirements admit the triton and the vllm beside which it fails, and to leave out the
-    extra that brings them leaves an engine without a server.
+def test_no_lock_takes_an_engine_whose_server_cannot_be_imported(
+    matrix: Matrix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own requirements admit the triton and the vllm beside which it fails, and to leave out
+    the extra that brings them leaves an engine without a server.
     """
+    monkeypatch.setattr(explanation, "_LINES", 99)  # the causes of old releases come last
     facts = Facts(parse_assumptions(["gpu=H100:8", "nvidia-driver=580.95.05"]))
     refused = lock(["sglang", "xformers"], [facts], matrix, python="3.13")
     assert isinstance(refused, Explanation)
