@@ -204,19 +204,28 @@ def _configure_lint(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _lint(options: argparse.Namespace) -> Tuple[Answer, int]:
-    from ..matrix.authoring.lint import lint
+def _linted_matrix(folder: str) -> Tuple[Matrix, str]:
+    """Return the matrix that has the rows of a folder ("": those of this checkout), and how the
+    origin of those begins that are to be judged.
+    """
     from ..matrix.loader import load_builtin, load_folder, load_matrix
 
-    names, start = list(options.what), ""
+    if not folder:
+        return load_builtin(), ""
+    if os.path.exists(os.path.join(folder, "drivers.toml")):  # a whole matrix of its own
+        return load_folder(folder), ""
+    # A site's rows are judged by our tables and packages.
+    return load_matrix([folder]), os.path.join(folder, "")
+
+
+def _lint(options: argparse.Namespace) -> Tuple[Answer, int]:
+    from ..matrix.authoring.lint import lint
+
+    names = list(options.what)
+    folder = ""
     if names and (os.sep in names[0] or os.path.isdir(names[0])):
         folder = _given_folder(names.pop(0))
-        if os.path.exists(os.path.join(folder, "drivers.toml")):  # a whole matrix of its own
-            matrix = load_folder(folder)
-        else:  # a site's rows are judged by our tables and packages
-            matrix, start = load_matrix([folder]), os.path.join(folder, "")
-    else:
-        matrix = load_builtin()
+    matrix, start = _linted_matrix(folder)
     written = {
         row.id: row
         for row in matrix.rows()
@@ -332,9 +341,7 @@ def _update(options: argparse.Namespace) -> Tuple[Answer, int]:
         "previous_date": done.before.date,
         "previous_origin": done.before.origin,
         "rows": _totals(changes, lambda table: table == "rows"),
-        "releases": _totals(
-            changes, lambda table: table.startswith("releases of ") or table == "packages"
-        ),
+        "releases": _totals(changes, lambda table: table in ("releases", "packages")),
         "note": note,
     }
     return answer, 0

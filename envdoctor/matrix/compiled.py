@@ -10,6 +10,8 @@ Three parts, so that a check reads little:
 * ``packages/<name>.jsonl``: one header line, then ``key TAB release`` lines, of which only the
   wanted one is parsed;
 * ``surfaces.txt``: what releases import and others do not have (``measured_rows``);
+* ``model_families.json``: which releases know which families of models, read where one is named
+  (``model_rows``);
 * ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json`` and ``index.json`` (the
   listing of the package index), read only by those who ask for them;
 * ``names.z`` and ``names/<name>.z``: in which releases names exist, packed (``names``);
@@ -46,6 +48,7 @@ KEYS = {
     "ngc_image": "month",
     "capability": "capability",
     "gpu": "name",
+    "board": "gpu",
     "code": "package",
     "sdist": "requirement",
 }

@@ -9,11 +9,13 @@ from ..regular_files import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Tuple
+    from typing import Any, Dict, List, Mapping
 
 __all__ = [
+    "EXTRAS",
     "OTHER_FILES",
     "MatrixFiles",
+    "find_extra",
     "find_sources",
     "fingerprint",
     "is_fresh",
@@ -27,14 +29,36 @@ _LARGEST = 256 << 20  # bytes, as of an archive of a whole matrix
 #: read.
 OTHER_FILES = frozenset(("conda.toml", "models.toml", "signatures.toml"))
 
+#: What is read on demand alone: where it lies in ``matrices/``, a file or a folder of files.
+EXTRAS = {
+    "conda": "conda.toml",
+    "listing": "index.json",
+    "model_families": "model_families.json",
+    "models": "models.toml",
+    "names": "names",
+    "names_index": "names.json",
+    "profiles": "profiles",
+    "signatures": "signatures.toml",
+    "symbols": "symbols.json",
+}
+
 
 class MatrixFiles(NamedTuple):
-    """The files of one matrices folder, as paths by name relative to it."""
+    """The files that the core of a matrices folder is made of: paths by name relative to it."""
 
     folder: str
     tables: Dict[str, str]
     packages: Dict[str, str]
     surfaces: Dict[str, str]
+
+    @property
+    def all(self) -> Dict[str, str]:
+        """The paths of all of them."""
+        return {
+            **self.tables,
+            **{f"packages/{name}": path for name, path in self.packages.items()},
+            **{f"surfaces/{name}": path for name, path in self.surfaces.items()},
+        }
 
 
 def find_sources(folder: str) -> MatrixFiles:
@@ -58,6 +82,17 @@ def find_sources(folder: str) -> MatrixFiles:
     )
 
 
+def find_extra(folder: str, name: str) -> Dict[str, str]:
+    """Return the paths, by name relative to ``folder``, of what is read on demand alone: one file
+    (``models.toml``), or those of a folder (``profiles``).
+    """
+    path = os.path.join(folder, name)
+    if os.path.isfile(path):
+        return {name: path}
+    ending = ".toml" if name == "profiles" else ".json"
+    return {f"{name}/{file}": os.path.join(path, file) for file in list_files(path, ending)}
+
+
 def _list_documents(folder: str) -> Dict[str, str]:
     return {name[:-5]: os.path.join(folder, name) for name in list_files(folder, ".json")}
 
@@ -79,23 +114,22 @@ def read_source(path: str) -> str:
     return read_regular(path, _LARGEST).decode("utf-8")
 
 
-def fingerprint(sources: MatrixFiles, times: bool) -> Dict[str, List[Any]]:
-    """Return [size, mtime or None, hash] of every source file."""
+def fingerprint(files: Mapping[str, str], times: bool) -> Dict[str, List[Any]]:
+    """Return [size, mtime or None, hash] of files, paths by name."""
     entries: Dict[str, List[Any]] = {}
-    for name, path in _files(sources):
+    for name, path in files.items():
         status = os.stat(path)
         entries[name] = [status.st_size, status.st_mtime_ns if times else None, _hash(path)]
     return entries
 
 
-def is_fresh(recorded: Mapping[str, List[Any]], sources: MatrixFiles) -> bool:
-    """Tell whether the source files are those that were compiled; a file is read only where size
+def is_fresh(recorded: Mapping[str, List[Any]], files: Mapping[str, str]) -> bool:
+    """Tell whether files, paths by name, are those that were compiled; one is read only where size
     says yes and time says no.
     """
-    files = _files(sources)
     if len(files) != len(recorded):
         return False
-    for name, path in files:
+    for name, path in files.items():
         entry = recorded.get(name)
         if entry is None:
             return False
@@ -105,14 +139,6 @@ def is_fresh(recorded: Mapping[str, List[Any]], sources: MatrixFiles) -> bool:
         ):
             return False
     return True
-
-
-def _files(sources: MatrixFiles) -> List[Tuple[str, str]]:
-    return [
-        *sources.tables.items(),
-        *((f"packages/{name}", path) for name, path in sources.packages.items()),
-        *((f"surfaces/{name}", path) for name, path in sources.surfaces.items()),
-    ]
 
 
 def _hash(path: str) -> str:

@@ -32,13 +32,15 @@ def minor_of(version: Version) -> str:
 
 
 def pinned_torch(
-    package_of: Callable[[str], Optional[Package]], name: str
+    package_of: Callable[[str], Optional[Package]], name: str, *, inferred: bool = False
 ) -> Callable[[Version], Optional[str]]:
     """Return what tells the one torch minor with which a kernel package is pinned by the releases
     of its engine.
 
     sgl-kernel's wheels ask for no torch at all; every sglang release pins one of them, and one
-    torch. A kernel release between two that are pinned with the same torch has that torch too.
+    torch. A kernel release between two that are pinned with the same torch has that torch too;
+    ``inferred``: between two whose torch differs, that of the younger one, which no verdict rests
+    on: whoever chooses may not take what was not read for fitting any torch.
     """
     engine = _ENGINE_OF.get(name)
     package: Any = package_of(engine) if engine is not None else None
@@ -61,6 +63,8 @@ def pinned_torch(
             below = [other for other in minors if other < public]
             above = [other for other in minors if other > public]
             candidates = minors[max(below)] | minors[min(above)] if below and above else set()
+            if inferred and len(candidates) > 1:
+                candidates = minors[min(above)]
         return next(iter(candidates)) if len(candidates) == 1 else None
 
     return find

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
         Tuple,
     )
 
+    from ..model.log import Pattern
     from ..model.version import Version
     from .measured_rows import Surfaces
+    from .model_rows import ModelFamilies
     from .names import NameHistory, PackageNames
     from .symbols import SymbolHistory
 
@@ -169,11 +171,18 @@ def _with_site(matrix: Matrix, folder: str) -> Matrix:
 def _is_fresh(source: str) -> bool:
     from .folder import find_sources, is_fresh
 
+    return is_fresh(_recorded("fingerprint.json"), find_sources(source).all)
+
+
+def _recorded(name: str) -> Dict[str, Any]:
+    """Return what was written down of the sources when they were compiled, nothing where it was
+    not.
+    """
     try:
-        recorded = json.loads(_read(os.path.join(_COMPILED, "fingerprint.json")))
+        recorded: Dict[str, Any] = json.loads(_read(os.path.join(_COMPILED, name)))
     except (OSError, ValueError):
-        return False
-    return is_fresh(recorded, find_sources(source))
+        return {}
+    return recorded
 
 
 def _compiled_now(folder: str, label: str = "") -> Tuple[Dict[str, Any], Any]:
@@ -189,7 +198,7 @@ def _compiled_now(folder: str, label: str = "") -> Tuple[Dict[str, Any], Any]:
 class _CompiledFiles:
     """Texts and packages of the compiled form.
 
-    ``source``: the folder beside it, whose other files are newer or the same.
+    ``source``: the folder beside it, which is read where it has changed since.
     """
 
     def __init__(self, folder: str, packages: Iterable[str], source: Optional[str] = None) -> None:
@@ -225,6 +234,10 @@ class _CompiledFiles:
         """Return the models in their checked form."""
         return self._extra("models") or []
 
+    def model_families(self) -> Mapping[str, Any]:
+        """Return which releases know which families of models."""
+        return self._extra("model_families") or {}
+
     def conda(self) -> Sequence[Mapping[str, Any]]:
         """Return the conda names in their checked form."""
         return self._extra("conda") or []
@@ -240,27 +253,45 @@ class _CompiledFiles:
 
     def names(self, package: str) -> Optional[Mapping[str, Any]]:
         """Return in which releases of a package names exist, None where that was not measured."""
-        if self._source is not None:
+        source = self._changed_source(f"names/{package}.json")
+        if source is not None:
             from .source import read_names
 
-            return read_names(self._source, package)
+            return read_names(source, package)
         return self._packed(os.path.join("names", f"{package}.z"))
 
     def names_index(self) -> Optional[Mapping[str, Any]]:
         """Return which package has which classes, functions and top-level modules."""
-        if self._source is not None:
+        source = self._changed_source("names.json")
+        if source is not None:
             from .source import read_names_index
 
-            return read_names_index(self._source)
+            return read_names_index(source)
         return self._packed("names.z")
 
     def symbols(self) -> Optional[Mapping[str, Any]]:
         """Return which releases of torch export what, None where that was not measured."""
-        if self._source is not None:
+        source = self._changed_source("symbols.json")
+        if source is not None:
             from .source import read_symbols
 
-            return read_symbols(self._source)
+            return read_symbols(source)
         return self._packed("symbols.z")
+
+    def _changed_source(self, name: str) -> Optional[str]:
+        """Return the folder beside the compiled form where a file in it, or the files of a folder
+        in it, are not those that were compiled.
+        """
+        if self._source is None:
+            return None
+        from .folder import find_extra, is_fresh
+
+        recorded = {
+            file: entry
+            for file, entry in _recorded("extras.json").items()
+            if file == name or file.startswith(f"{name}/")
+        }
+        return None if is_fresh(recorded, find_extra(self._source, name)) else self._source
 
     def _packed(self, name: str) -> Optional[Mapping[str, Any]]:
         import zlib
@@ -274,9 +305,13 @@ class _CompiledFiles:
 
     def _extra(self, name: str) -> Any:
         if self._source is not None:
-            from . import source
+            from .folder import EXTRAS
 
-            return getattr(source, f"read_{name}")(self._source)
+            changed = self._changed_source(EXTRAS[name])
+            if changed is not None:
+                from . import source
+
+                return getattr(source, f"read_{name}")(changed)
         try:
             return json.loads(
                 _read(
@@ -332,6 +367,7 @@ class Matrix(TableViews):
         names: Iterable[str],
         complete: bool = False,
         version_of: Callable[[str], Optional[Version]] = lambda _: None,
+        family: str = "",
     ) -> List[Row]:
         """Return the rows that can be violated with these distributions, and those that speak of
         none.
@@ -346,6 +382,7 @@ class Matrix(TableViews):
                 left out.
             version_of: Gives the release of one where it is known: measured rows about other
                 releases are left out.
+            family: Of the model that is launched, "" where none is named.
         """
         index = self._core["index"]
         numbers = set(index.get("", ()))
@@ -368,6 +405,8 @@ class Matrix(TableViews):
                     rows += self._applied_rows(name)
         if self._has_measured_pair(wanted):
             rows += self._surfaces.rows(wanted, version_of)
+        if family:
+            rows += self._model_families.rows(family, wanted)
         return rows + self._derived_rows("")
 
     def row(self, row_id: str) -> Optional[Row]:
@@ -383,12 +422,11 @@ class Matrix(TableViews):
         for row in [*self._derived_rows(name), *self._surfaces.rows_of(name)]:
             if row.id == row_id:
                 return row
+        if not name:
+            about_models = self._model_families.all_rows()
+            return next((row for row in about_models if row.id == row_id), None)
         number = self._numbers.get(template)
-        return (
-            self.complete(_applied(self._stored(number), name))
-            if number is not None and name
-            else None
-        )
+        return self.complete(_applied(self._stored(number), name)) if number is not None else None
 
     def complete(self, row: Row) -> Row:
         """Return a row of ``rows_about`` with title, symptom, fix, pins, overrides, sources and
@@ -418,7 +456,25 @@ class Matrix(TableViews):
         derived = [row for name in ("", *self.package_names) for row in self._derived_rows(name)]
         surfaces = self._surfaces
         measured = [row for name in surfaces.consumers for row in surfaces.rows_of(name)]
-        return stored + derived + measured
+        return stored + derived + measured + self._model_families.all_rows()
+
+    @property
+    def log_patterns(self) -> Tuple[List[Pattern], Dict[str, Tuple[str, ...]]]:
+        """What is looked for in a log, the lines of signatures and the symptoms of rows; and by
+        pattern the ids of the rows whose symptom it is.
+        """
+        from .signatures import patterns_of, symptom_patterns
+
+        def work_out() -> Tuple[List[Pattern], Dict[str, Tuple[str, ...]]]:
+            symptoms, rows_of = symptom_patterns(
+                (self.complete(row) for row in self.rows()), self.modules
+            )
+            return [*patterns_of(self.signatures), *symptoms], rows_of
+
+        patterns: Tuple[List[Pattern], Dict[str, Tuple[str, ...]]] = self._once(
+            "log patterns", work_out
+        )
+        return patterns
 
     def _has_measured_pair(self, names: Iterable[str]) -> bool:
         """Tell whether a measured row may speak of two of these."""
@@ -488,6 +544,14 @@ class Matrix(TableViews):
 
         return self._once(  # type: ignore[no-any-return]
             "surfaces", lambda: Surfaces(self._files.surfaces())
+        )
+
+    @property
+    def _model_families(self) -> ModelFamilies:
+        from .model_rows import ModelFamilies
+
+        return self._once(  # type: ignore[no-any-return]
+            "model-families", lambda: ModelFamilies(self._files.model_families())
         )
 
     def _stored(self, number: int) -> Row:

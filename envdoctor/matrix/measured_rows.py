@@ -88,7 +88,7 @@ class MissingName(NamedTuple):
 #: What a statement about a library says that has no symbol which it needs of torch.
 CANNOT_LOAD = "cannot be loaded with"
 #: What is said aloud, with the text of the statement.
-_SAID = ("refuses", "disables", "warns of", CANNOT_LOAD)
+_SAID = ("refuses", "disables", "leaves a part out with", "warns of", CANNOT_LOAD)
 _CODES = {"": "ED308", CANNOT_LOAD: "ED409"}
 
 

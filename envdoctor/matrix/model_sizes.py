@@ -34,7 +34,8 @@ class ModelSize(NamedTuple):
     bound, for some layers look at a window only. experts: parameters of them all together. context:
     the longest sequence, tokens. active: experts that each token goes through (0: none, or not
     known). heads: of attention. rough: from the name alone, with the largest dimensions that models
-    of about that size have. source: which of the ways it was.
+    of about that size have. source: which of the ways it was. own: from files of
+    this very model.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ModelSize(NamedTuple):
     context: int = 0
     active: int = 0
     heads: int = 0
+    own: bool = False
 
     @property
     def parameters(self) -> int:
@@ -144,58 +146,112 @@ def _shaped(size: ModelSize, matrix: Matrix) -> ModelSize:
     )
 
 
+class _Shape(NamedTuple):
+    """What a ``config.json`` says of a model's matrices.
+
+    experts: in each layer, 0 for none; active: those that a token goes through; width: of one
+    expert, or of the whole feed-forward layer.
+    """
+
+    layers: int
+    hidden: int
+    vocabulary: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    experts: int
+    active: int
+    width: int
+    tied: bool
+    gated: bool
+
+    @property
+    def expert_parameters(self) -> int:
+        """Parameters of all experts together."""
+        return 3 * self.layers * self.hidden * self.width * self.experts
+
+    @property
+    def embedding(self) -> int:
+        """Parameters of one table of the vocabulary."""
+        return self.vocabulary * self.hidden
+
+    @property
+    def parameters(self) -> int:
+        """Attention, feed-forward layers with their routers, and the tables of the vocabulary."""
+        attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
+        matrices = 3 if self.gated else 2
+        feed_forward = matrices * self.hidden * self.width * max(self.experts, 1)
+        router = self.hidden * (self.experts + 2)
+        tables = self.embedding * (1 if self.tied else 2)
+        return tables + self.layers * (attention + feed_forward + router)
+
+
+def _shape_of(config: Mapping[str, Any], text: Mapping[str, Any]) -> Optional[_Shape]:
+    layers, hidden, vocabulary, heads = (
+        _integer(text, key)
+        for key in ("num_hidden_layers", "hidden_size", "vocab_size", "num_attention_heads")
+    )
+    if config.get("vocab_size") is False:
+        vocabulary = vocabulary or _LARGEST_VOCABULARY
+    if not (layers and hidden and vocabulary and heads):
+        return None
+    experts = _integer(text, "num_experts", "num_local_experts", "n_routed_experts")
+    widths = ("moe_intermediate_size", "intermediate_size")
+    return _Shape(
+        layers,
+        hidden,
+        vocabulary,
+        heads,
+        _integer(text, "num_key_value_heads") or heads,
+        _integer(text, "head_dim") or hidden // heads,
+        experts,
+        _integer(text, "num_experts_per_tok") if experts else 0,
+        _integer(text, *(widths if experts else widths[1:])),
+        bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", False))),
+        config.get("gated") is not False,
+    )
+
+
 def _from_config(
     name: str, config: Mapping[str, Any], index: Optional[Mapping[str, Any]]
 ) -> Optional[ModelSize]:
     nested = config.get("text_config")
     text: Mapping[str, Any] = nested if isinstance(nested, dict) else config
-    layers, hidden, vocabulary, heads = (
-        _integer(text, key)
-        for key in ("num_hidden_layers", "hidden_size", "vocab_size", "num_attention_heads")
-    )
-    open_vocabulary = not vocabulary and config.get("vocab_size") is False
-    if open_vocabulary:
-        vocabulary = _LARGEST_VOCABULARY
-    if not (layers and hidden and vocabulary and heads):
+    shape = _shape_of(config, text)
+    if shape is None:
         return None
-    kv_heads = _integer(text, "num_key_value_heads") or heads
-    head_dim = _integer(text, "head_dim") or hidden // heads
-    experts = _integer(text, "num_experts", "num_local_experts", "n_routed_experts")
-    width = (
-        _integer(text, "moe_intermediate_size", "intermediate_size")
-        if experts
-        else _integer(text, "intermediate_size")
-    )
-    tied = bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", False)))
-    matrices = 2 if config.get("gated") is False else 3
-    attention = hidden * head_dim * (2 * heads + 2 * kv_heads)
-    counted = vocabulary * hidden * (1 if tied else 2) + layers * (
-        attention + matrices * hidden * width * max(experts, 1) + hidden * (experts + 2)
-    )
+    open_vocabulary = not _integer(text, "vocab_size") and config.get("vocab_size") is False
     stored = _stored_parameters(text, config, index)
+    low = high = stored or 0
+    if stored is None:
+        least = shape.parameters - 2 * shape.embedding * open_vocabulary
+        low, high = int(least * 0.95), int(shape.parameters * 1.05)
     latent = _integer(text, "kv_lora_rank")
-    per_layer = latent + _integer(text, "qk_rope_head_dim") if latent else 2 * kv_heads * head_dim
     return ModelSize(
         name,
-        int((counted - open_vocabulary * 2 * vocabulary * hidden) * 0.95)
-        if stored is None
-        else stored,
-        int(counted * 1.05) if stored is None else stored,
+        low,
+        high,
         "its config.json" if stored is None else "its safetensors index",
         open_vocabulary,
-        layers=layers,
-        hidden=hidden,
-        intermediate=width * max(_integer(text, "num_experts_per_tok"), 1) if experts else width,
-        vocabulary=vocabulary,
-        kv_heads=kv_heads,
-        cache_values=layers * per_layer,
-        tied=tied,
+        layers=shape.layers,
+        hidden=shape.hidden,
+        intermediate=shape.width * max(shape.active, 1),
+        vocabulary=shape.vocabulary,
+        kv_heads=shape.kv_heads,
+        cache_values=shape.layers
+        * (
+            latent + _integer(text, "qk_rope_head_dim")
+            if latent
+            else 2 * shape.kv_heads * shape.head_dim
+        ),
+        tied=shape.tied,
         windowed=bool(_integer(text, "sliding_window"))
         and text.get("use_sliding_window") is not False,
-        experts=3 * layers * hidden * width * experts,
+        experts=shape.expert_parameters,
         context=_integer(text, "max_position_embeddings"),
-        active=_integer(text, "num_experts_per_tok") if experts else 0,
-        heads=heads,
+        active=shape.active,
+        heads=shape.heads,
+        own=True,
     )
 
 

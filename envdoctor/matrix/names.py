@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import (
     AbstractSet,
     Any,
+    Dict,
     FrozenSet,
     Iterator,
     List,
@@ -175,6 +176,8 @@ class PackageNames:
             return None
         homes = document["moved"].get(module, {})
         asked = document["asked"].get(module, {}).get(name, {})
+        if not asked and not name:
+            asked = self._asking_below(module)
         importers = tuple(
             Importer(consumer, tuple((first, last) for first, last in spans))
             for consumer, spans in asked.items()
@@ -182,6 +185,15 @@ class PackageNames:
         moved = next((home for home, words in homes.items() if name in (words.split() or [""])), "")
         history = self._history(module, name, "name", numbers, unclear - numbers, life)
         return history and history._replace(importers=importers, moved=moved)
+
+    def _asking_below(self, module: str) -> Mapping[str, Sequence[Sequence[str]]]:
+        """Return who imports something from what lies below a module, the first of each package."""
+        below: Dict[str, Sequence[Sequence[str]]] = {}
+        for place, names in self._document["asked"].items():
+            if place == module or place.startswith(f"{module}."):
+                for spans in names.values():
+                    below = {**spans, **below}
+        return below
 
     def of_attribute(self, word: str, attribute: str) -> Optional[NameHistory]:
         """Return the history of an attribute of the classes of a name and of those above them."""

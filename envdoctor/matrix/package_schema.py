@@ -2,8 +2,8 @@
 
 ``packages/<name>.json`` is ``{"schema": 1, "name", "source", "date", "trust", "releases": [...]}``,
 one release per line, oldest first: version, released, yanked?, requires_python?, requires?
-(requirement lines as in METADATA, extras as markers; left out: not read), pythons?, platforms?,
-glibc?, sdist?, sdist_only?, yanked_reason?, differs? (pythons, platforms, requires,
+(requirement lines as in METADATA, extras as markers; left out: not read), malformed?, pythons?,
+platforms?, glibc?, sdist?, sdist_only?, yanked_reason?, differs? (pythons, platforms, requires,
 requires_python?), builds?. A build has the fields of ``tables.Build``. All but ``builds`` is made
 by ``scripts/refresh_matrix``.
 """

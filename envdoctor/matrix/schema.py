@@ -25,6 +25,8 @@ Keys of each table (``?`` may be left out)::
     [[capability]]    capability, architecture, first_cuda, last_cuda?, first_driver?, last_driver?
     [[gpu]]           name, compute_capability, kind, architecture, pci_ids?, memory? (GiB),
                       aliases?
+    [[board]]         gpu, system, cuda, builds: from which system on a board takes CUDA builds for
+                      Arm servers, and where its maker has builds for older ones
     [[code]]          package, effect, symptom?: what it means that the package has no code for a
                       GPU
     [[sdist]]         requirement ("flash-attn>=2"), needs, compiler? ("nvcc"), python?, fetches?
@@ -415,6 +417,15 @@ def _gpu(entry: Entry) -> Dict[str, Any]:
     }
 
 
+def _board(entry: Entry) -> Dict[str, Any]:
+    return {
+        "gpu": entry.text("gpu"),
+        "system": entry.text("system"),
+        "cuda": entry.version("cuda"),
+        "builds": entry.text("builds", pattern=re.compile(r"https://\S+")),
+    }
+
+
 def _code(entry: Entry) -> Dict[str, Any]:
     return {
         "package": canonicalize_name(entry.text("package")),
@@ -452,6 +463,7 @@ TABLES: Mapping[str, TomlTable] = {
     "ngc_image": TomlTable(_ngc_image, "month"),
     "capability": TomlTable(_capability, "capability"),
     "gpu": TomlTable(_gpu, "name"),
+    "board": TomlTable(_board, "gpu"),
     "code": TomlTable(_code, "package"),
     "sdist": TomlTable(_sdist, "requirement"),
 }

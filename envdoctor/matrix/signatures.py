@@ -65,7 +65,7 @@ def parse_signatures(document: Mapping[str, Any], origin: str, faults: Faults) -
     """Check ``signatures.toml`` and return {"signatures": [...], "modules": {...}}; what is left
     out stays left out.
     """
-    from .curated import read_tables
+    from .curated_files import read_tables
 
     known = {name: document.get(name, []) for name in ("signature", "module")}
     defaults = {"defaults": document["defaults"]} if "defaults" in document else {}

@@ -15,11 +15,20 @@ from ..model.toml import parse_toml
 from ..model.versions import VersionSet, parse_version
 from . import compiled
 from .compiled import KEYS, load_package, normalize_gpu
-from .curated import parse_conda, parse_models, parse_profile
+from .curated_files import parse_conda, parse_models, parse_profile
 from .derived_rows import ptx_demands
 from .entries import Faults
-from .folder import MatrixFiles, find_sources, fingerprint, list_files, read_source
+from .folder import (
+    EXTRAS,
+    MatrixFiles,
+    find_extra,
+    find_sources,
+    fingerprint,
+    list_files,
+    read_source,
+)
 from .measured_rows import compile_surfaces, measured_pairs, surface_fault
+from .model_rows import families_fault
 from .names import index_fault, names_fault
 from .package_schema import parse_package
 from .schema import parse_document
@@ -34,6 +43,7 @@ __all__ = [
     "package_lines",
     "read_conda",
     "read_listing",
+    "read_model_families",
     "read_models",
     "read_profiles",
     "read_signatures",
@@ -257,6 +267,13 @@ def read_names_index(folder: str) -> Optional[Dict[str, Any]]:
     return _read_checked(os.path.join(folder, "names.json"), index_fault)
 
 
+def read_model_families(folder: str) -> Optional[Dict[str, Any]]:
+    """Return ``model_families.json`` of a folder, which releases know which families of models, or
+    None; raises :class:`MatrixError`.
+    """
+    return _read_checked(os.path.join(folder, "model_families.json"), families_fault)
+
+
 def read_symbols(folder: str) -> Optional[Dict[str, Any]]:
     """Return ``symbols.json`` of a folder, which releases of torch export what, or None; raises
     :class:`MatrixError`.
@@ -408,6 +425,7 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
     extras = {
         "profiles.json": read_profiles(source),
         "models.json": read_models(source),
+        "model_families.json": read_model_families(source),
         "conda.json": read_conda(source),
         "signatures.json": read_signatures(source),
         "index.json": read_listing(source),
@@ -422,8 +440,12 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
     _write_names(source, destination)
     _write(os.path.join(destination, "texts.json"), _dumps(texts))
     _write(os.path.join(destination, "core.json"), _dumps(core))
+    extra_files = {
+        name: path for extra in EXTRAS.values() for name, path in find_extra(source, extra).items()
+    }
+    _write(os.path.join(destination, "extras.json"), _dumps(fingerprint(extra_files, times)))
     # Last: it declares the rest fresh.
-    _write(os.path.join(destination, "fingerprint.json"), _dumps(fingerprint(sources, times)))
+    _write(os.path.join(destination, "fingerprint.json"), _dumps(fingerprint(sources.all, times)))
 
 
 def _write(path: str, text: str) -> None:
@@ -481,6 +503,10 @@ class SourceFiles:
         """Return the models in their checked form."""
         return read_models(self._sources.folder)
 
+    def model_families(self) -> Mapping[str, Any]:
+        """Return which releases know which families of models."""
+        return read_model_families(self._sources.folder) or {}
+
     def conda(self) -> Sequence[Mapping[str, Any]]:
         """Return the conda names in their checked form."""
         return read_conda(self._sources.folder)
@@ -530,6 +556,11 @@ class StackedFiles:
     def models(self) -> Sequence[Mapping[str, Any]]:
         """Return the models of both."""
         return [*self._first.models(), *self._second.models()]
+
+    def model_families(self) -> Mapping[str, Any]:
+        """Return the families of models of the second: a site has none."""
+        families: Mapping[str, Any] = self._second.model_families()
+        return families
 
     def conda(self) -> Sequence[Mapping[str, Any]]:
         """Return the conda names of both."""

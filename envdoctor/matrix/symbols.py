@@ -248,17 +248,15 @@ def symbols_fault(document: Any) -> str:
     fits = document.get("fits")
     if not isinstance(fits, dict) or not all(isinstance(value, dict) for value in fits.values()):
         return "expected an object of objects as fits"
-    for spans in fits.values():
-        for text in spans.values():
-            if not _is_span(text, len(versions)):
-                return f"fits: expected spans of places below {len(versions)}, found {text!r}"
+    texts = [("fits", text) for spans in fits.values() for text in spans.values()]
     for part in _PARTS:
         spans = document.get(part)
         if not isinstance(spans, dict) or not all(isinstance(w, str) for w in spans.values()):
             return f"expected an object of texts as {part}"
-        for text in spans:
-            if not _is_span(text, len(versions)):
-                return f"{part}: expected spans of places below {len(versions)}, found {text!r}"
+        texts += [(part, text) for text in spans]
+    for part, text in texts:
+        if not _is_span(text, len(versions)):
+            return f"{part}: expected spans of places below {len(versions)}, found {text!r}"
     return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..model.row import Source
 from . import compiled
 from .tables import (
+    Board,
     Capability,
     CodeDemand,
     CudaMajor,
@@ -151,6 +152,24 @@ class TableViews:
         return capabilities
 
     @property
+    def boards(self) -> Mapping[str, Board]:
+        """Boards that do not take every build for Arm servers, by the name of their GPU."""
+        boards: Mapping[str, Board] = self._table(
+            "board",
+            lambda entries: {
+                entry["gpu"]: Board(
+                    entry["gpu"],
+                    entry["system"],
+                    entry["cuda"],
+                    entry["builds"],
+                    Source(entry["source"]),
+                )
+                for entry in entries
+            },
+        )
+        return boards
+
+    @property
     def code_demands(self) -> Mapping[str, CodeDemand]:
         """Packages that need code for the GPU, by name."""
         demands: Mapping[str, CodeDemand] = self._table(
@@ -279,10 +298,11 @@ class TableViews:
         """What lines of logs mean."""
         from .signatures import make_signature
 
-        return tuple(
-            make_signature(entry)
-            for entry in self._once("signatures", self._files.signatures).get("signatures", ())
+        entries = self._once("signatures", self._files.signatures).get("signatures", ())
+        made: Tuple[Signature, ...] = self._once(
+            "signatures made", lambda: tuple(make_signature(entry) for entry in entries)
         )
+        return made
 
     @property
     def modules(self) -> Mapping[str, str]:

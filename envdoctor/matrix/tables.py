@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Mapping, Optional, Tuple
 
 __all__ = [
+    "Board",
     "Build",
     "Capability",
     "CodeDemand",
@@ -93,6 +94,18 @@ class Capability(NamedTuple):
     first_driver: Optional[str]
     last_driver: Optional[str]
     trust: str
+    source: Source
+
+
+class Board(NamedTuple):
+    """A GPU on a board that takes CUDA builds for Arm servers, as PyPI has them, only from some
+    ``system`` on, which has this ``cuda``; ``builds``: where its maker has some for older ones.
+    """
+
+    gpu: str
+    system: str
+    cuda: str
+    builds: str
     source: Source
 
 
@@ -200,7 +213,7 @@ class Release(NamedTuple):
     oldest one that a Linux x86_64 wheel serves by its tag. sdist: there is a source archive;
     sdist_only: there is nothing else. requires: of the x86_64 wheels, only what touches the stack
     (scripts/matrix_refresh/packages.toml has the names); differs: the Linux wheels that ask for
-    something else.
+    something else. malformed: a requirement line for which pip since 24.1 refuses the release.
     """
 
     version: str
@@ -216,6 +229,7 @@ class Release(NamedTuple):
     glibc: Optional[str] = None
     sdist: bool = False
     differs: Tuple[Difference, ...] = ()
+    malformed: Optional[str] = None
 
 
 class Package:

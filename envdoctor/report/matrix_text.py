@@ -5,7 +5,7 @@ Each function takes the JSON answer of ``matrix.lookup`` and its neighbours.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.sizes import size_text
 from .blocks import Block, heading, paragraph
@@ -608,15 +608,18 @@ def _diff(answer: Mapping[str, Any]) -> Iterator[Block]:
         f"{answer['old']} ({answer['old_date']}) -> {answer['new']} ({answer['new_date']}): "
         f"{_count(answer['changes'], 'change')}"
     )
-    for table in dict.fromkeys(change["table"] for change in answer["changes"]):
+    tables: Dict[Tuple[str, str], List[Mapping[str, Any]]] = {}
+    for change in answer["changes"]:
+        tables.setdefault((change["table"], change["package"]), []).append(change)
+    for (table, package), changes in tables.items():
         yield _BLANK
-        changes = [change for change in answer["changes"] if change["table"] == table]
+        named = f"{table} of {package}" if package else table
         totals = {
             word: sum(change["change"] == word for change in changes)
             for word in ("added", "removed", "changed")
         }
         yield heading(
-            f"{table}: {', '.join(f'{count} {word}' for word, count in totals.items() if count)}"
+            f"{named}: {', '.join(f'{count} {word}' for word, count in totals.items() if count)}"
         )
         for change in changes:
             sign, style = {

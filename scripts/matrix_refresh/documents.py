@@ -42,6 +42,7 @@ FIELDS = (
     "yanked_reason",
     "requires_python",
     "requires",
+    "malformed",
     "pythons",
     "platforms",
     "glibc",
@@ -132,7 +133,7 @@ def merge(
         known = before.get(version, {})
         made = dict(entry)
         if version in kept_metadata:
-            for field in ("requires", "requires_python", "differs"):
+            for field in ("requires", "malformed", "requires_python", "differs"):
                 if field in known:
                     made[field] = known[field]
         elif "requires" not in made and "requires" in known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from email.parser import HeaderParser
 from functools import cache
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Iterable, List, NamedTuple, Optional, Tuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -18,6 +18,7 @@ from .errors import Refused, printable
 __all__ = [
     "MOST_BYTES",
     "Metadata",
+    "malformed_line",
     "parse_metadata",
     "requirement_meaning",
     "requirement_name",
@@ -53,15 +54,29 @@ def tidy(line: str) -> str:
     Not ``str(Requirement)``: its form depends on the release of packaging, and a rerun would change
     every file. A line that installers do not understand is "".
     """
-    try:
-        requirement = Requirement(line)
-    except InvalidRequirement:
+    if not _is_requirement(line):
         return ""
-    if requirement.url:
+    if Requirement(line).url:
         return line
     wanted, _, marker = line.partition(";")
     plain = "".join(wanted.split()).replace("(", "").replace(")", "")
     return f"{plain}; {marker.strip()}" if marker.strip() else plain
+
+
+def malformed_line(lines: Iterable[str]) -> str:
+    """Return the first requirement line that installers refuse, and with it the release: pip since
+    24.1; "" where all can be read.
+    """
+    return next((line for line in lines if not _is_requirement(line)), "")
+
+
+@cache
+def _is_requirement(line: str) -> bool:
+    try:
+        Requirement(line)
+    except InvalidRequirement:
+        return False
+    return True
 
 
 @cache
@@ -69,10 +84,9 @@ def requirement_meaning(line: str) -> str:
     """Return a text that is equal for lines that ask for the same in another spelling: ``Torch
     (==2.0)`` and ``torch==2.0``.
     """
-    try:
-        requirement = Requirement(line)
-    except InvalidRequirement:
+    if not _is_requirement(line):
         return "".join(line.split())
+    requirement = Requirement(line)
     requirement.name = canonicalize_name(requirement.name)
     return str(requirement)
 

@@ -27,7 +27,7 @@ from packaging.version import InvalidVersion, Version
 
 from .errors import Refused
 from .index import IndexFile
-from .metadata import Metadata, requirement_meaning
+from .metadata import Metadata, malformed_line, requirement_meaning
 
 __all__ = ["Release", "Wheel", "describe", "group_files", "pinned_prereleases", "taken"]
 
@@ -288,6 +288,8 @@ def describe(release: Release, read: Mapping[str, Metadata], prune: Any) -> Dict
         entry["requires_python"] = python
     if requires is not None:
         entry["requires"] = list(requires)
+    if main is not None and main.malformed:
+        entry["malformed"] = main.malformed
     linux = [wheel for wheel in release.wheels if wheel.architecture]
     pythons = sorted({tag for wheel in linux for tag in wheel.pythons}, key=_python_order)
     if pythons:
@@ -318,12 +320,13 @@ def describe(release: Release, read: Mapping[str, Metadata], prune: Any) -> Dict
 
 class _Group(NamedTuple):
     """Wheels (none for a source archive) that ask for the same of the stack, with the lines of the
-    last of them.
+    last of them. malformed: a line that no installer of today understands, or "".
     """
 
     requires_python: Optional[str]
     requires: Optional[Tuple[str, ...]]
     wheels: Tuple[Wheel, ...]
+    malformed: str
 
 
 def _groups(release: Release, read: Mapping[str, Metadata], prune: Any) -> List[_Group]:
@@ -337,11 +340,12 @@ def _groups(release: Release, read: Mapping[str, Metadata], prune: Any) -> List[
             continue
         python = metadata.requires_python or file.requires_python
         requires = None if metadata.requires is None else prune(metadata.requires)
-        key = (python, None if requires is None else frozenset(map(requirement_meaning, requires)))
+        malformed = malformed_line(metadata.requires or ())
+        meaning = None if requires is None else frozenset(map(requirement_meaning, requires))
+        key = (python, meaning, malformed)
         before = groups[key].wheels if key in groups else ()
-        groups[key] = _Group(
-            python, requires, (*before, wheels[file.name]) if file.name in wheels else before
-        )
+        serving = (*before, wheels[file.name]) if file.name in wheels else before
+        groups[key] = _Group(python, requires, serving, malformed)
     return list(groups.values())
 
 

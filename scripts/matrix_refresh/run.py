@@ -28,8 +28,8 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 _MOST_PAGE = 64 << 20
 _MOST_INDEX = 256 << 20
 
-_EPILOG = """exit codes: 0 done; 1 --check found news, or a file was refused or not reached (it is named on stderr, all others are written);
-2 usage, or no index"""
+_EPILOG = """exit codes: 0 done; 1 --check found news, or a file was refused or not reached
+(it is named on stderr, all others are written); 2 usage, or no index"""
 
 
 class Project(NamedTuple):

@@ -15,7 +15,12 @@ _SCRIPTS = Path(__file__).resolve().parent.parent
 _MATRICES = _SCRIPTS.parent / "matrices"
 
 
-def run_whole(arguments: Sequence[str], measured: Sequence[str], compiled: Collection[str]) -> int:
+def run_whole(
+    arguments: Sequence[str],
+    measured: Sequence[str],
+    compiled: Collection[str],
+    linked: Collection[str],
+) -> int:
     """Run every step, say how long it took, and return the worst exit code.
 
     A step that fails (2 or more) ends the run: what it was to write is as before.
@@ -24,9 +29,10 @@ def run_whole(arguments: Sequence[str], measured: Sequence[str], compiled: Colle
         arguments: Of ``refresh_matrix`` without ``--whole``: ``--only NAME …`` or nothing.
         measured: Packages whose sources are read.
         compiled: Packages whose wheels are.
+        linked: torch, and packages whose libraries are linked to it.
     """
     worst = 0
-    for name, command in _steps(list(arguments), measured, compiled):
+    for name, command in _steps(list(arguments), measured, compiled, linked):
         start = time.monotonic()
         code = subprocess.run([sys.executable, *command], check=False).returncode
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
@@ -37,22 +43,32 @@ def run_whole(arguments: Sequence[str], measured: Sequence[str], compiled: Colle
 
 
 def _steps(
-    arguments: List[str], measured: Sequence[str], compiled: Collection[str]
+    arguments: List[str],
+    measured: Sequence[str],
+    compiled: Collection[str],
+    linked: Collection[str],
 ) -> Iterator[Tuple[str, List[str]]]:
     names = arguments[arguments.index("--only") + 1 :] if "--only" in arguments else []
-    wheels = [word for name in names if name in compiled for word in ("--only", name)]
+    wheels = _only(names, compiled)
+    symbols = _only(names, linked)
     read = [name for name in names if name in measured]
     only = ["--only", *read] if names else []
     yield "metadata", [_script("refresh_matrix"), *arguments]
     if wheels or not names:
         yield "wheels", [_script("scan_wheels"), "--newest", "1", *wheels]
         yield "builds", [_script("scan_wheels"), "--merge"]
+    if symbols or not names:  # what cannot be loaded is among the statements
+        yield "symbols", [_script("measure_symbols"), *symbols]
     if read or not names:
         yield "sources", [_script("measure_surfaces"), "--collect", *only]
         again = [*only, *sorted(importers_of(read) - set(read))] if names else []
         yield "statements", [_script("measure_surfaces"), "--measure", *again]
         yield "names", [_script("measure_surfaces"), "--names", *only]
     yield "compiled form", [_script("compile_matrix")]
+
+
+def _only(names: Sequence[str], known: Collection[str]) -> List[str]:
+    return [word for name in names if name in known for word in ("--only", name)]
 
 
 def _script(name: str) -> str:

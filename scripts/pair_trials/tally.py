@@ -7,7 +7,18 @@ import re
 from collections import Counter
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-__all__ = ["MEASURED", "Verdict", "judge", "summary", "wilson"]
+__all__ = [
+    "MEASURED",
+    "Judged",
+    "Verdict",
+    "judge",
+    "judged",
+    "kept_entry",
+    "kept_verdicts",
+    "summary",
+    "tally",
+    "wilson",
+]
 
 _GPU = re.compile(
     r"libcuda\.so\.1|no NVIDIA driver|No CUDA GPUs are available|0 active drivers|NVML"
@@ -163,31 +174,84 @@ def stratum(record: Mapping[str, Any]) -> str:
     return f"{record['kind']}, with{'' if 'torch' in record['installed'] else 'out'} torch{forced}"
 
 
+class Judged(NamedTuple):
+    """What became of a trial. outcomes: of each module; work: a line for each disagreement."""
+
+    kind: str
+    stratum: str
+    state: str
+    row: str
+    outcomes: Tuple[str, ...]
+    work: Tuple[str, ...] = ()
+
+
+def judged(record: Mapping[str, Any]) -> Judged:
+    """Return what became of a trial."""
+    verdicts = judge(record)
+    return Judged(
+        record["kind"],
+        stratum(record),
+        record["state"],
+        record["row"],
+        tuple(verdict.outcome for verdict in verdicts),
+        tuple(_work(record, verdict) for verdict in verdicts if verdict.outcome in _DISAGREEMENTS),
+    )
+
+
+#: What is kept of a record as it is.
+_KEPT = ("seed", "python", "kind", "requirements", "before", "torch", "row", "state")
+
+
+def kept_entry(record: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return what the repository keeps of a trial: what was drawn and what became of it."""
+    verdict = judged(record)
+    entry = {field: record[field] for field in _KEPT if field in record}
+    outcomes = dict(zip(record.get("errors", ()), verdict.outcomes))
+    return {**entry, "stratum": verdict.stratum, "outcomes": outcomes}
+
+
+def kept_verdicts(entries: Sequence[Mapping[str, Any]]) -> List[Judged]:
+    """Return what became of trials that were kept."""
+    return [
+        Judged(
+            entry["kind"],
+            entry["stratum"],
+            entry["state"],
+            entry["row"],
+            tuple(entry["outcomes"].values()),
+        )
+        for entry in entries
+    ]
+
+
+_DISAGREEMENTS = ("false alarm", "miss")
+
+
 def summary(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a line for each kind of trial and its strata, then each disagreement with what was
     installed.
     """
+    return tally([judged(record) for record in records])
+
+
+def tally(trials: Sequence[Judged]) -> Iterator[str]:
+    """Yield the lines of ``summary`` for trials that were judged."""
     work: List[str] = []
-    for kind in sorted({*map(stratum, records), *(record["kind"] for record in records)}):
-        of_kind = [record for record in records if kind in (stratum(record), record["kind"])]
-        counts: Counter[str] = Counter(
-            record["state"] for record in of_kind if record["state"] != "tried"
-        )
+    strata = {name for trial in trials for name in (trial.kind, trial.stratum)}
+    for kind in sorted(strata):
+        of_kind = [trial for trial in trials if kind in (trial.kind, trial.stratum)]
+        counts: Counter[str] = Counter(trial.state for trial in of_kind if trial.state != "tried")
         right = wrong = 0
         rows = set()
-        for record in of_kind:
-            verdicts = judge(record)
-            outcomes = [verdict.outcome for verdict in verdicts]
-            counts.update(outcomes if kind != "stack" else ())
-            rows.add(record["row"])
-            bad = [verdict for verdict in verdicts if verdict.outcome in ("false alarm", "miss")]
-            good = [verdict for verdict in verdicts if verdict.outcome in _SHOWS[record["kind"]]]
-            if bad:
+        for trial in of_kind:
+            counts.update(trial.outcomes if kind != "stack" else ())
+            rows.add(trial.row)
+            if not set(trial.outcomes).isdisjoint(_DISAGREEMENTS):
                 wrong += 1
-                work += [_work(record, verdict) for verdict in bad if kind == record["kind"]]
-            elif good:
+                work += trial.work if kind == trial.kind else ()
+            elif not set(trial.outcomes).isdisjoint(_SHOWS[trial.kind]):
                 right += 1
-            elif kind == "stack" and record["state"] == "tried":
+            elif kind == "stack" and trial.state == "tried":
                 counts["says nothing"] += 1
         low, high = wilson(right, right + wrong)
         rest = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))

@@ -48,11 +48,14 @@ _OPERATORS = {
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _VERSION_NAME = re.compile(r"_*([a-z][a-z0-9_]*?)_*(?:version|ver)_*", re.IGNORECASE)
-#: is_transformers_version(">=", "4.50"), is_torch_greater_or_equal("2.5"), is_vllm_min_version("0.9")
+#: is_transformers_version(">=", "4.50"), is_torch_greater_or_equal("2.5"),
+#: is_vllm_min_version("0.9")
 _COMPARING = re.compile(
     r"_?is_(?:greater_or_equal_)?([a-z][a-z0-9_]*?)_"
     r"(version|greater_or_equal(?:_than)?|less_than|min_version|ge|at_least)"
 )
+#: required_torch_version(min_version=1.11)
+_BOUNDED = re.compile(r"_?(?:required|requires|is|has)_([a-z][a-z0-9_]*?)_version")
 _AVAILABLE = re.compile(r"_?(?:is|has|check)_([a-z][a-z0-9_]*?)_(?:available|installed|importable)")
 
 
@@ -212,10 +215,16 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
         wanted = isinstance(node.ops[0], (ast.IsNot, ast.NotEq))
         if isinstance(left, ast.Name) and left.id in scope.texts:
             return ["const", (scope.texts[left.id] is not None) is wanted]
-        there = condition_of(left, scope)
-        return there if wanted else ["not", there]
+        held = condition_of(left, scope)
+        return held if wanted else ["not", held]
     if operator is None:
         return UNKNOWN
+    if operator in ("==", "!=") and _is_no_version(right):  # x_version != "N/A"
+        package, part = _package_in(left, scope)
+        if not package or part or isinstance(left, ast.Attribute):
+            return UNKNOWN
+        there: Condition = ["present", package]
+        return there if operator == "!=" else ["not", there]
     package, part = _package_in(left, scope)
     number = _number(right, scope)
     if not package or number is None:
@@ -235,8 +244,16 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
     return ["version", package, operator, number]
 
 
+def _is_no_version(node: ast.expr) -> bool:
+    """Whether an expression is what stands for the version of a package that is not there."""
+    return isinstance(node, ast.Constant) and node.value in ("N/A", "")
+
+
 def _called(node: ast.Call, scope: Scope) -> Condition:
     name = _last(node.func)
+    bounds = _bounds(name, node)
+    if bounds is not None:
+        return bounds
     words = [*_literals(node)]
     match = _COMPARING.fullmatch(name)
     if match:
@@ -250,6 +267,19 @@ def _called(node: ast.Call, scope: Scope) -> Condition:
     if isinstance(node.func, ast.Name) or _AVAILABLE.fullmatch(name):
         return ["call", name, words]
     return UNKNOWN
+
+
+def _bounds(name: str, node: ast.Call) -> Optional[Condition]:
+    """Return the condition that required_x_version(min_version=1.11, max_version=2) asks for."""
+    match = _BOUNDED.fullmatch(name)
+    clauses: List[Condition] = []
+    for keyword in node.keywords if match and not node.args else ():
+        operator = {"min_version": ">=", "max_version": "<="}.get(keyword.arg or "")
+        value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+        if operator is None or not match or not _is_version(str(value)):
+            return None
+        clauses.append(["version", match.group(1), operator, str(value)])
+    return ["and", *clauses] if clauses else None
 
 
 def _literals(node: ast.Call) -> List[str]:

@@ -4,39 +4,62 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Set
+from typing import Any, Dict, Iterator, Mapping, Sequence, Set
+
+from envdoctor.matrix.measured_rows import CANNOT_LOAD
 
 from .packages import Packages
 from .store import Sources
 
 __all__ = ["coverage_lines"]
 
+_COLUMNS = ("releases", "read", "measured", "imports", "gates", "symbols", "links")
+
 
 def coverage_lines(
     packages: Packages, sources: Sources, matrices: Path, since: str
 ) -> Iterator[str]:
     """Yield a table: releases that the matrix lists from a day on, those whose archive was read,
-    those whose imports were measured, statements; packages of which something is missing, then the
-    sums.
+    those whose imports and checks of versions were measured, statements about imports and about
+    such checks; releases whose libraries were read against torch, and statements about these.
+    Packages of which something is missing or said, then the sums.
     """
-    total = [0, 0, 0, 0]
-    yield f"{'package':<28}{'releases':>9}{'read':>7}{'measured':>10}{'statements':>12}"
+    symbols = _document(matrices / "symbols.json")
+    total = [0] * len(_COLUMNS)
+    yield _line("package", _COLUMNS)
     for name in packages.names:
         read = {archive.version for archive in sources.archives(name)}
-        listed = _listed(matrices / "packages" / f"{name}.json", since) or read
         document = _document(matrices / "surfaces" / f"{name}.json")
         measured = set(document.get("measured", ()))
-        statements: List[Any] = document.get("statements", [])
-        numbers = [len(listed), len(listed & read), len(listed & measured), len(statements)]
+        listed = _listed(matrices / "packages" / f"{name}.json", since) or read or measured
+        verbs = [entry.get("verb", "") for entry in document.get("statements", ())]
+        links = verbs.count(CANNOT_LOAD)
+        numbers = [
+            len(listed),
+            len(listed & read),
+            len(listed & measured),
+            verbs.count(""),
+            len(verbs) - verbs.count("") - links,
+            len(_linked(symbols, name)),
+            links,
+        ]
         total = [sum(pair) for pair in zip(total, numbers)]
-        if numbers[1] < numbers[0] or numbers[2] < numbers[0] or statements:
+        if numbers[1] < numbers[0] or numbers[2] < numbers[0] or any(numbers[3:]):
             yield _line(name, numbers)
     yield _line(f"all {len(packages.names)} packages", total)
 
 
-def _line(name: str, numbers: List[int]) -> str:
-    releases, read, measured, statements = numbers
-    return f"{name:<28}{releases:>9}{read:>7}{measured:>10}{statements:>12}"
+def _line(name: str, numbers: Sequence[Any]) -> str:
+    return f"{name:<28}" + "".join(f"{number:>10}" for number in numbers)
+
+
+def _linked(symbols: Mapping[str, Any], name: str) -> Set[str]:
+    """The releases of a package whose libraries were read, of torch those whose exports were."""
+    if name == "torch":
+        return set(symbols.get("versions", ()))
+    return {
+        version for part in ("fits", "links") for version in symbols.get(part, {}).get(name, ())
+    }
 
 
 def _listed(path: Path, since: str) -> Set[str]:

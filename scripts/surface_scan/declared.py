@@ -5,8 +5,8 @@ A source is cut into the blocks of its top-level classes and functions; a block 
 had already is not parsed again. The reading is JSON:
 
 * ``names``: bound at module level, but those that are imported from other packages; ``all``,
-  ``stars``, ``trees``, ``dynamic``: as in ``module``; ``listed``: those in a literal ``__all__``, or
-  that a decorator exports.
+  ``stars``, ``trees``, ``dynamic``: as in ``module``; ``listed``: those in a literal ``__all__``,
+  or that a decorator exports.
 * ``imported``: name → [level, module, name] of what is imported by name.
 * ``classes``: name → [bases, attributes, fields or None, whether it makes up attributes].
 * ``functions``: name, or class and name, → parameters in one text (``signature_text``).
@@ -23,10 +23,18 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple, Un
 
 from .module import read_module
 
-__all__ = ["DECLARED_REVISION", "BlockCache", "listed_names", "read_declared", "signature_text"]
+__all__ = [
+    "DECLARED_REVISION",
+    "LISTED",
+    "BlockCache",
+    "listed_names",
+    "read_declared",
+    "read_registries",
+    "signature_text",
+]
 
 #: Raised when another reading of the same source is wanted.
-DECLARED_REVISION = "names 1"
+DECLARED_REVISION = "names 2"
 
 #: Blocks of top-level classes and functions that were read, by their text.
 BlockCache = Dict[bytes, Tuple[Dict[str, Any], Dict[str, str]]]
@@ -37,7 +45,8 @@ _NAMED = re.compile(rb"^(?:class|def|async\s+def)\s+(\w+)", re.M)
 _GLOBAL = re.compile(rb"^[ \t]+global[ \t]+([\w, ]+)", re.M)
 _SELF = re.compile(r"\b(?:self|cls)\.(\w+)\s*(?::[^=\n]{1,80})?=(?!=)")
 _KEPT = (b"__getattr__",)
-_ALL = re.compile(r"^__all__\s*(?::[^=\n]*)?\+?=\s*[\[(](.*?)[\])]", re.DOTALL | re.MULTILINE)
+#: A literal ``__all__``.
+LISTED = re.compile(r"^__all__\s*(?::[^=\n]*)?\+?=\s*[\[(](.*?)[\])]", re.DOTALL | re.MULTILINE)
 _MARKED = re.compile(r"^@(?:export|requires)\b[^\n]*\n(?:@[^\n]*\n)*(?:class|def)\s+(\w+)", re.M)
 _WORD = re.compile(r"[\"'](\w+)[\"']")
 #: Tables by which engines and transformers find models, and quantisation methods.
@@ -46,6 +55,10 @@ _REGISTRY = re.compile(
     r"|AUTO_QUANTIZATION_CONFIG_MAPPING|DIFFUSERS_QUANTIZATION_METHODS|QuantizationMethods"
     r"|_QUANTIZATION_CONFIG_REGISTRY|_CONFIG_REGISTRY|EntryClass|QUANTIZATION_CHOICES"
     r"|LOAD_FORMAT_CHOICES|ATTENTION_BACKEND_CHOICES|_\w+_TO_REGISTER)$"
+)
+_HAS_REGISTRY = re.compile(
+    r"_MODELS\b|_MAPPING_NAMES\b|_METHODS\b|_CONFIG_REGISTRY\b|\bEntryClass\b|_CHOICES\b"
+    r"|_CONFIG_MAPPING\b|_TO_REGISTER\b|\bQuantizationMethods\b|add_argument|@[\w.]*\bregister"
 )
 _OPTION = re.compile(r"add_argument\(\s*(?:[\"']-\w[\"'],\s*)?[\"']--([\w.-]+)[\"']")
 _FIELDS = frozenset(
@@ -125,18 +138,38 @@ def _reading(
         "trees": module.get("trees"),
         "imported": {name: place for name, place in imported.items() if name != "*"},
         "listed": sorted(listed_names(text)),
-        "registries": _registries(tree.body, text),
-        "options": sorted(set(_OPTION.findall(text))) if "add_argument" in text else (),
+        **_registered(tree.body, text),
     }
     reading.update({key: value for key, value in optional.items() if value})
     return reading
+
+
+def read_registries(source: bytes) -> Dict[str, Any]:
+    """Return the registries and options of a source alone: where it names none, it is not
+    parsed.
+    """
+    text = source.decode("utf-8", "replace")
+    if not _HAS_REGISTRY.search(text):
+        return {}
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    return {key: value for key, value in _registered(tree.body, text).items() if value}
+
+
+def _registered(body: List[ast.stmt], text: str) -> Dict[str, Any]:
+    return {
+        "registries": _registries(body, text),
+        "options": sorted(set(_OPTION.findall(text))) if "add_argument" in text else (),
+    }
 
 
 def listed_names(text: str) -> Set[str]:
     """Return the names in a source's ``__all__`` and those that a decorator exports."""
     names: Set[str] = set()
     if "__all__" in text:
-        names.update(word for block in _ALL.findall(text) for word in _WORD.findall(block))
+        names.update(word for block in LISTED.findall(text) for word in _WORD.findall(block))
     if "@export" in text or "@requires" in text:
         names.update(_MARKED.findall(text))
     return names
@@ -344,6 +377,9 @@ def _keys(value: ast.expr) -> Iterator[str]:
     elif isinstance(value, ast.Call):
         for argument in value.args:
             yield from _keys(argument)
+        for keyword in value.keywords:  # dict(name=…), LazyConfigDict(name=…)
+            if keyword.arg:
+                yield keyword.arg
     elif isinstance(value, ast.Subscript):
         for part in ast.walk(value.slice):
             if isinstance(part, ast.Constant) and isinstance(part.value, str):

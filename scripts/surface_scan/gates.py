@@ -5,8 +5,13 @@ A gate is a list, so that it is JSON: [kind, what, line, at import, conditions, 
 * ``floor``: a call such as ``assert_pkg_version("sgl-kernel", "0.1.1", …)`` or
   ``require_version("x>=1")``; what: [package, specifier that has to hold].
 * ``if``: ``if <condition about versions>: raise …``; what: the condition.
-* ``window``: a text "supports X versions from 1 to 2"; what: [package, specifier that is supported].
+* ``window``: a text "supports X versions from 1 to 2"; what: [package, specifier that is
+  supported].
 * ``disable``: a text "Disabling X because X >= 2 is required"; what: [package, specifier].
+* ``skips``: a text "Skipping a part due to incompatible X version. Please upgrade to X >= 2"; what:
+  [package, specifier].
+* ``pairs``: a table of versions of its own with versions of another that fit, ``x_y_compatible_…``
+  = [(parse("1.0"), parse("2.0")), …]; what: [other package, [[own, other], …]].
 * ``equal``: ``if other.__version__ != own: raise …``; what: [package].
 """
 
@@ -25,18 +30,24 @@ from .conditions import Condition, Scope, condition_of, version_of
 __all__ = ["GATES_REVISION", "read_gates"]
 
 #: Raised when another reading of the same source is wanted.
-GATES_REVISION = "gates-1"
+GATES_REVISION = "gates-2"
 
 _WORTH = re.compile(
     rb"(?:assert|check|require|ensure|validate)_\w*version\w*\("
     rb"|supports? (?:only )?\w+ versions?"
     rb"|Disabling \w+ because"
+    rb"|Skipping [^\n]* incompatible|_compatible_versions\b"
     rb"|ersion\w*\)?\s*!="
     rb"|if [^\n]*ersion[^\n]*(?:[<>]|==|!=)[^\n]*:\s*(?:#[^\n]*)?\n\s*raise\b"
 )
 _CALL = re.compile(r"(?:assert|check|require|ensure|validate)_\w*version\w*")
 _WINDOW = re.compile(r"supports? (?:only )?(\w+) versions?[: ]*(?:from )?(.*)", re.DOTALL)
 _DISABLING = re.compile(r"Disabling (\w+) because \w+ ?>= ?([\d.]+) is required")
+_SKIPPING = re.compile(
+    r"Skipping .{1,80}? incompatible (\w+) version\b.{0,80}?\bto (?:\1) ?>= ?(\d[\d.]*\d)",
+    re.DOTALL,
+)
+_PAIRS = re.compile(r"[a-z0-9]+_([a-z0-9]+)_compatible_versions")
 _NUMBER = re.compile(r"\d+(?:\.\d+)+(?:\.?post\d+)?")
 
 
@@ -120,6 +131,8 @@ class _Gates:
     def _statement(
         self, node: ast.stmt, conditions: List[Condition], function: str
     ) -> Iterator[List[Any]]:
+        if isinstance(node, ast.Assign) and _PAIRS.fullmatch(_last(node.targets[0])):
+            yield from self._pairs(node, function)
         for part in ast.walk(node):
             if isinstance(part, ast.Call) and _CALL.fullmatch(_last(part.func)):
                 floor = _floor([text for text in map(_constant, part.args) if text])
@@ -131,6 +144,14 @@ class _Gates:
                 for kind, what in _stated(text):
                     line = part.lineno
                     yield self._gate(kind, what, line, [], "", " ".join(text.split()))
+
+    def _pairs(self, node: ast.Assign, function: str) -> Iterator[List[Any]]:
+        match = _PAIRS.fullmatch(_last(node.targets[0]))
+        rows = node.value.elts if isinstance(node.value, (ast.List, ast.Tuple)) else []
+        pairs = [_strings_of(row) for row in rows]
+        if match and pairs and all(len(pair) == 2 for pair in pairs):
+            what = [match.group(1), pairs]
+            yield self._gate("pairs", what, node.lineno, [], function, "")
 
     def _gate(
         self,
@@ -191,6 +212,11 @@ def _text(node: ast.AST) -> str:
     return " ".join(filter(None, parts))
 
 
+def _strings_of(node: ast.expr) -> List[str]:
+    texts = [_constant(part) for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    return texts if all(_is_version(text) for text in texts) else []
+
+
 def _floor(texts: List[str]) -> Optional[List[str]]:
     """[package, specifier] of the arguments of a check."""
     if not texts:
@@ -213,6 +239,9 @@ def _is_version(text: str) -> bool:
 
 
 def _stated(text: str) -> Iterator[Tuple[str, List[str]]]:
+    match = _SKIPPING.search(text)
+    if match:
+        yield "skips", [match.group(1), f">={match.group(2)}"]
     match = _DISABLING.search(text)
     if match:
         yield "disable", [match.group(1), f">={match.group(2)}"]

@@ -339,7 +339,9 @@ def _statement(
     ]
     if others:
         statement["with"] = others
-    pin = _pin(measurement, releases, numbers, key.provider, missing)
+    known = measurement.missing(key.provider, key.module, key.name)
+    unfit = [number for number, gone in enumerate(known) if gone is not False or number in missing]
+    pin = _pin(measurement, releases, numbers, key.provider, unfit)
     if pin:
         statement["pin"] = pin
     return statement
@@ -372,8 +374,8 @@ def _pin(
     provider: str,
     missing: Sequence[int],
 ) -> str:
-    """The requirement that mends it: releases of the provider that have the name and that the
-    newest importing release admits; else a newer importing package; else "".
+    """The requirement that mends it: releases of the provider that have the name for sure and that
+    the newest importing release admits; else a newer importing package; else "".
     """
     others = measurement.releases(provider)
     allowed = measurement.allowed(releases[numbers[-1]], provider)

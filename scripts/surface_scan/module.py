@@ -24,7 +24,7 @@ from .conditions import Condition, Scope, condition_of, returned_condition
 __all__ = ["REVISION", "Import", "read_module"]
 
 #: Raised when another reading of the same source is wanted.
-REVISION = "6"
+REVISION = "7"
 
 _CAUGHT = frozenset(
     (

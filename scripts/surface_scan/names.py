@@ -29,6 +29,7 @@ from typing import (
 
 from envdoctor.file_replacement import replace_file
 
+from .families import write_families
 from .measure import Measurement
 from .packages import Packages
 from .release import Release
@@ -71,6 +72,7 @@ def measure_names(
         measurement.readings.forget()
         measurement.forget(provider)
     _write_index(packages, matrices)
+    say(f"{write_families(measurement, matrices)} families of models")
 
 
 def _write_index(packages: Packages, matrices: Path) -> None:
@@ -141,6 +143,7 @@ class _Provider:
         self._packages = measurement.packages
         self._releases = measurement.releases(provider)
         self._asked = asked
+        self._tables_only = provider in measurement.packages.tables_only
         self._tops = tuple(
             module for module, owners in self._packages.modules.items() if provider in owners
         )
@@ -165,7 +168,10 @@ class _Provider:
             there = self._presence(module)
             if not all(there):
                 modules[module] = _spans(_numbers(there))
-                gone += [(number, module, "") for number in _ends(there)]
+            if self._tables_only:
+                self._registries(module, registries)
+                continue
+            gone += [(number, module, "") for number in _ends(there)]
             exports = [self._exports(number, module) for number in range(every)]
             unclear = [number for number, entry in enumerate(exports) if entry and entry[1]]
             if unclear:
@@ -438,7 +444,8 @@ class _Provider:
         for number, release in enumerate(self._releases):
             if release.source_key(module) in self._silent:
                 continue
-            reading = self._declared(number, module) or {}
+            key = release.source_key(module)
+            reading = self._measurement.readings.registries(key) if key else {}
             if not reading.get("registries") and not reading.get("options"):
                 self._silent.add(release.source_key(module))
             for table, words in reading.get("registries", {}).items():

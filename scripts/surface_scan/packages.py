@@ -32,7 +32,8 @@ class Packages(NamedTuple):
     install it. entries: by package. patched: names that a
     third package puts into another: (provider, name) → [third package, "!" and its releases].
     purposes: by package, the uses that it is installed for. loads: by package, patterns of the
-    libraries without which it cannot be imported, linked to torch.
+    libraries without which it cannot be imported, linked to torch. tables_only: those of whose
+    names only modules, registries and options are measured.
     """
 
     names: Tuple[str, ...]
@@ -43,6 +44,7 @@ class Packages(NamedTuple):
     patched: Mapping[Tuple[str, str], Tuple[Tuple[str, str], ...]] = {}
     purposes: Mapping[str, Tuple[str, ...]] = {}
     loads: Mapping[str, Tuple[str, ...]] = {}
+    tables_only: FrozenSet[str] = frozenset()
 
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module, none for those that are not measured."""
@@ -96,6 +98,9 @@ def load_packages(path: str = _LIST) -> Packages:
         patched,
         _words_of(document, "purpose"),
         _words_of(document, "loads"),
+        frozenset(
+            name for name, values in document["package"].items() if values.get("tables_only")
+        ),
     )
 
 

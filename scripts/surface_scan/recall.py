@@ -11,9 +11,12 @@ from envdoctor.matrix.loader import Matrix
 from envdoctor.model.row import Row
 from envdoctor.model.versions import VersionSet, parse_version
 
+from .documents import read_document
 from .measure import Measurement
+from .release import Release
+from .store import Archive
 
-__all__ = ["BASES", "Recalled", "recall", "recall_lines"]
+__all__ = ["BASES", "MeasuredReleases", "Recalled", "recall", "recall_lines"]
 
 _IMPORT = re.compile(r"cannot import name|No module named|ModuleNotFoundError|ImportError: cannot")
 _GATE = re.compile(
@@ -24,6 +27,22 @@ _GATE = re.compile(
 )
 #: Bases by the texts that people see.
 BASES = {"import": _IMPORT, "gate": _GATE}
+
+
+class MeasuredReleases(Measurement):
+    """The releases that the files of ``matrices/surfaces`` speak of: no source is read."""
+
+    def releases(self, package: str) -> List[Release]:
+        """Return the releases of a package that were measured, oldest first."""
+        if package not in self._releases:
+            document = read_document(self.matrices / "surfaces" / f"{package}.json")
+            archives = [
+                Archive(package, version, "", "", "", {})
+                for version in document.get("measured", ())
+            ]
+            found = [Release(archive, self.packages, self.readings) for archive in archives]
+            self._releases[package] = sorted(found, key=lambda release: release.version)
+        return self._releases[package]
 
 
 class Recalled(NamedTuple):

@@ -26,7 +26,14 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from .conditions import NEGATED, NEVER, Condition, Limits, LookUp, available_name, evaluate
-from .declared import DECLARED_REVISION, BlockCache, listed_names, read_declared
+from .declared import (
+    DECLARED_REVISION,
+    LISTED,
+    BlockCache,
+    listed_names,
+    read_declared,
+    read_registries,
+)
 from .gates import GATES_REVISION, read_gates
 from .module import REVISION, Import, read_module
 from .packages import Entry, Packages
@@ -79,7 +86,7 @@ class Gate(NamedTuple):
     @property
     def effect(self) -> str:
         """What becomes of it: blocks, degrades or note."""
-        if self.kind in ("window", "absent") or not self.known:
+        if self.kind in ("window", "absent", "skips") or not self.known:
             return "note"
         if self.kind == "disable" or not self.at_import or not self.main:
             return "degrades"
@@ -92,6 +99,7 @@ class Gate(NamedTuple):
             "window": "warns of",
             "disable": "disables",
             "absent": "goes on as if there were no",
+            "skips": "leaves a part out with",
         }.get(self.kind, "refuses")
 
     @property
@@ -102,6 +110,7 @@ class Gate(NamedTuple):
             "disable": "disables",
             "equal": "equals",
             "absent": "passes-over",
+            "skips": "skips",
         }
         specifier = re.sub(r"[^\w.]+", "-", self.specifier).strip("-")
         parts = [word.get(self.kind, "refuses"), self.package, specifier]
@@ -127,6 +136,7 @@ class Readings:
         self._new: List[Tuple[str, str]] = []
         self._declared: Dict[str, Dict[str, Any]] = {}
         self._new_declared: List[Tuple[str, str]] = []
+        self._registries: Dict[str, Dict[str, Any]] = {}
         self._blocks: BlockCache = {}
 
     def declared(self, key: str) -> Dict[str, Any]:
@@ -145,6 +155,15 @@ class Readings:
             self._declared[key] = reading
             self._listed[key] = set(reading.get("listed", ()))
         return reading
+
+    def registries(self, key: str) -> Dict[str, Any]:
+        """Return the registries and options of a source, without the rest of what it declares."""
+        if key not in self._registries:
+            reading = self._declared.get(key)
+            self._registries[key] = (
+                read_registries(self._sources.source(key)) if reading is None else reading
+            )
+        return self._registries[key]
 
     def forget_declared(self) -> None:
         """Free the memory of what sources declare where it grew large."""
@@ -188,10 +207,12 @@ class Readings:
         return names
 
     def mentions(self, key: str, word: str) -> bool:
-        """Tell whether a source holds a word as (the end of) a text."""
+        """Tell whether a source holds a word as (the end of) a text outside of its ``__all__``,
+        which lists what it offers and makes no module.
+        """
         words = self._texts.get(key)
         if words is None:
-            text = self._sources.source(key).decode("utf-8", "replace")
+            text = LISTED.sub("", self._sources.source(key).decode("utf-8", "replace"))
             words = self._texts[key] = frozenset(_TEXT.findall(text))
         return word in words
 
@@ -200,6 +221,17 @@ class Readings:
         lines = self._sources.source(key).decode("utf-8", "replace").splitlines()
         start = text.rstrip("()")
         return next((n for n, line in enumerate(lines, 1) if line.startswith(start)), 1)
+
+    def line_with(self, key: str, word: str) -> int:
+        """Return the first line of a source that holds a word, in quotes where one does; 0 where
+        none holds it.
+        """
+        text = self._sources.source(key).decode("utf-8", "replace")
+        if word not in text:
+            return 0
+        found = re.search(rf"[\"']{re.escape(word)}[\"']", text)
+        found = found or re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
+        return text.count("\n", 0, found.start()) + 1 if found else 0
 
     def aliases(self, key: str) -> Dict[str, str]:
         """Return the modules that a source registers under another name."""
@@ -220,6 +252,7 @@ class Readings:
         self._texts.clear()
         self._gates.clear()
         self._declared.clear()
+        self._registries.clear()
         self._blocks.clear()
 
 
@@ -266,6 +299,10 @@ class Release:
         """Return the key of a module's source, "" where there is none to read."""
         path = self._modules.get(module)
         return self.archive.members[path] if path is not None else ""
+
+    def path_of(self, module: str) -> str:
+        """Return the path of a module below site-packages, "" where it has no file."""
+        return self._modules.get(module, "")
 
     def reading(self, module: str) -> Optional[Dict[str, Any]]:
         """Return the reading of a module, None where there is none to read."""
@@ -443,13 +480,21 @@ class Release:
                         continue  # who calls it is not known; is_x_available is called by many
                     known = own is not None
                     gate = Gate(
-                        kind, package, specifier, joined, at_import, known, entry.main, use, message
+                        "skips" if kind == "pairs" else kind,
+                        package,
+                        specifier,
+                        joined,
+                        at_import,
+                        known,
+                        entry.main,
+                        use,
+                        message,
                     )
                     yield gate, path, line
 
     def _floors(self, module: str, foreign: Foreign) -> Iterator[Tuple[str, str, str]]:
-        """Yield (function, package, specifier) for each ``is_x_available`` of a module that asks for
-        versions of x.
+        """Yield (function, package, specifier) for each ``is_x_available`` of a module that asks
+        for versions of x.
         """
         reading = self.reading(module) or {}
         for key, condition in reading.get("names", {}).items():
@@ -469,6 +514,11 @@ class Release:
         """Yield (package, specifier that is accepted, what else has to hold)."""
         if kind == "equal":
             yield what[0], "", Limits()
+        elif kind == "pairs":
+            fitting = [Version(other) for own, other in what[1] if Version(own) == self.version]
+            released = [f"=={other}" for other in fitting if not other.is_prerelease]
+            if released:
+                yield what[0], "||".join(released), Limits()
         elif kind != "if":
             try:
                 [SpecifierSet(part) for part in what[1].split("||")]

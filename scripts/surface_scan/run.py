@@ -86,11 +86,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         elif options.recall:
             from envdoctor.matrix.loader import load_folder
 
-            from .measure import Measurement
-            from .recall import recall, recall_lines
+            from .recall import MeasuredReleases, recall, recall_lines
 
             matrix = load_folder(str(options.matrices))
-            measurement = Measurement(packages, sources, options.matrices)
+            measurement = MeasuredReleases(packages, sources, options.matrices)
             for line in recall_lines(list(recall(matrix, measurement))):
                 print(line)
         elif not options.collect:

@@ -36,7 +36,8 @@ _MOST_KERNELS = 6
 _QUIET = 120.0
 
 _CUDA_LIBRARY = re.compile(
-    r"lib(?:cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc|nvJitLink|cusparse\w*|cufft\w*|curand|cusolver\w*|nvshmem\w*|cufile|cupti|nvToolsExt)\.so\.[\d.]+"
+    r"lib(?:cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc|nvJitLink|cusparse\w*|cufft\w*|curand|"
+    r"cusolver\w*|nvshmem\w*|cufile|cupti|nvToolsExt)\.so\.[\d.]+"
 )
 
 #: In this order in a build; fields that stand here are measured, and replaced or removed by what a
@@ -102,7 +103,8 @@ def entries_of(members: Mapping[str, Mapping[str, Any]]) -> List[str]:
     for signature in sorted(holders):
         text = f"{signature};in={','.join(sorted(set(holders[signature])))}"
         if "ptx=" in signature and kernels[signature]:
-            text += f";kernels={','.join(sorted(name for name, _ in kernels[signature].most_common(_MOST_KERNELS)))}"
+            names = [name for name, _ in kernels[signature].most_common(_MOST_KERNELS)]
+            text += f";kernels={','.join(sorted(names))}"
         found.append(text)
     return found
 
@@ -272,7 +274,8 @@ def _triton(members: Mapping[str, Mapping[str, Any]]) -> Build:
     for name, member in sorted(members.items()):
         if member["how"] == "tool" and member["version"]:
             known = ",".join(
-                f"{target.rstrip('af')[:-1]}.{target.rstrip('af')[-1]}{target[len(target.rstrip('af')) :]}"
+                f"{target.rstrip('af')[:-1]}.{target.rstrip('af')[-1]}"
+                f"{target[len(target.rstrip('af')) :]}"
                 for target in member["targets"]
             )
             tools.append(f"{name.rsplit('/', 1)[-1]}={member['version']};sm={known}")

@@ -5,16 +5,13 @@ architecture, machine code (cubin) or PTX. The driver takes the machine code tha
 else compiles the PTX of the highest architecture that is not above the device's; so what a device
 needs can only be told for each fat binary by itself.
 
-=======
-======================================================================================================
-header   u32 magic 0xBA55ED50, u16 version 1, u16 header size 16, u64 size of all entries entry u16
-kind (1 PTX, 2 machine code, others left alone), u16, u32 header size, u64 payload size, u32 packed
-size, u32,
-         u16 minor, u16 major (of the PTX language where it is PTX), u32 architecture (90), u32,
-         u32, u64 flags, u64, u64 unpacked size
-flags    0x2000 LZ4, 0x8000 zstd, 0x100000 architecture-specific ("90a"), 0x200000 family ("100f")
-=======
-======================================================================================================
+    header   u32 magic 0xBA55ED50, u16 version 1, u16 header size 16, u64 size of all entries
+    entry    u16 kind (1 PTX, 2 machine code, others left alone), u16, u32 header size,
+             u64 payload size, u32 packed size, u32,
+             u16 minor, u16 major (of the PTX language where it is PTX), u32 architecture (90), u32,
+             u32, u64 flags, u64, u64 unpacked size
+    flags    0x2000 LZ4, 0x8000 zstd, 0x100000 architecture-specific ("90a"), 0x200000 family
+             ("100f")
 
 NVIDIA documents none of this: it was established by comparing what nvcc 13.0 makes with cuobjdump
 (tests/wheels), and holds for what CUDA 11 to 13 made. The version of PTX is read from the text

@@ -82,7 +82,8 @@ def wanted(profile: Profile, names: Iterable[str], deep: bool) -> Iterator[Tuple
 
 
 _VERSIONED = re.compile(
-    r"(?:^|/)((lib[A-Za-z0-9_+]+)(?:-[0-9a-f]{8})?\.so\.[0-9.]+|(lib[A-Za-z0-9_+]+)-[0-9a-f]{6,}\.so(?:\.[0-9.]+)?)$"
+    r"(?:^|/)((lib[A-Za-z0-9_+]+)(?:-[0-9a-f]{8})?\.so\.[0-9.]+|(lib[A-Za-z0-9_+]+)"
+    r"-[0-9a-f]{6,}\.so(?:\.[0-9.]+)?)$"
 )
 
 
@@ -94,7 +95,8 @@ def bundled(names: Iterable[str]) -> List[str]:
 
 
 _WHEEL = re.compile(
-    r"[^-]+-(?P<version>[^-]+)(?:-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl"
+    r"[^-]+-(?P<version>[^-]+)(?:-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)"
+    r"\.whl"
 )
 
 

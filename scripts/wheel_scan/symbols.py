@@ -25,8 +25,15 @@ from envdoctor.probes.elf import ElfError, ElfFile, highest, is_torch_symbol
 
 from .zip_range import RemoteZip
 
-__all__ = ["SymbolRecords", "read_consumer", "read_torch"]
+__all__ = ["LINKED", "SymbolRecords", "read_consumer", "read_torch"]
 
+#: Packages whose wheels on the default index are linked to torch.
+LINKED = (
+    *("torchvision", "torchaudio", "xformers", "vllm", "sgl-kernel", "sglang-kernel", "torchao"),
+    *("auto-gptq", "autoawq-kernels", "vllm-flash-attn", "torchcodec", "tensordict", "torchdata"),
+    *("fbgemm-gpu", "torch-memory-saver", "torchtext", "lmcache", "torch-tensorrt"),
+    *("torch-c-dlpack-ext", "xgrammar", "flashinfer-python", "exllamav2", "gptqmodel"),
+)
 _FORMAT = "1"
 _MOST_MEMBER = 2 << 30
 _MOST_CONSUMER = 48 << 20  # packed: what is larger is machine code for GPUs, mostly

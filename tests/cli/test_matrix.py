@@ -415,7 +415,9 @@ def test_looking_never_goes_online():
 
 @pytest.fixture
 def gaps(tmp_path):
-    """Return the folder of a matrix that lacks releases, and a function that asks for its coverage."""
+    """Return the folder of a matrix that lacks releases, and a function that asks for its
+    coverage.
+    """
     folder = small_matrix(tmp_path / "matrices")
     listing = {
         "schema": 1,

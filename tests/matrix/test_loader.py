@@ -11,6 +11,7 @@ import pytest
 
 from envdoctor.errors import InputError, InternalFault, MatrixError
 from envdoctor.matrix import loader
+from envdoctor.matrix import source as matrix_source
 from envdoctor.matrix.compiled import unpack_row
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.source import write_compiled
@@ -119,6 +120,38 @@ def test_a_source_with_other_files_wins_too(forms, source, change):
     else:
         (source / "packages" / "vllm.json").unlink()
     assert not is_compiled(load_matrix())
+
+
+def test_what_is_read_on_demand_is_compiled_again_where_it_changed_alone(
+    forms, source, tmp_path, monkeypatch
+):
+    (source / "profiles").mkdir()
+    shutil.copy(SOURCE / "profiles" / "verl.toml", source / "profiles")
+    shutil.copy(SOURCE / "models.toml", source)
+    write_compiled(str(source), str(tmp_path / "compiled"), times=True)
+    read = []
+    for name in ("read_profiles", "read_models"):
+        whole = getattr(matrix_source, name)
+        monkeypatch.setattr(
+            matrix_source,
+            name,
+            lambda folder, name=name, whole=whole: read.append(name) or whole(folder),
+        )
+
+    def profiles():
+        matrix = load_matrix()
+        assert is_compiled(matrix)
+        assert matrix.models
+        return set(matrix.profiles)
+
+    assert (profiles(), read) == ({"verl"}, [])
+    shutil.copy(SOURCE / "profiles" / "openrlhf.toml", source / "profiles")
+    assert (profiles(), read) == ({"verl", "openrlhf"}, ["read_profiles"])
+    (source / "profiles" / "verl.toml").unlink()
+    assert profiles() == {"openrlhf"}
+    (tmp_path / "compiled" / "extras.json").unlink()
+    read.clear()
+    assert (profiles(), sorted(read)) == ({"openrlhf"}, ["read_models", "read_profiles"])
 
 
 def test_a_touched_source_is_still_fresh(forms, source):

@@ -1,4 +1,6 @@
-"""The sandbox against the kernel, and drawn trials against the index and the packages themselves."""
+"""The sandbox against the kernel, and drawn trials against the index and the packages
+themselves.
+"""
 
 import itertools
 import random

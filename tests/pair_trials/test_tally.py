@@ -1,11 +1,20 @@
 """What trials show: each outcome once, and the interval against a table."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from scripts.pair_trials.draw import Statements
-from scripts.pair_trials.tally import judge, summary, wilson
+from scripts.pair_trials.tally import (
+    judge,
+    judged,
+    kept_entry,
+    kept_verdicts,
+    summary,
+    tally,
+    wilson,
+)
 
 STATEMENTS = Statements(Path(__file__).resolve().parents[2] / "matrices")
 ROW = "imports-huggingface_hub.errors.HFValidationError:peft"
@@ -143,3 +152,26 @@ def test_pairs_against_metadata_are_told_apart():
         "blocks, without torch",
         "blocks, without torch, against metadata",
     ]
+
+
+def test_what_is_kept_gives_the_same_figures():
+    records = [
+        {**record([], [finding()]), "seed": "1", "torch": ""},
+        {**record(AS_SAID, [finding()]), "seed": "1", "torch": ""},
+        {**record([], []), "seed": "1", "torch": "", "state": "uninstallable"},
+    ]
+    entries = [json.loads(json.dumps(kept_entry(one))) for one in records]
+    assert not any("findings" in entry or "installed" in entry for entry in entries)
+    assert [one._replace(work=()) for one in map(judged, records)] == kept_verdicts(entries)
+    figures = [line for line in summary(records) if not line.startswith("false alarm")]
+    assert list(tally(kept_verdicts(entries))) == figures
+
+
+def test_the_kept_trials():
+    path = Path(__file__).resolve().parents[1] / "data" / "import_trials.jsonl"
+    entries = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    drawn = [
+        (entry["kind"], *entry["requirements"], entry["before"], entry["row"]) for entry in entries
+    ]
+    assert len(set(drawn)) == len(drawn) > 0
+    assert all(entry["seed"] and entry["stratum"] for entry in entries)

@@ -196,6 +196,15 @@ def test_wheels_for_other_systems_count_where_there_is_nothing_else(index, refre
     assert "differs" not in refresh.release("torch", "2.0")
 
 
+def test_a_requirement_that_installers_refuse_is_named(index, refresh):
+    legacy = "left-out (>=5.1.*)"
+    index.add("torch", wheel("torch", "1.0", ["numpy", legacy]), wheel("torch", "1.1", ["numpy"]))
+    assert refresh().code == 0
+    assert refresh.release("torch", "1.0")["requires"] == ["numpy"]
+    assert refresh.release("torch", "1.0")["malformed"] == legacy
+    assert "malformed" not in refresh.release("torch", "1.1")
+
+
 def test_yanked_releases_and_yanked_files(index, refresh):
     reason = 'broken <b>"build"</b> & more'
     index.add(

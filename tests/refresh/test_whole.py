@@ -20,7 +20,9 @@ def steps(monkeypatch):
             return subprocess.CompletedProcess(command, left.pop(0) if left else 0)
 
         monkeypatch.setattr(whole.subprocess, "run", called)
-        return whole.run_whole(arguments, ["peft", "torch", "trl"], {"torch"}), ran
+        return whole.run_whole(
+            arguments, ["peft", "torch", "trl"], {"torch"}, {"torch", "xformers"}
+        ), ran
 
     return run
 
@@ -32,6 +34,7 @@ def test_all_of_it(steps):
         ["refresh_matrix"],
         ["scan_wheels", "--newest", "1"],
         ["scan_wheels", "--merge"],
+        ["measure_symbols"],
         ["measure_surfaces", "--collect"],
         ["measure_surfaces", "--measure"],
         ["measure_surfaces", "--names"],
@@ -51,11 +54,16 @@ def test_a_compiled_package(steps):
     ran = steps(["--only", "torch"])[1]
     assert ran[1] == ["scan_wheels", "--newest", "1", "--only", "torch"]
     assert ran[2] == ["scan_wheels", "--merge"]
+    assert ran[3] == ["measure_symbols", "--only", "torch"]
 
 
 def test_a_package_whose_sources_are_not_read(steps):
     ran = steps(["--only", "nvidia-nccl-cu12"])[1]
-    assert "measure_surfaces" not in {step[0] for step in ran}
+    assert not {"measure_surfaces", "measure_symbols"} & {step[0] for step in ran}
+
+
+def test_a_package_of_which_only_the_libraries_are_read(steps):
+    assert ["measure_symbols", "--only", "xformers"] in steps(["--only", "xformers"])[1]
 
 
 def test_a_step_that_fails_ends_it(steps):

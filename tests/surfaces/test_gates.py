@@ -1,4 +1,6 @@
-"""Checks of versions in code, against a Python that runs the code with versions around the bound."""
+"""Checks of versions in code, against a Python that runs the code with versions around the
+bound.
+"""
 
 import pytest
 from surface_scan.conditions import NEVER
@@ -16,6 +18,11 @@ HEAD = (
 #: Code that stops an import below 2.0, and code that does not.
 GATES = {
     "call": "assert_pkg_version('maker', '2.0', 'old')",
+    "nothing-there": "maker_version = maker.__version__\nif maker_version != 'N/A':\n    "
+    "if parse(maker_version) < MIN:\n        raise ImportError",
+    "bounded": "def required_maker_version(min_version):\n"
+    "    return maker_version >= version.parse(str(min_version))\n"
+    "if not required_maker_version(min_version=2.0):\n    raise ImportError('version')",
     "call-in-function": "def start():\n    assert_pkg_version('maker', '2.0', 'old')\nstart()",
     "if": "if Version(maker.__version__) < Version('2.0'):\n    raise ImportError('old')",
     "if-not": "if not version.parse(maker.__version__) >= version.parse('2.0'):\n    raise ImportError",
@@ -52,6 +59,10 @@ def test_what_stops_an_import(workshop, form):
         ),
         ("X currently only supports vLLM version `0.10.2`. You", "==0.10.2"),
         ("Disabling PyTorch because PyTorch >= 2.4 is required but found 2.1", ">=2.4"),
+        (
+            "Skipping the kernels due to incompatible torch version. Please upgrade to torch >= 2.11.0",
+            ">=2.11.0",
+        ),
     ],
 )
 def test_what_a_text_states(text, gate):
@@ -73,3 +84,19 @@ def test_a_partner_of_another_version(workshop):
 def test_a_condition_that_cannot_be_is_none(workshop):
     user = workshop.release("user", {"user/__init__.py": "", "user/a.py": ""})
     assert user._limits("user", [["const", False]], lambda name: None) == NEVER
+
+
+def test_a_table_of_what_fits(workshop):
+    """A release takes those beside its own version; nightlies are nobody's release."""
+    text = (
+        "import maker\nfrom packaging.version import parse\n"
+        "user_maker_compatible_versions = [\n"
+        "    (parse('1.0'), parse('2.0')), (parse('1.0'), parse('2.1.dev1')),\n"
+        "    (parse('1.1'), parse('3.0')),\n]\n"
+    )
+    for version, fitting in (("1.0", "==2.0"), ("1.1", "==3.0"), ("1.2", None)):
+        user = workshop.release("user", {"user/__init__.py": text}, version)
+        user.demands((Entry("user", "", True),), lambda name: None)
+        gates = [gate for gate, _, _ in user.gates(lambda name: None)]
+        assert [gate.specifier for gate in gates] == ([fitting] if fitting else [])
+        assert all((gate.effect, gate.package) == ("note", "maker") for gate in gates)

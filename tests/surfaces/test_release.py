@@ -178,6 +178,21 @@ def test_modules(workshop):
     assert release.has_module("elsewhere") is None
 
 
+@pytest.mark.parametrize(
+    ("source", "there"),
+    [
+        ("__all__ = ['gone']\n", False),
+        ("__all__ = [\n    'tool',\n    'gone',\n]\nfrom . import tool\n", False),
+        ("__all__ = ['gone']\nimport sys\nsys.modules[__name__ + '.gone'] = sys\n", None),
+    ],
+)
+def test_a_list_of_names_makes_no_module(workshop, source, there):
+    release = workshop.release("maker", {"maker/__init__.py": source, "maker/tool.py": ""})
+    assert release.has_module("maker.gone") is there
+    assert release.has_module("maker.gone.part") is there
+    assert release.defines("maker.gone", "name") is there
+
+
 MAKER = {"maker/__init__.py": "there = 1\n__version__ = '2.5'\n", "maker/sub.py": "x = 1\n"}
 
 #: Ways to import: the source, and whether the scanner has to say what happens (or may be silent).

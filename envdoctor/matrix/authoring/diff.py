@@ -40,10 +40,11 @@ def compare(old: Matrix, new: Matrix, old_name: str, new_name: str) -> Dict[str,
     )
     for name in sorted(set(old.package_names) & set(new.package_names)):
         changes += _table(
-            f"releases of {name}",
+            "releases",
             _releases(old, name),
             _releases(new, name),
             lambda entry: str(entry.get("released", "")),
+            name,
         )
     return {
         "kind": "diff",
@@ -120,18 +121,15 @@ def _table(
     old: Mapping[str, Any],
     new: Mapping[str, Any],
     title: Callable[[Mapping[str, Any]], str],
+    package: str = "",
 ) -> List[Dict[str, Any]]:
     changes = []
-    ordered = (
-        sorted({*old, *new}, key=parse_version)
-        if table.startswith("releases of ")
-        else sorted({*old, *new})
-    )
+    ordered = sorted({*old, *new}, key=parse_version if package else None)
     for key in ordered:
         if key not in old:
-            changes.append(_change(table, "added", key, title(new[key]), []))
+            changes.append(_change(table, package, "added", key, title(new[key]), []))
         elif key not in new:
-            changes.append(_change(table, "removed", key, title(old[key]), []))
+            changes.append(_change(table, package, "removed", key, title(old[key]), []))
         else:
             skipped = {*_SILENT, "releases"} if table == "packages" else _SILENT
             fields = [
@@ -145,14 +143,21 @@ def _table(
                 and _plain(old[key].get(field)) != _plain(new[key].get(field))
             ]
             if fields:
-                changes.append(_change(table, "changed", key, title(new[key]), fields))
+                changes.append(_change(table, package, "changed", key, title(new[key]), fields))
     return changes
 
 
 def _change(
-    table: str, change: str, key: str, title: str, fields: List[Dict[str, Any]]
+    table: str, package: str, change: str, key: str, title: str, fields: List[Dict[str, Any]]
 ) -> Dict[str, Any]:
-    return {"table": table, "change": change, "key": key, "title": title, "fields": fields}
+    return {
+        "table": table,
+        "package": package,
+        "change": change,
+        "key": key,
+        "title": title,
+        "fields": fields,
+    }
 
 
 def _plain(value: Any) -> Any:

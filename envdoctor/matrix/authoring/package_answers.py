@@ -16,7 +16,7 @@ from ..bind import Subject, truth
 from ..derive import build_attributes
 from ..glibc_floors import glibc_floor
 from ..loader import Matrix
-from ..tables import Build, Release
+from ..tables import Build, Package, Release
 from .row_answers import NotKnown, speaking_rows
 
 TYPE_CHECKING = False
@@ -127,23 +127,24 @@ def capability_order(text: str) -> Tuple[int, int, str]:
     return int(major), int(digits or 0), minor
 
 
+def _unknown_release(matrix: Matrix, package: Package, version: Version) -> NotKnown:
+    near = [str(known) for known in package.versions if known.release[:2] == version.release[:2]]
+    if near:
+        others = f"; it has {', '.join(near[-6:])}"
+    elif package.versions:
+        others = f"; it has {package.versions[0]} to {package.versions[-1]}"
+    else:
+        others = ""
+    return NotKnown(f"{package.name} {version} is not in the matrix of {matrix.date}{others}")
+
+
 def release_answer(matrix: Matrix, name: str, version: Version) -> Dict[str, Any]:
     package = matrix.package(name)
     if package is None:
         raise _unknown_package(matrix, name)
     release = package.release(version)
     if release is None:
-        near = [
-            str(known) for known in package.versions if known.release[:2] == version.release[:2]
-        ]
-        span = (
-            f"; it has {', '.join(near[-6:])}"
-            if near
-            else f"; it has {package.versions[0]} to {package.versions[-1]}"
-            if package.versions
-            else ""
-        )
-        raise NotKnown(f"{name} {version} is not in the matrix of {matrix.date}{span}")
+        raise _unknown_release(matrix, package, version)
     attributes = [{"version": version, **build_attributes(build)} for build in release.builds] or [
         {"version": version}
     ]

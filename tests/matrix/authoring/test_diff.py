@@ -13,7 +13,11 @@ OLD = '{ env = "torch", in = "<2.6" }'
 def changes(old, new):
     answer = compare(load_folder(str(old)), load_folder(str(new)), "a", "b")
     return {
-        (change["table"], change["change"], change["key"]): change["fields"]
+        (
+            " of ".join(filter(None, (change["table"], change["package"]))),
+            change["change"],
+            change["key"],
+        ): change["fields"]
         for change in answer["changes"]
     }
 

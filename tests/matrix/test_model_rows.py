@@ -1,0 +1,137 @@
+"""Rows about families of models, from what was read in registries."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from envdoctor.app import judge
+from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.matrix.model_rows import ModelFamilies, families_fault
+from envdoctor.model.facts import Facts
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DOCUMENT = {
+    "schema": 1,
+    "date": "2026-11-23",
+    "engines": {
+        "transformers": {"title": "transformers", "newest": "5.0"},
+        "engine": {
+            "title": "Engine",
+            "newest": "3.0",
+            "stand_in": {"text": [["1.5", "3.0"]]},
+        },
+    },
+    "families": {
+        "one": {
+            "name": "One",
+            "transformers": {
+                "word": "one",
+                "in": [["4.0", "5.0"]],
+                "archive": "a",
+                "path": "p",
+                "line": 3,
+                "own": {"engine": [["2.0", "2.1"]]},
+            },
+            "engine": {
+                "word": "OneModel",
+                "in": [["2.0", "2.1"]],
+                "archive": "b",
+                "path": "q",
+                "line": 4,
+                "stand_in": "text",
+                "refused": [["2.5", "3.0"]],
+            },
+        }
+    },
+}
+
+
+def _said(*stated):
+    facts = with_assumptions(Facts({}), parse_assumptions(stated))
+    return {finding.rule: finding for finding in judge(facts, load_matrix())}
+
+
+def test_rows_of_a_family():
+    """Below the first release, where a stand-in may load it, and after the last."""
+    families = ModelFamilies(DOCUMENT)
+    rows = {row.id: row for row in families.rows("one", ["engine", "transformers"])}
+    assert {row_id: (row.effect, str(row.terms[0].argument)) for row_id, row in rows.items()} == {
+        "one-transformers": ("degrades", "<4.0"),
+        "one-engine": ("degrades", "<1.5"),
+        "one-engine-through-transformers": ("note", ">=1.5, <2.0"),
+        "one-removed-engine": ("degrades", ">=2.5, <=3.0"),
+        "one-removed-engine-through-transformers": ("note", ">2.1, <2.5"),
+    }
+    assert rows["one-engine"].sources[0].address == "b: q, line 4"
+    # A release of an engine that brings the configuration asks nothing of transformers.
+    (own,) = rows["one-transformers"].terms[2:]
+    assert (own.component, own.operator, str(own.argument)) == ("engine", "lacks", ">=2.0, <=2.1")
+    assert families.rows("one", ["transformers"]) == [rows["one-transformers"]]
+    assert families.rows("other", ["engine"]) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"schema": 2}, "schema 1"),
+        ({"families": []}, "objects"),
+        ({"date": 3}, "a date"),
+        ({"engines": {"engine": {}}}, "title and newest"),
+        ({"families": {"one": {}}}, "one: expected a name"),
+        ({"families": {"one": {"name": "", "engine": {}}}}, "one, engine: expected archive, in"),
+    ],
+)
+def test_faults(change, said):
+    assert families_fault(DOCUMENT) == ""
+    assert said in families_fault({**DOCUMENT, **change})
+
+
+@pytest.mark.parametrize(
+    ("stated", "rule", "severity"),
+    [
+        (["transformers==4.50.3", "request:model=Qwen/Qwen3-8B"], "qwen3-transformers", "warning"),
+        (["vllm==0.6.6", "request:model=Qwen/Qwen3-8B"], "qwen3-vllm", "warning"),
+        (
+            ["vllm==0.8.2", "request:model=Qwen/Qwen3-8B"],
+            "qwen3-vllm-through-transformers",
+            "advice",
+        ),
+        (["vllm==0.8.2", "request:model=openai/gpt-oss-20b"], "gpt-oss-vllm", "warning"),
+        (
+            ["vllm==0.12.0", "request:model=meta-llama/Llama-3.2-11B-Vision"],
+            "llama-3.2-vision-removed-vllm",
+            "warning",
+        ),
+        (["vllm==0.8.4", "transformers==4.51.0", "request:model=Qwen/Qwen3-8B"], "", ""),
+        (
+            ["sglang==0.4.0", "request:model=deepseek-ai/DeepSeek-V3"],
+            "deepseek-v3-sglang",
+            "warning",
+        ),
+        (["vllm==0.6.6"], "", ""),
+    ],
+)
+def test_check_names_what_a_release_does_not_know(stated, rule, severity):
+    families = ("qwen3", "gpt-oss", "llama", "deepseek")
+    of_models = {
+        name: finding.severity
+        for name, finding in _said(*stated).items()
+        if name is not None and name.startswith(families)
+    }
+    assert of_models == ({rule: severity} if rule else {})
+
+
+def test_a_row_is_found_by_its_id():
+    row = load_matrix().row("qwen3-vllm")
+    assert row.pins == ("vllm>=0.8.4",)
+    assert "registry.py, line " in row.sources[0].address
+
+
+def test_the_committed_document():
+    text = (ROOT / "matrices" / "model_families.json").read_text("utf-8")
+    assert families_fault(json.loads(text)) == ""
+    ids = [row.id for row in ModelFamilies(json.loads(text)).all_rows()]
+    assert len(ids) == len(set(ids))
+    assert not set(ids) & {row.id for row in load_matrix().rows() if row.origin != "derived"}
