@@ -48,6 +48,10 @@ __all__ = ["explain"]
 _SLACK = 90.0  # seconds by which the clocks of two writers may differ
 #: Findings of a check that explain any binary that does not fit, whichever it is about.
 _ABOUT_ALL = ("ED304", "ED203", "ED201", "ED202", "ED204", "ED205", "ED207", "ED208")
+#: Effects of rows by which no exception is raised.
+_NOTHING_RAISED = ("wrong-results", "note")
+#: Libraries of the system, of whose lack no row explains that does not speak of them.
+_OF_SYSTEM = ("glibc", "libstdc++")
 _SPECIFIC = 24  # characters from which a symptom that all its rows share is likely theirs
 _FEW_ROWS = 4
 
@@ -223,8 +227,10 @@ def _put_under_findings(
 def _says_the_same(
     finding: Finding, draft: TraceDraft, signature: Signature, knowledge: Knowledge
 ) -> bool:
-    if not _has_code(finding, signature.codes):
+    if not _has_code(finding, signature.codes) or finding.effect in _NOTHING_RAISED:
         return False
+    if finding.row and signature.component in _OF_SYSTEM:
+        return signature.component in (finding.component, *finding.packages)
     if "{" not in signature.component or finding.code in _ABOUT_ALL:
         return True
     names = {
@@ -287,9 +293,10 @@ def _weigh(
         and some_refuted
         and len(undecided) == 1
         and undecided[0].confidence != "low"
+        and not undecided[0].facts
     ):
         # The facts leave one of the known causes: likely, since a cause that nobody wrote down
-        # cannot be excluded.
+        # cannot be excluded. One that has a sign of its own waits for it.
         draft.suspects = []
         draft.parent = _of_hypothesis(drafts, draft, undecided[0], groups, context)
 

@@ -12,6 +12,7 @@ from ..matrix.symbols import qualified_name
 from ..model.calls import InstallerCall
 from ..model.evidence import Absent
 from ..model.finding import Remedy
+from ..model.versions import parse_version
 from ..probes.elf import cxx11_abi_of
 from ..rules.rule import Context, is_unindexed
 from ..rules.torch_extensions import (
@@ -55,7 +56,7 @@ def tell_symbols(
             _tell_torch(draft, modules, context)
         elif signature in _SENTENCES:
             groups = groups_of(draft.events[0], modules)
-            text = _SENTENCES[signature](groups, installed_torch(context))
+            text = _SENTENCES[signature](groups, installed_torch(context), context)
             message = f"{draft.finding.message} {text}".rstrip()
             draft.finding = draft.finding._replace(message=message)
 
@@ -194,13 +195,21 @@ def _remedies(
     return tuple(ways)
 
 
-def _of_glibc(groups: Mapping[str, str], _torch: Optional[Torch]) -> str:
+def _of_glibc(groups: Mapping[str, str], _torch: Optional[Torch], context: Context) -> str:
     """Answer ``version `GLIBC_2.32' not found``."""
-    systems = systems_with_glibc(groups.get("version", "0"))
-    return f"{', '.join(systems)} and newer have it." if systems else ""
+    version = groups.get("version", "0")
+    systems = systems_with_glibc(version)
+    said = [f"{', '.join(systems)} and newer have it."] if systems else []
+    here, name = context.facts.value("glibc.version"), context.facts.value("os.name")
+    if here is not None and parse_version(here) < parse_version(version):
+        said.insert(0, f"{name or 'This system'} has glibc {here}.")
+    package = _only_extension(context) if not groups.get("library") else ""
+    if package in context.distributions:
+        said.append(f"Of what is named here {package} is compiled: its wheel asks for it.")
+    return " ".join(said)
 
 
-def _of_libstdcxx(groups: Mapping[str, str], _torch: Optional[Torch]) -> str:
+def _of_libstdcxx(groups: Mapping[str, str], _torch: Optional[Torch], _context: Context) -> str:
     """Answer ``version `GLIBCXX_3.4.30' not found``."""
     gcc = dict(_GCC).get(groups.get("version", ""))
     return f"The libstdc++ of GCC {gcc} and newer has it." if gcc is not None else ""
@@ -210,7 +219,7 @@ def _of_libstdcxx(groups: Mapping[str, str], _torch: Optional[Torch]) -> str:
 _OF_MAJOR = ("libcudart", "libcublas", "libcublasLt", "libnvrtc", "libnvJitLink", "libcupti")
 
 
-def _of_cuda_library(groups: Mapping[str, str], torch: Optional[Torch]) -> str:
+def _of_cuda_library(groups: Mapping[str, str], torch: Optional[Torch], _context: Context) -> str:
     """Answer ``libcudart.so.13: cannot open shared object file``."""
     if groups.get("library") not in _OF_MAJOR:
         return ""
@@ -224,7 +233,7 @@ def _of_cuda_library(groups: Mapping[str, str], torch: Optional[Torch]) -> str:
     return f"{text}."
 
 
-_SENTENCES: Mapping[str, Callable[[Mapping[str, str], Optional[Torch]], str]] = {
+_SENTENCES: Mapping[str, Callable[[Mapping[str, str], Optional[Torch], Context], str]] = {
     "cuda-library-not-found": _of_cuda_library,
     "glibc-not-found": _of_glibc,
     "glibcxx-not-found": _of_libstdcxx,

@@ -13,6 +13,7 @@ from ..model.requirement import try_requirement
 from ..model.sizes import parse_limit, parse_size, whole_number
 from ..model.versions import try_version
 from ..model.workload import stated_workload
+from .model_names import with_family
 
 __all__ = ["of_another_machine", "parse_assumptions", "with_assumptions"]
 
@@ -105,7 +106,9 @@ def parse_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
     evidence = Evidence("--assume")
     for field, table in tables.items():
         if table:
-            value = stated_workload(table, evidence) if field == "request" else table
+            value = table
+            if field == "request":
+                value = with_family(stated_workload(table, evidence))
             facts[field] = Known(value, evidence)
     return facts
 

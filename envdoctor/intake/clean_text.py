@@ -118,7 +118,8 @@ def _check(report: str) -> None:
         if count > most:
             raise NothingRecognised(
                 f"the report has {count} {unit}, but at most {most} are read: keep the lines about "
-                "the environment; a log of any size is read by 'envdoctor diagnose FILE'"
+                "the environment",
+                "a log of any size is read by 'envdoctor diagnose FILE'",
             )
     if 50 * sum(map(report.count, _OF_BINARIES)) > len(report):
         raise InputError("expected a report as people paste it, found binary data")

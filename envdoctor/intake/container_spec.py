@@ -32,7 +32,8 @@ _WITH_VALUE = words(
     """
 )
 _IMAGE = re.compile(
-    r"(?:[a-z0-9.-]+(?::\d+)?/)?(?:[a-z0-9._-]+/){0,6}[a-z0-9._-]+(?::[\w.-]{1,128})?(?:@sha256:[0-9a-f]{6,64})?"
+    r"(?:[a-z0-9.-]+(?::\d+)?/)?(?:[a-z0-9._-]+/){0,6}[a-z0-9._-]+(?::[\w.-]{1,128})?"
+    r"(?:@sha256:[0-9a-f]{6,64})?"
 )
 _ULIMITS = {
     "nofile": ("rlimit.nofile", 1),
@@ -71,7 +72,8 @@ _CUDA_IN_TAG = re.compile(r"(?:^|[-_.:])(?:cuda|cu)-?(\d{2})\.?(\d)(?:\.(\d{1,2}
 _TORCH_IN_TAG = re.compile(r"(?:^|[-_:])(?:torch|pytorch|th|pt)-?(\d\.\d{1,2}(?:\.\d)?)")
 _PYTHON_IN_TAG = re.compile(r"(?:^|[-_:])(?:py|python|cp)-?(3)\.?(\d{1,2})(?![\d])")
 _PACKAGE_IN_TAG = re.compile(
-    r"(?:^|[-_:])(vllm|sglang|flashinfer|verl|ray|transformers|deepspeed|te)-?v?(\d+\.\d+\.\d+(?:\.post\d+|rc\d+)?)"
+    r"(?:^|[-_:])(vllm|sglang|flashinfer|verl|ray|transformers|deepspeed|te)-?v?(\d+\.\d+\.\d+"
+    r"(?:\.post\d+|rc\d+)?)"
 )
 _REPOSITORY = {
     "vllm": "vllm",

@@ -13,6 +13,7 @@ from ..model.versions import Version, canonicalize_name, cuda_of_variant, find_v
 from ..model.workload import stated_workload
 from .clean_text import Line
 from .distribution_names import of_conda, of_import
+from .model_names import with_family
 
 __all__ = ["EXACT", "INTENT", "LABEL", "PROSE", "Draft"]
 
@@ -23,12 +24,16 @@ PROSE = 40  # a sentence
 MENTION = PROSE + 5  # a device that a sentence names beside other things
 INTENT = 50  # what somebody asked to install or to run
 
+#: In the place of an address: what somebody says to have built from source.
+BUILT_HERE = "file:built from source"
+
 _VERSION = re.compile(r"v?([0-9][0-9A-Za-z.!+_-]{0,80})")
 _NO_MODEL = re.compile(
     r"\b(?:nvidia|geforce|tesla|quadro|gpu|sxm\d?|pcie|nvl\d*|hbm\d?e?|\d+ ?gb?)\b"
 )
 _MACHINE = re.compile(r"-(?:manylinux|linux)\w*?_(x86_64|aarch64)$")
 _MAX_ENTRIES = 20_000
+_MOST_SEARCHED = 500  # sentences of one text that are searched for devices without "my"
 _MAJORS_AHEAD = 2  # of the newest release that is known, for what is older than the report
 
 
@@ -63,6 +68,9 @@ class Draft:
         self._variables: Dict[str, Tuple[str, int]] = {}
         self._request: Dict[str, Tuple[str, int]] = {}
         self._mentions: List[Tuple[int, Gpu, int]] = []  # count, device, line
+        self._spoken_of: List[Tuple[int, Gpu, int]] = []  # the same, where nobody says "my"
+        self._searched = 0  # sentences, for devices
+        self._uncounted: Set[int] = set()  # ranks whose device stands there without a count
         self._devices: Dict[int, Dict[int, Gpu]] = {}  # rank -> index -> device
         self._device_lines: Dict[int, int] = {}
         self._no_devices: Optional[Tuple[int, str]] = None
@@ -148,6 +156,10 @@ class Draft:
         of its release is known.
         """
         self._demands.setdefault(canonicalize_name(name), []).append(line)
+
+    def built_here(self, name: str, line: Line) -> None:
+        """Claim that a distribution is no wheel of its project, but was built by its user."""
+        self.distribution(name, None, line, INTENT, direct_url=BUILT_HERE)
 
     def released(self, name: str, day: str) -> None:
         """Claim that the release of a distribution is one of a day (``2026-02``) or before."""
@@ -246,6 +258,10 @@ class Draft:
     def devices(self, count: int, device: Gpu, line: Line, rank: int) -> None:
         """Claim ``count`` equal devices in addition to those of the same source."""
         start = len(self._devices.get(rank, ()))
+        if count == 1 and not start:
+            self._uncounted.add(rank)
+        else:
+            self._uncounted.discard(rank)
         for index in range(start, start + min(count, 1024)):
             self.device(index, device, line, rank)
 
@@ -254,6 +270,18 @@ class Draft:
         if len(self._mentions) < 100:
             self.claims += 1
             self._mentions.append((count, device, line.number))
+
+    def speak_of(self, count: int, device: Gpu, line: Line) -> None:
+        """Keep the devices that a sentence only names: they hold where nothing else tells of any,
+        and where they are of one model.
+        """
+        if len(self._spoken_of) < 100:
+            self._spoken_of.append((count, device, line.number))
+
+    def may_be_spoken_of(self) -> bool:
+        """Tell whether sentences are still to be searched for devices; counts each that is."""
+        self._searched += 1
+        return self._searched <= _MOST_SEARCHED
 
     def device_list_is_empty(self, line: Line, why: str) -> None:
         """Claim that the driver shows no device."""
@@ -317,7 +345,7 @@ class Draft:
         if self._request:
             evidence = self._lines([line for _, line in self._request.values()])
             settings = {name: value for name, (value, _) in self._request.items()}
-            table["request"] = Known(stated_workload(settings, evidence), evidence)
+            table["request"] = Known(with_family(stated_workload(settings, evidence)), evidence)
         if self._toolkits:
             toolkits = tuple(toolkit for toolkit, _ in self._toolkits.values())
             lines = [line for _, line in self._toolkits.values()]
@@ -365,21 +393,25 @@ class Draft:
             bound = f"<={max(until)}" if until else claim.value.constraint
             self._distributions[name] = claim._replace(value=claim.value._replace(constraint=bound))
         elif version is not None and _was_never_released(version, package, finals):
+            posts = [known for known in finals if known.base_version == str(version)]
+            if posts:  # people leave ".post1" out
+                meant = claim.value._replace(version=str(posts[-1]))
+                self._distributions[name] = claim._replace(value=meant)
+                return
             why = f"no release of {name} is called {claim.value.version}"
             unknown = claim.value._replace(version=None)
             self._distributions[name] = claim._replace(value=unknown, note=why)
 
     def _settle_mentions(self, table: Dict[str, Fact[Any]]) -> None:
-        if not self._mentions or MENTION in self._devices:
+        mentions = self._mentions or ([] if self._devices else self._spoken_of)
+        if not mentions or MENTION in self._devices:
             return
-        models = {_model(device.name or ""): device.name for _, device, _ in self._mentions}
+        models = {_model(device.name or ""): device.name for _, device, _ in mentions}
         if len(models) > 1:
             named = ", ".join(str(name) for name in list(models.values())[:4])
             table.setdefault("gpus", Unknown(f"sentences name several devices: {named}"))
             return
-        count, device, line = max(
-            self._mentions, key=lambda entry: (entry[0], len(entry[1].name or ""))
-        )
+        count, device, line = max(mentions, key=lambda entry: (entry[0], len(entry[1].name or "")))
         self._devices[MENTION] = dict.fromkeys(range(min(count, 1024)), device)
         self._device_lines[MENTION] = line
 
@@ -398,9 +430,17 @@ class Draft:
                 gpus[0] = gpus[0]._replace(memory_used=max(0, total - self._free_memory))
             if len(gpus) == 1 and self.device_count is not None and rank >= LABEL:
                 gpus *= max(1, min(self.device_count, 1024))
+            elif len(gpus) == 1 and rank in (*self._uncounted, MENTION):
+                gpus *= self._most_named()
             table["gpus"] = Known(tuple(gpus), self._evidence(self._device_lines[rank]))
         elif self._no_devices is not None:
             table["gpus"] = Known((), self._evidence(*self._no_devices))
+
+    def _most_named(self) -> int:
+        """Return how many devices there are at least: CUDA_VISIBLE_DEVICES counts from 0."""
+        visible = self._variables.get("CUDA_VISIBLE_DEVICES", ("", 0))[0].split(",")
+        numbers = [int(entry) for entry in visible if entry.strip().isdigit()]
+        return max([1, *(number + 1 for number in numbers if number < 64)])
 
     def _evidence(self, number: int, detail: str = "") -> Evidence:
         return Evidence(f"{self._source}, line {number}", detail)

@@ -17,6 +17,8 @@ __all__ = [
     "MIG",
     "named_gpus",
     "parse_gpus",
+    "plain_devices",
+    "spoken_of",
 ]
 
 CAPABILITY = re.compile(
@@ -43,10 +45,12 @@ GPU_NAME = re.compile(
     r"(?:NVIDIA |GeForce |Tesla |Quadro )*(?:"
     r"(?:RTX|GTX)\s?(?:PRO\s?)?A?\d{3,4}(?!s\b)\w?"
     r"(?:[ -](?:Ti|SUPER|Super|D|A(?= Laptop)|OEM|SFF|Embedded|with Max-Q Design|Ada(?: "
-    r"Generation)?|Blackwell|Max-Q|Laptop|GPU|v2|Workstation|Server|Edition|Generation|Turing|\d{1,3}GB))*"
+    r"Generation)?|Blackwell|Max-Q|Laptop|GPU|v2|Workstation|Server|Edition|Generation|Turing|"
+    r"\d{1,3}GB))*"
     r"|(?:DGX )?(?:GH|GB)\d{2,3}(?=s?\b)(?:[ -](?:\d{1,3}GB?|HBM3e?|NVL\d{0,2}))*"
-    r"|(?:(?<![\w.-])|(?<=[1-9][x×*]))(?![BHMPTV]2\b)[AHBLVTPKM](?:2|4|10|10G|16|20|30|40|40S|60|80|100|200|300|800|40m|100S|100X)(?=s?\b)"
-    r"(?:[ -](?:SXM\d?|PCI[eE]|PCIE|NVL|HBM\d?e?|\d{1,3} ?GB?|\d{1,3}G|3e|DGXS|FHHL))*"
+    r"|(?:(?<![\w.-])|(?<=[1-9][x×*]))(?![BHMPTV]2\b)[AHBLVTPKM](?:2|4|10|10G|16|20|30|40|40S|60|"
+    r"80|100|200|300|800|40m|100S|100X)(?=s?\b)"
+    r"(?:[ -](?:SXM\d?|PCI[eE]|PCIE|NVL|HBM\d?e?|\d{1,3} ?[Gg][Bb]?|3e|DGXS|FHHL))*"
     r"|Quadro [A-Z]{1,2}\d{3,4}|GeForce (?:GT|MX)\s?\d{3,4}"
     r"|TITAN\s+(?:RTX|V|Xp?|Black)\b|DGX Spark(?: \(GB10\))?|Jetson"
     r"(?: (?:AGX|NX|Nano|Orin|Super|Thor|TX[12]|T\d{4}|Xavier|Developer Kit"
@@ -108,7 +112,9 @@ _ONLY_SPOKEN_OF = re.compile(
     r"(?:an?\s+|the\s+)?$",
     re.IGNORECASE,
 )
-_COUNTED = re.compile(rf"(?<![\w./+-])({COUNT})(?:(\s?[x×*]\s?)|[ -])$", re.IGNORECASE)
+_COUNTED = re.compile(
+    rf"(?<![A-Za-z0-9_./+-])({COUNT})(?:(\s?[x×*张块卡]\s?)|[ -])$", re.IGNORECASE
+)
 _TIMES_BEFORE = re.compile(r"(?<![\w./+-])[x×](\d{1,3})\s$")
 _TIMES_BEHIND = re.compile(r"s?(?:\s?[x×*]\s?(\d{1,3})|\s?\(x?(\d{1,3})x?\))(?!\w)")
 _BEHIND = re.compile(r"s?(?:[\s,;:!?)(]|\.(?!\w)|$)")
@@ -117,7 +123,7 @@ _OF_THE_KIND = re.compile(
     r"equivalents?|performance|prices?|SSDs?|NVMe)",
     re.IGNORECASE,
 )
-_GPU_BEFORE = re.compile(r"\b(?:GPU|card|device)\s+$", re.IGNORECASE)
+_GPU_BEFORE = re.compile(r"\b(?:GPU|card|device|colab|kaggle)[:\s]+$", re.IGNORECASE)
 _GPU_BEHIND = re.compile(r"s?\s+(?:GPU|card|installed)", re.IGNORECASE)
 #: Names that are also those of other things; each has a vendor, a count or "GPU" beside it.
 _SHORT = re.compile(r"[A-Z]\d{1,2}(?:m|M)?(?!\w)")
@@ -144,6 +150,101 @@ def named_gpus(text: str) -> List[Tuple[int, Gpu]]:
         if entry is not None and count != 0:
             devices.append((count or 1, entry[1]))
     return devices
+
+
+#: Where somebody compares, asks for, or tells of others.
+_OF_OTHERS = re.compile(
+    r"\b(?:requires?|needs?|(?<!I )(?<!we )(?<!have )only|instead|wish|buy|rent|unlike|faster|"
+    r"slower|better|paper|authors?|"
+    r"README|docs|works?|worked|fine|ok(?:ay)?|tested|trained|recommend\w*|expect\w*|equivalent|"
+    r"compar\w*|benchmark\w*|they|he|she|your?|others?|someone|people|if|e\.g|such as|example|"
+    r"official\w*|designed|optimi[sz]ed|similar|newer|older|above|later|like)\b",
+    re.IGNORECASE,
+)
+_SUPPORT = re.compile(r"\bsupport\w* for (?:the )?$", re.IGNORECASE)
+_NOT_WORKING = re.compile(
+    r"\b(?:not|can't|cannot|doesn't|didn't|don't|won't|fail\w*|error\w*|crash\w*|unable|"
+    r"unsupported|"
+    r"broken|stuck|hangs?)\b|n't\b|不支持|报错|失败|无法|不能",
+    re.IGNORECASE,
+)
+
+
+def spoken_of(text: str) -> List[Tuple[int, Gpu]]:
+    """Read the devices that a clause only names: who asks whether a V100 will do has one. Not those
+    of a comparison, of a demand or of others; where nothing else tells the device, they do.
+    """
+    if _OF_OTHERS.search(text) and not _NOT_WORKING.search(text):
+        return []
+    devices = []
+    for match in GPU_NAME.finditer(text):
+        before, start = text[: match.start()], match.start()
+        if (start and text[start - 1] in "/\\.@-_:=#") or not _stands_behind(text, match.end()):
+            continue
+        count, _, rest = _count_beside(before, text, match.end())
+        short = _SHORT.fullmatch(match.group()) is not None and count is None
+        is_device = bool(
+            _GPU_BEHIND.match(text, match.end())
+            or _GPU_BEFORE.search(rest)
+            or (_RUN_ON.search(rest) and len(match.group()) > 2)
+        )
+        wanted = _SUPPORT.search(rest) is not None  # who asks for it has it
+        if (_ONLY_SPOKEN_OF.search(rest) and not wanted) or (short and not is_device):
+            continue
+        entry = _gpu(match.group())
+        if entry is not None and count != 0:
+            devices.append((count or 1, entry[1]))
+    return devices
+
+
+#: Where letters of two scripts meet, people leave no space.
+_SCRIPTS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u4e00-\u9fff])")
+_SMALL = re.compile(
+    r"(?<![\w./\\@=:-])(?:[vp]100s?|[ahbv][123]00|[ah]800|l40s?|a[34]0|a10g?|h20|l20|t4|l4|"
+    r"p40|k80|m40|g[bh][23]00|(?:tesla|nvidia|geforce|quadro|rtx|gtx|titan)"
+    r"(?=[ \d]))(?![\w/\\]|\.\w|-\D)|(?<![\w./-])(?:rtx|gtx)(?= ?\d{4})"
+)
+_NAMES_IN_FULL = {"tesla": "Tesla", "nvidia": "NVIDIA", "geforce": "GeForce", "quadro": "Quadro"}
+_GEFORCE = r"([2345]0[5-9]0)"
+#: A GeForce by its number, where the words beside it or its suffix say that it is a card.
+_BARE = re.compile(
+    rf"(?<![\w.*/=-])(?<!RTX )(?<!GTX ){_GEFORCE}(?: ?(Ti|SUPER)| ?(D))?"
+    r"(?=s?(?: ?(?:GPUs?|[Gg]raphics|[Cc]ards?|laptop)\b| ?(?:显卡|单卡|多卡|卡)))"
+    rf"|(?<![\w.*/=-])(?<!RTX )(?<!GTX ){_GEFORCE} ?(?:(Ti|SUPER)|(D))(?![\w.])"
+    r"|((?:显卡|[单双两四八]卡|GPU|(?:graphics|video) card)(?:型号)?(?: ?是| ?为)?[ :,]{0,3})"
+    rf"{_GEFORCE}(?: ?(Ti|SUPER)| ?(D))?(?![\w.])",
+    re.IGNORECASE,
+)
+_SUFFIX = re.compile(r"\b([RG]TX ?\d{4}) ?ti\b")
+_PROFESSIONAL = re.compile(r"(?<![\w.-])(?<!RTX )[Aa]([456]000)(?=s?\b)")
+_CARD_BEFORE = re.compile(r"([单双两二三四八]|\d{1,2}) ?卡 ?(?=[A-Z])")
+
+
+def plain_devices(text: str) -> str:
+    """Return a text with devices as their maker writes them: ``rtx4090``, ``v100 32g``,
+    ``4090D``, ``显卡 3090``.
+    """
+    if not text.isascii():
+        text = _SCRIPTS.sub(" ", text)
+    text = _SMALL.sub(_in_capitals, text)
+    text = _SUFFIX.sub(lambda match: f"{match.group(1)} Ti", text)
+    text = _PROFESSIONAL.sub(r"RTX A\1", _BARE.sub(_in_full, text))
+    return text if text.isascii() else _CARD_BEFORE.sub(r"\1张 ", text)
+
+
+def _in_capitals(match: re.Match[str]) -> str:
+    word = match.group()
+    return _NAMES_IN_FULL.get(word, word.upper())
+
+
+def _in_full(match: re.Match[str]) -> str:
+    groups = match.groups()
+    before = groups[6] or ""
+    number = next(group for group in (groups[0], groups[3], groups[7]) if group)
+    suffix = next((group for group in (groups[1], groups[4], groups[8]) if group), "")
+    suffix = {"ti": " Ti", "super": " SUPER"}.get(suffix.lower(), "")
+    letter = "D" if groups[2] or groups[5] or groups[9] else ""
+    return f"{before}RTX {number}{suffix}{letter}"
 
 
 def _stands_behind(text: str, end: int) -> bool:

@@ -14,7 +14,7 @@ from typing import List, Optional, Sequence, Tuple
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .draft import EXACT, PROSE, Draft
-from .gpu_names import GPU_NAME, named_gpus, parse_gpus
+from .gpu_names import GPU_NAME, named_gpus, parse_gpus, plain_devices, spoken_of
 from .loose_words import plain_words
 from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
@@ -30,7 +30,7 @@ _PAIR = re.compile(
 )
 _HEADING = re.compile(r"[A-Za-z\u4e00-\u9fff][A-Za-z_ /()?\u4e00-\u9fff-]{1,50}:?")
 _PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z\u4e00-\u9fff])")
-_OS_PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z]+ ?\d|\d+ ?[GT]i?B)")
+_OS_PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z_-]+ ?\d|\d+ ?[GT]i?B)")
 #: What somebody asks a shell or an interpreter, with the answer on the next line.
 _ASKED = re.compile(r"(?:print\()?([a-z]\w*(?:\.[A-Za-z_]\w*)+(?:\(\d?\))?)\)?")
 _PRINTED = re.compile(r"\bprint\((.{3,200})\)")
@@ -57,6 +57,34 @@ _ASSIGNED = re.compile(
     r"(?<![\w.-])([a-z][a-z0-9_]{1,40})=(\"[^\"]{1,200}\"|'[^']{1,200}'|[\w./+-]{1,200})"
 )
 _FLAG = re.compile(r"(?<![\w-])--?([a-z][a-z0-9_-]{1,50})(?:[ =]+([\w./:+-]{1,200}))?")
+#: ``deepspeed 0.14.0 does not work with numpy 2.0``: both are there.
+_AGAINST = re.compile(r"\b(?:with|under|against|and|on)\b.*\d|不兼容|冲突", re.IGNORECASE)
+_NAMED_PACKAGE = r"[A-Za-z][A-Za-z0-9_-]{1,40}[A-Za-z0-9]"
+_RELEASED = r"(?: version)?[ =@]{1,3}v?"
+_CLASH = re.compile(
+    rf"(?<![\w./-])(?P<first>{_NAMED_PACKAGE})"
+    rf"(?:{_RELEASED}(?P<version>\d+\.\d[\w.+]*\w|\d+\.\d))?"
+    r"(?: (?:wheels?|package|release|itself|build))? "
+    r"(?:(?:is|are|seems?|was) )?(?:(?:not|in)[ -]?compatible|"
+    r"(?:does not|doesn't|do not|don't|did not|didn't|cannot|can't|won't|fails? to|not) (?:\w+ )?"
+    r"(?:work|works|working|load|run|import|compile|build|install|go|support)"
+    r"|fails|crashes|breaks|errors? out|is broken|conflicts)"
+    rf"(?: \w+){{0,2}}? (?:with|under|against|on) (?:the )?(?P<second>{_NAMED_PACKAGE}){_RELEASED}"
+    r"(?P<other>\d+\.\d[\w.+]*\w|\d+\.\d)",
+    re.IGNORECASE,
+)
+#: What a writer gives as an example is not what there is.
+_EXAMPLES = re.compile(
+    r"\((?:e\.g\.?|for example|for instance|such as|like|i\.e\.|例如|如)[^()]{0,200}\)",
+    re.IGNORECASE,
+)
+#: What may be a device, in any spelling: its letter or its series, and a number.
+_MAY_BE_DEVICE = re.compile(
+    r"[AHLBVTPKMahlbvtpkm]\d{1,3}|[2345]0[5-9]0|[RrGg][Tt][Xx]|[Tt][Ii][Tt][Aa][Nn]|Jetson|G[BH]\d"
+)
+_WORD_BREAK = re.compile(
+    r"[.;!?]\s+|,\s+|，|。|\s+(?=but\b|while\b|whereas\b|because\b|when\b)|[()\[\]\"]"
+)
 #: Wide marks, and the particle that stands between words where others have a space.
 _WIDE = str.maketrans("：＝，、（）；．～的", ":=,,();.~ ")
 
@@ -84,24 +112,30 @@ _MAY_STATE = re.compile(
     re.IGNORECASE,
 )
 #: A name and its version without a space: ``torch2.1.0+cuda12.1``, ``pytorch.2.3.0``,
-#: ``accelerate-v.1.9.0``, ``CUDA12.8``.
+#: ``accelerate-v.1.9.0``, ``flash-attn2.7.4``, ``transformers@4.49.0``, ``CUDA12.8``.
 _GLUED = re.compile(
-    r"(?<![\w/@.-])(python|cuda|cudnn|driver|glibc|ubuntu|nccl|gcc|(?:py)?torch|torchvision|"
-    r"torchaudio|transformers|vllm|sglang|deepspeed|accelerate|peft|trl|ray|numpy|triton|xformers|"
-    r"flash[_-]attn|bitsandbytes|datasets|tokenizers)[.-]?v?\.?(?=\d+\.\d)(\d[\w.]*)",
-    re.IGNORECASE,
+    r"(?<![\w/@.-])([A-Za-z][A-Za-z_-]{1,30}[A-Za-z])(?:@|[.-]?v?\.?)(?=\d+\.\d)(\d[\w.]*)",
 )
+_GLUED_WORDS = frozenset(["python", "cuda", "cudnn", "driver", "glibc", "ubuntu", "nccl", "gcc"])
 _JOINED = re.compile(r"(?<=\d)\s*\+\s*(?=[A-Za-z_-]+[.-]?v?\.?\d)(?!cu\d|rocm|git|dev)")
 _COMPARED = re.compile(r"[<>~=]")
 _FIRST = FIRST_WORDS | frozenset(HEADS)
 _WORDS = re.compile(r"[a-z]+[0-9]?|[\u4e00-\u9fff]+")
 #: A version that stands in brackets behind its name: ``torch (2.6.0)``, ``peft (version 0.14.0)``.
 _BRACKETED = re.compile(
-    r"(?<=[A-Za-z]) ?\((?:version:? |ver\.? |v)?(\d+\.\d+[\w.+]{0,30})\)", re.IGNORECASE
+    r"(?<=[A-Za-z]) ?[(\[](?:(?:latest )?version:? |latest:? |ver\.? |v)?"
+    r"(\d+\.\d+[\w.+]{0,30})[)\]]",
+    re.IGNORECASE,
 )
 #: An image of an engine by its name and tag, where nothing labels it.
 _IMAGE = re.compile(
     r"(?<![\w./@:-])(?:[\w.-]{1,80}/){0,3}(?:vllm-openai|vllm|sglang):v?\d[\w.-]{2,60}"
+)
+#: A build of one's own is no wheel of the project's.
+_BUILT_HERE = re.compile(
+    r"\b(?:compil\w+|built|build|installed|building)\b[^;]{0,50}\bfrom (?:the )?(?:source|main)\b"
+    r"|源码编译|编译安装",
+    re.IGNORECASE,
 )
 #: What an index has, not what is installed.
 _OFFERED = re.compile(
@@ -114,6 +148,8 @@ _NAMED = re.compile(
 )
 #: What else may state something without a word of the vocabulary: parallelism, flags, counts.
 _MARKED = re.compile(r"\b(?:[TPD]P|GPUs?)|--[a-z]|[卡张]")
+#: Who has the same has it on a machine of their own.
+_SAME = re.compile(r"\bsame (?:error|issue|problem|here|question|thing)\b", re.IGNORECASE)
 #: ``On H100, FlashAttention 3 is used`` says when, not where.
 _CONDITION = re.compile(r"(?:On|With|In|For|Under)\s[^,]*,")
 _CLAUSES = re.compile(r"[.;!?]\s+|,\s+|\s+(?=but\b|while\b|whereas\b)|[()]")
@@ -122,14 +158,16 @@ _SENTENCES = re.compile(r"(?<=[.;!?])\s+|\s+(?=but\b)")
 _GENERAL = re.compile(
     r"\b(?:support\w*|compatib\w*|can|will|may|might|when|whether|does|do|did|is|are|like|than|vs|"
     r"such as|compar\w*|similar|benchmark\w*|optimi[sz]ed|only|works?|worked|fine|plan\w*|"
-    r"buy|order|consider\w*|someone|somebody|anyone|people|they|he|she|you|your|his|their|how|what|"
+    r"buy|order|consider\w*|authors?|paper|someone|somebody|anyone|people|they|he|she|you|your|his|"
+    r"their|how|what|"
     r"which|any|other|another|different|previous\w*|earlier|instead|without)\b",
     re.IGNORECASE,
 )
 _ATOM = re.compile(r"[A-Za-z0-9]+|[\u4e00-\u9fff]+")
 _LINK = re.compile(
     r"\s*(?:(?:versions?|ver\.?|release|branch|is|was|are|of|at|to|set|size|returns?|installed|"
-    r"about|only|has|says|gives|shows|reports|prints|=|:|->|\u2192|\(|\u4e3a|\u662f|\u7248\u672c)\s*)*v?",
+    r"about|only|has|says|gives|shows|reports|prints|=|:|->|\u2192|\(|\u4e3a|\u662f|\u53ea\u6709|"
+    r"\u4ec5|\u6709|\u7248\u672c)\s*)*v?",
     re.IGNORECASE,
 )
 _SIZE = r"\d{1,9}(?:\.\d{1,3})?\s?[KMGT]i?B?\b"
@@ -213,30 +251,32 @@ class StatementReader:
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False where nothing was understood in it."""
         text = line.text if line.text.isascii() else line.text.translate(_WIDE)
+        if "(" in text:
+            text = _EXAMPLES.sub("", text).strip() or text
         heading = self._heading[1] if line.number <= self._heading[0] + 2 else ""
         self._heading = (-9, "")
         if len(text) > _LONGEST:
             return read_printed(line, draft) or _read_assigned(text, line, draft)
         understood = read_printed(line, draft)
-        subject = subject_of(heading) if heading and _is_value(text) else None
-        if subject is not None and subject.kind == "nothing":
-            subject = None
-        if heading and subject is None and self._read_answer(heading, text, line, draft):
+        subject = _subject_of_value(heading, text)
+        if subject is not None:
+            text = text.strip("\"'") or text
+            if self._read_value(subject, heading, text, line, draft):
+                return True
+        elif heading and self._read_answer(heading, text, line, draft):
             return True
-        text = text.strip("\"'") or text if subject is not None else text
-        versioned = subject is not None and subject.kind == "distribution"
-        if versioned and not text.lstrip("v")[:1].isdigit():
-            subject = None
-        if subject is not None and state(Claim(subject, "labelled", text, line), draft):
-            self._heading = (line.number, heading if subject.kind == "gpus" else "")
-            return True
-        if text[0] in "{\"'" or text[-1] in ",{}":
-            text = text.strip("{}, ")
-            parts = _JSON_PARTS.split(text)
-            if len(parts) > 1 or text[:1] in "\"'":
-                plain = [part.replace('"', "").strip("' ") for part in parts[:100]]
-                return sum([self._read(part, line, draft) for part in plain]) > 0 or understood
-        return self._read(text, line, draft) or understood
+        return sum([self._read(part, line, draft) for part in _members(text)]) > 0 or understood
+
+    def _read_value(
+        self, subject: Topic, heading: str, text: str, line: Line, draft: Draft
+    ) -> bool:
+        """Read what stands below its heading."""
+        if subject.kind == "distribution" and not text.lstrip("v")[:1].isdigit():
+            return False
+        if not state(Claim(subject, "labelled", text, line), draft):
+            return False
+        self._heading = (line.number, heading if subject.kind == "gpus" else "")
+        return True
 
     def _read_answer(self, asked: str, text: str, line: Line, draft: Draft) -> bool:
         """Read what stands below ``print(a, b)``, ``echo $NAME`` or a flag on a line of its own."""
@@ -312,6 +352,8 @@ class StatementReader:
             parts = _split(value, _OS_PARTS)
         if subject.kind == "distribution":  # what is indented below belongs to it
             self._begin(line, key)
+        if subject.kind == "distribution" and _BUILT_HERE.search(value):
+            draft.built_here(subject.name, line)
         if not state(Claim(subject, "labelled", parts[0], line), draft):
             return None if len(parts) == 1 else read_sentence(value, line, draft) or None
         _read_aside(subject, key, parts[0], line, draft)
@@ -377,6 +419,25 @@ def _split(text: str, pattern: re.Pattern[str]) -> List[str]:
     return [*parts, text[start:]]
 
 
+def _subject_of_value(heading: str, text: str) -> Optional[Topic]:
+    """Return what a text below a heading may be the value of."""
+    subject = subject_of(heading) if heading and _is_value(text) else None
+    return subject if subject is None or subject.kind != "nothing" else None
+
+
+def _members(text: str) -> List[str]:
+    """Return the members of a line of JSON, or of a Python object, without their quotes; any other
+    text as it is.
+    """
+    if text[0] not in "{\"'" and text[-1] not in ",{}":
+        return [text]
+    text = text.strip("{}, ")
+    parts = _JSON_PARTS.split(text)
+    if len(parts) < 2 and text[:1] not in "\"'":
+        return [text]
+    return [part.replace('"', "").strip("' ") for part in parts[:100]]
+
+
 def _is_value(text: str) -> bool:
     return _PAIR.match(text) is None and len(text) < 120
 
@@ -404,15 +465,13 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     """Read every statement of a text that has no label."""
     if _MAY_STATE.search(text) is None:
         return False
-    understood = False
-    for image in _IMAGE.findall(text)[:20] if ":" in text else ():
-        draft.image(image.rstrip("."), line)
-        text = text.replace(image, " ")
-        understood = True
-    text = _BRACKETED.sub(r" \1", text)
-    text = plain_words(text)
+    if _MAY_BE_DEVICE.search(text) and draft.may_be_spoken_of():
+        text = _speak_of(text, line, draft)
+    text, understood = _read_images(text, line, draft)
+    text = plain_words(_BRACKETED.sub(r" \1", text))
+    text = _read_clash(text, line, draft)
     if _GLUED.search(text):
-        text = _GLUED.sub(r"\1 \2", _JOINED.sub(", ", text))
+        text = _GLUED.sub(_parted, _JOINED.sub(", ", text))
     named = _NAMED.search(text) is not None
     if not (named or not _FIRST.isdisjoint(_WORDS.findall(text.lower())) or _MARKED.search(text)):
         return understood
@@ -424,31 +483,81 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
         draft.put("torch.cuda", cuda, line, PROSE)
         understood = True
     for sentence in _SENTENCES.split(text):
-        if _OFFERED.search(sentence):
-            continue
-        asked: Optional[Topic] = None
-        wished = False
-        asking = sentence.endswith("?")
-        sentence = sentence.rstrip(".;!?")
-        general = not named or asking or _CONDITION.match(sentence) is not None
-        for clause in _CLAUSES.split(sentence):
-            wanted, had = _WANTED.search(clause), _HAD.search(clause)
-            understood |= _read_absent(clause, line, draft)
-            if wanted and (had is None or had.start() < wanted.start()):
-                asked = _first_subject(clause[wanted.end() :]) or asked
-                wished = True
-                continue
-            if had is not None:
-                stated = clause[had.end() :]
-                understood |= _read_clause(stated if wished else clause, line, draft, asked)
-                if _OWNED.match(stated) and not _devices_of(clause):
-                    understood |= _put_devices(stated, line, draft)
-                wished = False
-            elif not wished:
-                understood |= _read_clause(clause, line, draft, None)
-            if not (wished or general) and _NAMED.search(clause) and not _GENERAL.search(clause):
-                understood |= _read_named(clause, line, draft)
+        if not _OFFERED.search(sentence):
+            understood |= _read_clauses(sentence, named, line, draft)
     return understood
+
+
+def _read_images(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
+    """Keep the images that a text names; return it without them, and whether there were any."""
+    images = _IMAGE.findall(text)[:20] if ":" in text else []
+    for image in images:
+        draft.image(image.rstrip("."), line)
+        text = text.replace(image, " ")
+    return text, bool(images)
+
+
+def _read_clauses(sentence: str, named: bool, line: Line, draft: Draft) -> bool:
+    """Read a sentence clause by clause. A wish states nothing, but the clause that follows may say
+    what there is of that. named: a device or an operating system may be named.
+    """
+    understood = wished = False
+    asked: Optional[Topic] = None
+    statement = sentence.rstrip(".;!?")
+    general = not named or sentence.endswith("?") or _CONDITION.match(statement) is not None
+    for clause in _CLAUSES.split(statement):
+        wanted, had = _WANTED.search(clause), _HAD.search(clause)
+        understood |= _read_absent(clause, line, draft)
+        if wanted and (had is None or had.start() < wanted.start()):
+            asked = _first_subject(clause[wanted.end() :]) or asked
+            wished = True
+            continue
+        if had is not None:
+            stated = clause[had.end() :]
+            understood |= _read_clause(stated if wished else clause, line, draft, asked)
+            if _OWNED.match(stated) and not _devices_of(clause):
+                understood |= _put_devices(stated, line, draft)
+            wished = False
+        elif not wished:
+            understood |= _read_clause(clause, line, draft, None)
+        if not (wished or general) and _NAMED.search(clause) and not _GENERAL.search(clause):
+            understood |= _read_named(clause, line, draft)
+    return understood
+
+
+def _read_clash(text: str, line: Line, draft: Draft) -> str:
+    """Take two packages of which a text says that they do not go together for those that are
+    there; return it without them.
+    """
+    if _AGAINST.search(text) is None:
+        return text
+    for match in _CLASH.finditer(text):
+        first = known_distribution(match.group("first"))
+        second = known_distribution(match.group("second"))
+        if first is None or second is None or first == second or first in COMMON_WORDS:
+            continue
+        draft.distribution(first, match.group("version"), line, PROSE)
+        draft.distribution(second, match.group("other"), line, PROSE)
+        text = text.replace(match.group(), " ")
+    return text
+
+
+def _parted(match: re.Match[str]) -> str:
+    """Part a name from the version that sticks to it, where it is one of the vocabulary."""
+    name, version = match.groups()
+    known = name.lower() in _GLUED_WORDS or known_distribution(name) is not None
+    return f"{name} {version}" if known else match.group()
+
+
+def _speak_of(text: str, line: Line, draft: Draft) -> str:
+    """Keep the devices that a text names in any way, and return it with their full names."""
+    text = plain_devices(plain_words(text))
+    comment = line.prompt and line.indent and line.raw.lstrip().startswith("#")
+    hypothetical = comment or _CONDITION.match(text) or _SAME.search(text)
+    for clause in _WORD_BREAK.split(text) if not hypothetical else ():
+        for count, device in spoken_of(clause):
+            draft.speak_of(count, device, line)
+    return text
 
 
 def _read_named(text: str, line: Line, draft: Draft) -> bool:
@@ -485,6 +594,8 @@ def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Topic]) ->
         named = True
         end = value[1]
         understood |= state(Claim(subject, "said", value[0], line), draft)
+        if subject.kind == "distribution" and _BUILT_HERE.search(text):
+            draft.built_here(subject.name, line)
         if subject.name == "driver.release" and (cuda := _DRIVER_CUDA.search(text[end:])):
             draft.put("driver.cuda_version", cuda.group(1), line, PROSE)
     if asked is not None and not named:

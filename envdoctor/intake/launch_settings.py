@@ -14,7 +14,9 @@ from .word_lists import words
 __all__ = ["LaunchReader", "read_launch", "split_command"]
 
 _LAUNCHER = re.compile(
-    r"\b(?:vllm\s+serve|vllm\.entrypoints|sglang\.launch_server|sglang\s+serve|torchrun|deepspeed\s+-|accelerate\s+launch|llamafactory-cli\s+train|swift\s+(?:rlhf|sft|pt|deploy)|ray\s+start|"
+    r"\b(?:vllm\s+serve|vllm\.entrypoints|sglang\.launch_server|sglang\s+serve|torchrun|"
+    r"deepspeed\s+-|accelerate\s+launch|llamafactory-cli\s+train|swift\s+(?:rlhf|sft|pt|deploy)|"
+    r"ray\s+start|"
     r"python\d?(?:\.\d+)?\s+(?:-\w\s+){0,3}(?:-m\s+)?[\w./-]+|openrlhf\.cli)"
 )
 _SERVED = re.compile(r"\b(?:vllm|sglang) serve ([A-Za-z0-9./~][^\s=]*/?[^\s=]*)")

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..errors import InputError
 from ..model.evidence import Evidence, Fact, Known
-from ..model.facts import Facts
+from ..model.facts import Facts, LockOverride
 from ..model.lock_file import SCHEMA_VERSION, Lock
 from ..model.redaction import redact_tree
 from ..model.resolution import BuildStep, Override, Pin, Reason, Requires
@@ -236,7 +236,7 @@ def lock_facts(lock: Lock) -> Dict[str, Fact[Any]]:
         ),
         "lock.overrides": Known(
             tuple(
-                f"{entry.requirer} -> {entry.name}=={entry.version} [{entry.row}]"
+                LockOverride(entry.requirer, entry.name, str(entry.version), entry.row)
                 for entry in lock.overrides
             ),
             here,

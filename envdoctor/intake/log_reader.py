@@ -27,7 +27,7 @@ from .log_line import LogPlace, cleaned, log_line
 from .packed_log import open_packed
 from .tracebacks import Tracebacks
 
-__all__ = ["read_logs"]
+__all__ = ["read_lines", "read_logs"]
 
 _CHUNK = 1 << 20
 _BEFORE = 512  # of a line, what is looked at before and after a hit, bytes
@@ -129,6 +129,15 @@ def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
             damages.append(f"{name} was read as far as it goes: {damage}")
     names = tuple("standard input" if path == "-" else path for path in paths)
     return search.reading(names, tuple(damages))
+
+
+def read_lines(name: str, text: str, patterns: Sequence[Pattern]) -> Tuple[Event, ...]:
+    """Return the events of a text that is in memory."""
+    search = _Search(patterns)
+    data = text.encode("utf-8", "replace")
+    search.look(name, data, len(data))
+    search.end()
+    return search.reading((name,), ()).events
 
 
 def _open(path: str, name: str) -> Any:

@@ -10,7 +10,7 @@ __all__ = ["plain_words"]
 
 #: ``3*4090``, ``8卡3090``: a count and the number of a GeForce, without its name.
 _BARE_NUMBER = re.compile(
-    r"(?<![\w.*/-])(\d{1,2})\s?[x×*卡张块]\s?([2345]0[6789]0)(?![\d.*])\s?(Ti|SUPER|D)?(?![a-z])",
+    r"(?<![\w.*/-])(\d{1,2})\s?[x×*卡张块]\s?([2345]0[6789]0)(?!\.?\d|\*)\s?(Ti|SUPER|D)?(?![a-z])",
     re.IGNORECASE,
 )
 #: A GeForce by its bare number: ``with a 5090``, ``on my 4090``.
@@ -45,17 +45,41 @@ _BREAKS = re.compile(
 )
 #: ``from version 4.57.0 to version 5.5.0`` behind a name: the second is what is there.
 _CHANGED = re.compile(
-    r"\b(?:after\s+|since\s+)?(?:I\s+|we\s+)?(?:(?:updat|upgrad|downgrad|switch|mov)(?:ed|ing)|went)\s+"
+    r"\b(?:after\s+|since\s+)?(?:I\s+|we\s+)?(?:(?:updat|upgrad|downgrad|switch|mov)(?:ed|ing)|"
+    r"went)\s+"
     r"(?:the\s+)?([A-Za-z][\w-]{1,40})\s+"
     r"from\s+(?:version\s+)?v?\d[\w.]*\s+to\s+(?:version\s+)?v?(\d[\w.]*\w)",
     re.IGNORECASE,
 )
 
 
+#: ``downgrading numpy to 1.26.4 solved it``: what was there before is newer; ``from 2.1`` tells it.
+_CURED = re.compile(
+    r"\b(?:after |by |when |if )?(?:I |we )?(?P<way>down|up)grad(?:ed|ing|e)\s+(?:the |my )?"
+    r"(?P<name>[A-Za-z][\w-]{1,40}?)(?:\s+version)?(?:\s+from\s+v?(?P<old>\d[\w.]*\w))?"
+    r"\s+(?:back )?to\s+(?:version\s+)?v?(?P<new>\d+\.\d[\w.]*\w|\d+\.\d)(?P<rest>[^.;]{0,60}?"
+    r"\b(?:fix(?:es|ed)?|solv(?:es|ed)|resolv(?:es|ed)|works?|worked|help(?:s|ed)|cure[sd]|"
+    r"(?:error|issue|problem) (?:is |was )?(?:gone|disappears?))\b)",
+    re.IGNORECASE,
+)
+_NOT = re.compile(r"\b(?:not|no|never|didn|doesn|nothing|neither)\b|n't", re.IGNORECASE)
+
+
+def _before_cure(match: re.Match[str]) -> str:
+    """Return what was there before a change that cured it; a change that did not is there now."""
+    if _NOT.search(match.group("rest")):
+        return match.group()
+    if match.group("old"):
+        return f"Now {match.group('name')} {match.group('old')}, "
+    side = ">" if match.group("way").lower() == "down" else "<"
+    return f"{match.group('name')}{side}{match.group('new')}"
+
+
 def plain_words(text: str) -> str:
     """Return a text with the versions that are there now and the full names of devices."""
     text = _BARE_NUMBER.sub(r"\1x RTX \2 \3 ", text)
     text = _ONE_BARE_NUMBER.sub(r"\1 RTX \2 \3", text)
+    text = _CURED.sub(_before_cure, text) if "grad" in text else text
     for changed in (_CHANGED, _CHANGED_TO, _WORKED, _BREAKS):
         text = changed.sub(r"Now \1 \2, ", text)
     return text

@@ -40,7 +40,8 @@ _PROC_LIMITS = {
 }
 _UNITS = {"bytes": 1, "kbytes": 1024, "blocks": 512, "512-byte blocks": 512}
 _DF = re.compile(
-    r"\S+\s+(\d[\d.]*[KMGTP]?i?B?)\s+\d[\d.]*[KMGTP]?i?B?\s+(\d[\d.]*[KMGTP]?i?B?)\s+\d{1,3}%\s+/dev/shm\s*$"
+    r"\S+\s+(\d[\d.]*[KMGTP]?i?B?)\s+\d[\d.]*[KMGTP]?i?B?\s+(\d[\d.]*[KMGTP]?i?B?)"
+    r"\s+\d{1,3}%\s+/dev/shm\s*$"
 )
 _SHM_MOUNT = re.compile(r"\b(?:shm|tmpfs)\b.{0,40}\s/dev/shm\b.{0,80}\bsize=(\d{1,15}[kmg]?)\b")
 _FREE = re.compile(r"(Mem|Swap):\s+(\d[\d.,]*(?:[KMGTP]i?B?|B)?)\s+\d\S*\s+\d\S*(.*)$")

@@ -7,9 +7,14 @@ from __future__ import annotations
 import re
 from typing import Set
 
-__all__ = ["FAMILIES", "named_families"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model.workload import Workload
+
+__all__ = ["FAMILIES", "family_of", "named_families", "with_family"]
 
 #: What rows call a family, and how people and repositories name it; the more specific ones first.
+#: ``scripts/surface_scan/families.toml`` says what tells that a package knows one.
 FAMILIES = {
     "llama-3.2-vision": r"llama[-_ ]?3[._]2[-_ ]?\d{2}b[-_ ]?vision",
     "llama-3.1": r"llama[-_ ]?3[._][123](?![\d.])",
@@ -19,15 +24,48 @@ FAMILIES = {
     "qwen2-audio": r"qwen[-_ ]?2[-_ ]?audio",
     "qwen2-vl": r"qwen[-_ ]?2[-_ ]?(?:\d{1,2}b[-_ ])?vl",
     "qwen3-vl": r"qwen[-_ ]?3[-_ ]?(?:\d{1,3}b[-_ ]?(?:a\d{1,2}b[-_ ])?)?vl",
-    "qwen3-next": r"qwen[-_ ]?3[-_ ]?next",
+    "qwen3-next": r"qwen[-_ ]?3[-_ ]?(?:coder[-_ ]?)?next",
     "qwen3-omni": r"qwen[-_ ]?3[-_ ]?omni",
-    "qwen3": r"qwen[-_ ]?3(?![.\d]|[-_ ]?coder[-_ ]?next)",
+    "qwen3-moe": r"qwen[-_ ]?3[-_ ]?(?:coder[-_ ]?)?\d{2,3}b[-_ ]?a\d{1,2}b",
+    "qwen3.5": r"qwen[-_ ]?3[._]5[-_ ]?\d",
+    "qwen3": r"qwen[-_ ]?3(?![.\d]|[-_ ]?(?:asr|tts|embedding|reranker|guard))",
     "gemma-3n": r"gemma[-_ ]?3n",
+    "gemma-4": r"gemma[-_ ]?4(?![.\d]|b)",
     "gemma-3": r"gemma[-_ ]?3(?![.\d])",
     "gemma-2": r"gemma[-_ ]?2(?![.\d]|b)",
     "gpt-oss": r"gpt[-_ ]oss",
-    "glm-4.5": r"glm[-_ ]?4[._]5(?!v)",
+    "glm-4.1v": r"glm[-_ ]?4[._]1v",
+    "glm-4.5v": r"glm[-_ ]?4[._]5v",
+    "glm-4.7-flash": r"glm[-_ ]?4[._]7[-_ ]?flash",
+    "glm-4.5": r"glm[-_ ]?4[._][567](?!v|\d)",
+    "glm-4-0414": r"glm[-_ ](?:4|z1)[-_ ](?:rumination[-_ ])?(?:9|32)b[-_ ]0414",
+    "glm-5": r"glm[-_ ]5(?![._v\d])",
     "mistral-small-3.1": r"mistral[-_ ]?small[-_ ]?3[._]1",
+    "deepseek-v3.2": r"deepseek[-_ ]?v3[._]2",
+    "deepseek-v4": r"deepseek[-_ ]?v4(?![._]?\d)",
+    "deepseek-v3": r"deepseek[-_ ]?(?:v3(?:[._]1)?(?![._]?\d)"
+    r"|r1(?![-_ :]?(?:\d{4}[-_ ])?(?:distill?|qwen|llama|lite|zero[-_ ]\d|\d{1,2}[._]?\d?b)))",
+    "deepseek-ocr": r"deepseek[-_ ]?ocr(?![-_ ]?2)",
+    "minimax-m2": r"minimax[-_ ]?m2(?![.\d])",
+    "kimi-vl": r"kimi[-_ ]?vl",
+    "kimi-linear": r"kimi[-_ ]?linear",
+    "kimi-k2.5": r"kimi[-_ ]?k2[._]5",
+    "mimo": r"mimo[-_ ]7b[-_ ](?!vl)",
+    "phi-4-multimodal": r"phi[-_ ]?4[-_ ]multimodal",
+    "olmo-2": r"olmo[-_ ]?2[-_ ]",
+    "olmo-3": r"olmo[-_ ]?3[-_ ]",
+    "granite-4": r"granite[-_ ]4[._]0[-_ ](?!tiny[-_ ]preview|vision|speech)",
+    "smollm3": r"smollm[-_ ]?3",
+    "smolvlm2": r"smolvlm[-_ ]?2",
+    "ernie-4.5": r"ernie[-_ ]?4[._]5(?!\S*vl)",
+    "seed-oss": r"seed[-_ ]oss",
+    "apertus": r"apertus[-_ ]\d",
+    "exaone-4": r"exaone[-_ ]?4[._]0",
+    "lfm2": r"lfm2[-_ ](?:350m|700m|1[._]2b|2[._]6b)",
+    "falcon-h1": r"falcon[-_ ]h1(?![-_r])|falcon[-_ ]h1[-_ ](?=[\d.]+b)",
+    "command-a": r"command[-_ ](?:a[-_ ](?:03|reasoning|translate)|r7b)",
+    "voxtral": r"voxtral[-_ ](?:mini[-_ ]3b|small)",
+    "llava-onevision": r"llava[-_ ]onevision[-\w]{1,40}[-_]hf",
 }
 _NAMED = re.compile(
     r"(?<![a-z])(?:"
@@ -35,13 +73,32 @@ _NAMED = re.compile(
     + ")",
     re.IGNORECASE,
 )
-_BEGINNINGS = ("llama", "qwen", "gemma", "gpt", "glm", "mistral")
+#: Every form begins with one of these.
+_BEGINNINGS = (
+    *("llama", "qwen", "gemma", "gpt", "glm", "mistral", "deepseek", "minimax", "kimi", "mimo"),
+    *("phi", "olmo", "granite", "smol", "ernie", "seed", "apertus", "exaone", "lfm2", "falcon"),
+    *("command", "voxtral", "llava"),
+)
 _NAMES = tuple(FAMILIES)
 
 
 def named_families(text: str) -> Set[str]:
     """Return the families that a line names."""
-    lowered = text.lower()
-    if not any(beginning in lowered for beginning in _BEGINNINGS):
+    if not any(map(text.lower().__contains__, _BEGINNINGS)):
         return set()
     return {_NAMES[int((match.lastgroup or "f0")[1:])] for match in _NAMED.finditer(text[:1000])}
+
+
+def family_of(model: str) -> str:
+    """Return the family of a model by its hub id or path, "" where it names none or several."""
+    named = named_families(model)
+    return named.pop() if len(named) == 1 else ""
+
+
+def with_family(workload: Workload) -> Workload:
+    """Return a workload with the family of its model, where that is named and nobody states one."""
+    model = workload.value("actor.model")
+    if not model or workload.setting("model_family") is not None:
+        return workload
+    family = family_of(str(model))
+    return workload.updated({}, {"model_family": family}) if family else workload

@@ -16,13 +16,15 @@ _HEADER = re.compile(
     r"NVIDIA-SMI\s+(\S+).{0,60}?Driver Version:\s*(\S+)(?:.{0,40}?CUDA Version:\s*(\S+))?"
 )
 _ROW_NAME = re.compile(
-    r"\|\s*(\d{1,3})\s+(\S.{0,80}?)\s+(On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s+(?:On|Off|N/A)\s*\|\s*(\S+)"
+    r"\|\s*(\d{1,3})\s+(\S.{0,80}?)\s+(On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*"
+    r"([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s+(?:On|Off|N/A)\s*\|\s*(\S+)"
 )
 _ROW_MEMORY = re.compile(r"\|.{0,60}?\|\s*(\d{1,8})\s*MiB\s*/\s*(\d{1,8})\s*MiB\s*\|")
 _ROW_MIG = re.compile(r"\|[^|]{0,60}\|[^|]{0,40}\|\s*(Disabled|Enabled)\*?\s*\|")
 _LISTED = re.compile(
     r"(?:GPU models(?: and "
-    r"configuration)?\s*:\s*)?GPU\s*(\d{1,3}(?:,\s*\d{1,3}){0,64})\s*:\s*(\S.{0,120}?)\s*(?:\(UUID:\s*([\w-]{1,64})\s*\))?$"
+    r"configuration)?\s*:\s*)?GPU\s*(\d{1,3}(?:,\s*\d{1,3}){0,64})\s*:\s*(\S.{0,120}?)\s*"
+    r"(?:\(UUID:\s*([\w-]{1,64})\s*\))?$"
 )
 _LISTED_CAPABILITY = re.compile(
     r"GPU\s*(\d{1,3}(?:,\s*\d{1,3}){0,64})\s+Compute Capability\s*:\s*(\d{1,2}\.\d)"

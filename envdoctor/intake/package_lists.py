@@ -15,7 +15,8 @@ __all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,80}[A-Za-z0-9])?"
 _EXCERPT = re.compile(
-    r"\[(pip\d?|conda|uv)\]\s+(\S{1,100})(?:\s+(\S{1,80}))?(?:\s+(\S{1,100}))?(?:\s+(\S{1,100}))?\s*$"
+    r"\[(pip\d?|conda|uv)\]\s+(\S{1,100})(?:\s+(\S{1,80}))?(?:\s+(\S{1,100}))?(?:\s+(\S{1,100})"
+    r")?\s*$"
 )
 _LIST_HEADER = re.compile(
     r"Package\s+Version(?:\s+(?:Editable project location|Location|Installer|Build))*\s*$"
@@ -24,7 +25,8 @@ _LIST_ROW = re.compile(rf"({_NAME})\s+(\d\S{{0,80}})(?:\s+(\S.{{0,300}}))?\s*$")
 _RULE = re.compile(r"-{3,}(?:\s+-{3,})+")
 _EDITABLE = re.compile(r"-e\s+(\S{1,400}?)(?:#egg=([\w.-]{1,80}))?(?:&.{0,100})?$")
 PIN = re.compile(
-    rf"(?<![\w.<>=!~@/+-])({_NAME})(?:\[[\w,.-]{{1,80}}\])?\s?==\s?v?([0-9][\w.!+]{{0,80}})(?![\w*])"
+    rf"(?<![\w.<>=!~@/+-])({_NAME})(?:\[[\w,.-]{{1,80}}\])?\s?==\s?v?([0-9][\w.!+]{{0,80}})"
+    rf"(?![\w*])"
 )
 _CONDA_HEADER = re.compile(r"# packages in environment at (\S{1,300}?):?$")
 _CONDA_ROW = re.compile(
@@ -44,14 +46,15 @@ _INSTALL = re.compile(
 )
 _WHEEL_INDEX = re.compile(r"/whl/(?:test/|nightly/)?(cu\d{2,3}|cpu|rocm[\d.]+)\b")
 _WHEEL = re.compile(
-    rf"({_NAME})-(\d[\w.!+]{{0,80}}?)(?:-\d\w{{0,20}})?-((?:py|cp|pp)[\w.]{{1,40}})-([\w.]{{1,40}})-([\w.]{{1,120}})\.whl"
+    rf"({_NAME})-(\d[\w.!+]{{0,80}}?)(?:-\d\w{{0,20}})?-((?:py|cp|pp)[\w.]{{1,40}})-([\w.]{{1,40}})"
+    rf"-([\w.]{{1,120}})\.whl"
 )
 _TORCH_FAMILY = ("torch", "torchvision", "torchaudio")
 _UV_ENVIRONMENT = re.compile(r"Using Python (\d+\.\d+\.\d+)\S* environment at")
 _WANTS = re.compile(
     r"\b(?:requires?|required|needs?|expect(?:s|ed)?|should|must|instead|upgrad\w*|downgrad\w*|"
     r"recommend\w*|supports?|README|fixed|depends? on|pin(?:s|ned)?|conclude|incompatible|"
-    r"conflicts?)\b|要求|依赖",
+    r"conflicts?|tried|switch\w*)\b|要求|依赖|尝试",
     re.IGNORECASE,
 )
 _VERBS = ("require", "depends on", "depend on", "need", "pin", "要求", "需要", "依赖")
@@ -206,6 +209,7 @@ class PackageReader:
         return True
 
     def _read_freeze(self, line: Line, draft: Draft) -> bool:
+        """Read a line of ``pip freeze``, or several pins with semicolons between them."""
         raw = line.raw.strip()
         pins = [PIN.fullmatch(part.strip()) for part in raw.split(";")] if ";" in raw else []
         if len(pins) > 1 and all(pins):
@@ -213,31 +217,43 @@ class PackageReader:
                 draft.distribution(pin.group(1), pin.group(2), line, EXACT)
             return True
         if "==" in raw:
-            requirement = try_requirement(raw)
-            clauses = split_clauses(requirement.specifier) if requirement is not None else []
-            if requirement is not None and len(clauses) == 1:
-                operator, version = clauses[0]
-                if operator in ("==", "===") and version[0].isdigit():
-                    draft.distribution(requirement.name, version, line, EXACT)
-                    self._block.append(_Row(requirement.name, line.number))
-                    self._block_what = self._block_what or "a whole pip freeze"
-                    return True
-        elif " @ " in raw:
-            requirement = try_requirement(raw.partition(" #")[0])
-            if requirement is not None:
-                self._url(requirement.name, requirement.url, line, draft)
-                self._block.append(_Row(requirement.name, line.number))
-                return True
-        elif raw.startswith("-e "):
-            match = _EDITABLE.match(raw)
-            if match:
-                if match.group(2):
-                    draft.distribution(match.group(2), None, line, EXACT, editable=True)
-                    self._block.append(_Row(match.group(2), line.number))
-                return True
-        elif self._block and raw.startswith("# Editable"):
-            return True
-        return False
+            return self._read_pin(raw, line, draft)
+        if " @ " in raw:
+            return self._read_address(raw, line, draft)
+        if raw.startswith("-e "):
+            return self._read_editable(raw, line, draft)
+        return bool(self._block) and raw.startswith("# Editable")
+
+    def _read_pin(self, raw: str, line: Line, draft: Draft) -> bool:
+        requirement = try_requirement(raw)
+        clauses = split_clauses(requirement.specifier) if requirement is not None else []
+        if requirement is None or len(clauses) != 1:
+            return False
+        operator, version = clauses[0]
+        if operator not in ("==", "===") or not version[0].isdigit():
+            return False
+        draft.distribution(requirement.name, version, line, EXACT)
+        self._block.append(_Row(requirement.name, line.number))
+        self._block_what = self._block_what or "a whole pip freeze"
+        return True
+
+    def _read_address(self, raw: str, line: Line, draft: Draft) -> bool:
+        requirement = try_requirement(raw.partition(" #")[0])
+        if requirement is None:
+            return False
+        self._url(requirement.name, requirement.url, line, draft)
+        self._block.append(_Row(requirement.name, line.number))
+        return True
+
+    def _read_editable(self, raw: str, line: Line, draft: Draft) -> bool:
+        match = _EDITABLE.match(raw)
+        if match is None:
+            return False
+        name = match.group(2)
+        if name:
+            draft.distribution(name, None, line, EXACT, editable=True)
+            self._block.append(_Row(name, line.number))
+        return True
 
     def _url(self, name: str, url: str, line: Line, draft: Draft) -> None:
         wheel = wheel_file(url)
@@ -256,7 +272,8 @@ class PackageReader:
             self._shown = (
                 self._shown
                 if re.match(
-                    r"(?:Summary|Home-page|Author|Author-email|License|Requires|Required-by|Files|Metadata-Version)\b",
+                    r"(?:Summary|Home-page|Author|Author-email|License|Requires|Required-by|Files|"
+                    r"Metadata-Version)\b",
                     line.text,
                 )
                 else None

@@ -52,6 +52,12 @@ _CONTAINED = re.compile(
     r"docker|container|podman|apptainer|singularity|enroot|kubernetes|k8s|\bpods?\b|\bimage\b",
     re.IGNORECASE,
 )
+_A_SENTENCE = 400  # characters of a line with a command that are still prose
+#: A command within a sentence, whose other words state something too.
+_AROUND_COMMAND = re.compile(
+    r"^[A-Z][\w']*:? (?:[\w'.-]+ ){3,}.*\b(?:docker|vllm|sglang|torchrun|pip)\b"
+    r"|\b(?:docker|vllm|sglang|torchrun)\b.* (?:fails?|crash(?:es|ed)?|errors?|hangs?|stuck)\b"
+)
 _PATH_VERSION = re.compile(r"cudnn[/_-]?v?(\d+\.\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 
 
@@ -182,7 +188,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     _presume_glibc(text, draft)
     facts = draft.facts()
     if not any(True for _ in facts):
-        raise NothingRecognised(_nothing_in(text))
+        raise NothingRecognised(_nothing_in(text), f"what is read: {FORMATS}")
     evidence = Evidence("report")
     read: Dict[str, Fact[Any]] = {
         "report.lines": Known(readers.lines, evidence),
@@ -220,9 +226,6 @@ class _Readers:
         may be repeated, directly behind the same one.
         """
         draft, text = self._draft, line.text
-        families = named_families(text)
-        for family in families:
-            self._families.setdefault(family, line)
         repeated = text in self._seen and (self._last is None or self._last.text != text)
         self._last = line
         waiting = self._ray.waiting or self._nvidia.waiting or self._packages.waiting
@@ -234,7 +237,12 @@ class _Readers:
             self._not_understood(line, shape)
             return
         claims = draft.claims
+        families = named_families(text)
+        for family in families:
+            self._families.setdefault(family, line)
         understood = any(reader.read(line, draft) for reader in self._readers)
+        if understood and len(text) < _A_SENTENCE and _AROUND_COMMAND.search(text):
+            self._statements.read(line, draft)
         if not understood:
             understood = self._statements.read(line, draft) or draft.claims != claims
             understood = understood or bool(families)
@@ -273,7 +281,7 @@ def _nothing_in(text: str) -> str:
     way = f" ('--assume {names[0]}==VERSION' states one)" if names else ""
     return (
         f"nothing about an environment was recognised in the report: {named}{way}, no GPU, driver "
-        f"or CUDA, no setting and no limit; what is read: {FORMATS}"
+        "or CUDA, no setting and no limit"
     )
 
 
@@ -300,6 +308,10 @@ def _presume_glibc(text: str, draft: Draft) -> None:
     """Take the glibc of the named release of the operating system, where the text states none and
     speaks of no container, whose libraries would be another's.
     """
+    built, line = draft.noted("os.builder")
+    if line is not None and draft.claimed("os.name") is None:
+        draft.put("os.name", built, line, INTENT, "it built the compiler or the kernel")
+        draft.put("os.platform", "linux", line, INTENT)
     name = draft.claimed("os.name")
     if name is None or draft.claimed("glibc.version") is not None or draft.is_disputed("os.name"):
         return

@@ -16,12 +16,14 @@ __all__ = [
     "operating_system",
     "platform_words",
     "python_platform",
+    "system_of_build",
     "systems_with_glibc",
 ]
 
 _NOTHING = phrases(", n/a, could not collect, none, not found, unknown, na")
 _PLATFORM = re.compile(
-    r"Linux-(\d+\.\d+\S*?)-(x86_64|aarch64|arm64|ppc64le)(?:-(?:x86_64|aarch64))?-with-glibc(\d+\.\d+)"
+    r"Linux-(\d+\.\d+\S*?)-(x86_64|aarch64|arm64|ppc64le)(?:-(?:x86_64|aarch64))?-with-glibc"
+    r"(\d+\.\d+)"
 )
 _ARCHITECTURES = {
     "x86_64": "x86_64",
@@ -65,7 +67,37 @@ def glibc_of_release(name: str) -> Optional[str]:
     vendor = next(key for key in ("ubuntu", "debian", "amazon", "red_hat") if match.group(key))
     parts = match.group("number").rstrip(".").split(".")
     number = ".".join(parts[: 2 if vendor == "ubuntu" else 1])
+    if vendor == "ubuntu" and len(parts) == 1:  # "Ubuntu 20" is the release with long support
+        number = f"{number}.04"
     return _GLIBC[vendor.replace("_", " ")].get(number)
+
+
+#: How the distributions mark the compilers that they build, and kernels of Red Hat's.
+_OF_UBUNTU = re.compile(r"\d+ubuntu[\d.]+~(\d\d\.\d\d)")
+_OF_DEBIAN = re.compile(r"\bDebian (\d{1,2})\.\d{1,2}\.\d{1,2}-\d")
+_OF_RED_HAT = re.compile(
+    r"(?:\bRed Hat (\d{1,2})\.\d{1,2}\.\d{1,2}-\d)|[\w-]\.el(\d{1,2})(?:_\d+)?\b"
+)
+#: The GCC of each release.
+_GCC_OF_DEBIAN = {"6": "9", "8": "10", "10": "11", "12": "12", "14": "13"}
+_GCC_OF_RED_HAT = {"4": "7", "8": "8", "11": "9", "14": "10"}
+
+
+def system_of_build(text: str) -> Optional[str]:
+    """Return the distribution that built a compiler or a kernel, by its mark
+    (``9.4.0-1ubuntu1~20.04.2``, ``Debian 10.2.1-6``, ``3.10.0-1160.el7``); None for no mark.
+    """
+    ubuntu = _OF_UBUNTU.search(text)
+    if ubuntu:
+        return f"Ubuntu {ubuntu.group(1)}"
+    debian = _OF_DEBIAN.search(text)
+    if debian and debian.group(1) in _GCC_OF_DEBIAN:
+        return f"Debian {_GCC_OF_DEBIAN[debian.group(1)]}"
+    red_hat = _OF_RED_HAT.search(text)
+    if red_hat is None:
+        return None
+    release = red_hat.group(2) or _GCC_OF_RED_HAT.get(red_hat.group(1))
+    return f"RHEL {release}" if release else None
 
 
 def systems_with_glibc(version: str) -> List[str]:

@@ -16,6 +16,7 @@ from .clean_text import Line
 from .distribution_names import known_distribution
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 from .gpu_names import ARCHITECTURES
+from .platforms import system_of_build
 
 __all__ = ["read_printed"]
 
@@ -43,7 +44,8 @@ _TABLE = _sentences(
     (
         "nvidia-fabric",
         (
-            rf"nvidia-fabric-?manager(?:-\d{{3}})?(?:\.x86_64)?\s*(?::|=|\s|-)\s*(?:version\s*)?(?P<"
+            rf"nvidia-fabric-?manager(?:-\d{{3}})?(?:\.x86_64)?\s*(?::|=|\s|-)\s*(?:version\s*)?"
+            rf"(?P<"
             rf"driver__fabric_manager>{_RELEASE})"
         ),
         LABEL,
@@ -91,7 +93,10 @@ _TABLE = _sentences(
     # a library in the folder of NVIDIA's wheels: of CUDA 13 they share one
     (
         "/nvidia/cu1",
-        r"-packages/nvidia/cu13/lib/lib(?:cudart|nvrtc|cublas)[\w.]{0,12}\.so\.(?P<wheel_cuda>13)\b",
+        (
+            r"-packages/nvidia/cu13/lib/lib(?:cudart|nvrtc|cublas)[\w.]{0,12}\.so\.(?P<wheel_cuda>13)"
+            r"\b"
+        ),
         INTENT,
     ),
     ("/bin/nvcc", r"/cuda-(?P<toolkit__version>\d{2}\.\d)/bin/nvcc\b", INTENT),
@@ -203,12 +208,25 @@ def read_printed(line: Line, draft: Draft) -> bool:
             if value is not None:
                 _put(group, value, line, draft, rank)
                 understood = True
+    if any(mark in text for mark in _MARKS_OF_BUILDERS):
+        understood |= _read_builder(text, line, draft)
     if "sm_" in lowered and any(word in lowered for word in ("[", "arch", "supports")):
         architectures = ARCHITECTURES.findall(text)[:40]
         if len(architectures) > 1:
             draft.put("torch.arch_list", tuple(architectures), line)
             understood = True
     return understood or _SILENT.match(text) is not None
+
+
+_MARKS_OF_BUILDERS = ("ubuntu", "Debian ", "Red Hat ", ".el")
+
+
+def _read_builder(text: str, line: Line, draft: Draft) -> bool:
+    """Take the distribution that built a compiler or a kernel for the one that runs."""
+    system = system_of_build(text[:1000])
+    if system is not None:
+        draft.note("os.builder", system, line)
+    return system is not None
 
 
 def _put(group: str, value: str, line: Line, draft: Draft, rank: int) -> None:

@@ -16,6 +16,11 @@ PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh", b"\x28\xb5\x2f\xfd")
 
 _LOCKS = ("pylock.toml", "uv.lock", "poetry.lock", "pdm.lock", "pipfile.lock")
 _LOCKED = re.compile(r"^\[\[packages?\]\]\s*$|^@EXPLICIT\s*$|^dependencies:\s*$", re.MULTILINE)
+#: What stands in no lock: a fence, a sentence.
+_WRITTEN = re.compile(
+    r"^(?:```|~~~|[A-Za-z][a-z']* (?:[a-z'-]+ ){3,}|[\u4e00-\u9fff]{4})", re.MULTILINE
+)
+_ASKS = re.compile(r"require|constraint|\breqs?\b|lock|\.in$", re.IGNORECASE)
 _SCRIPT = re.compile(r"#!\s*\S*(?:/|\s)(?:ba|z|da|k)?sh\b")
 #: Keys of the configurations that ``plan`` reads.
 _RUN = re.compile(
@@ -30,14 +35,16 @@ def kind_of(text: str, name: str) -> str:
     beginning = text.lstrip("\ufeff \t\r\n")
     if beginning.startswith("{"):
         return _kind_of_json(beginning)
-    if lowered.endswith(_LOCKS) or _LOCKED.search(text):
+    is_lock = _LOCKED.search(text) is not None and _WRITTEN.search(text) is None
+    if lowered.endswith(_LOCKS) or is_lock:
         return "requirements"
     if _SCRIPT.match(beginning) or lowered.endswith((".sh", ".bash", ".slurm", ".sbatch")):
         return "run"
     if lowered.endswith((".yaml", ".yml")) and _RUN.search(text):
         return "run"
     if lowered.endswith((".txt", ".in", ".lock")) and _are_requirements(beginning):
-        return "requirements"
+        asks = _ASKS.search(lowered) is not None or not _are_pins(beginning)
+        return "requirements" if asks else "report"
     return "report"
 
 
@@ -49,6 +56,14 @@ def _kind_of_json(text: str) -> str:
     if "facts" in table and "schema_version" in table:
         return "facts"
     return "requirements" if "_meta" in table and "default" in table else "report"
+
+
+def _are_pins(text: str) -> bool:
+    """Tell whether every line names a release, as ``pip freeze`` lists what is there: what somebody
+    asks for has a range, an option or the name of its file.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    return all("==" in line and " " not in line for line in lines if line and line[0] != "#")
 
 
 def _are_requirements(text: str) -> bool:

@@ -17,7 +17,7 @@ from .clean_text import Line
 from .container_spec import image_of_words
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
-from .gpu_names import ARCHITECTURES, CAPABILITY, COUNT, COUNTS, MIG, parse_gpus
+from .gpu_names import ARCHITECTURES, CAPABILITY, COUNT, COUNTS, MIG, parse_gpus, plain_devices
 from .nvidia_output import driver_release
 from .platforms import architecture, operating_system, platform_words, python_platform
 from .vocabulary import SETTINGS, Topic
@@ -374,12 +374,12 @@ def _loader_cache(statement: Claim, draft: Draft) -> bool:
 
 def _gpus(statement: Claim, draft: Draft) -> bool:
     value = statement.value
-    if value.isdigit():
+    if value.isdigit() and len(value) < 4:
         return _gpu_count(statement, draft)
     if re.match(r"(?:none|no|没有|无)\b", value, re.IGNORECASE):
         return _no_gpus(statement, draft)
     rank = PROSE if statement.relation == "said" else LABEL + 5
-    devices = parse_gpus(value)
+    devices = parse_gpus(value) or parse_gpus(plain_devices(f"GPU {value}"))
     for count, device in devices:
         draft.devices(count, device, statement.line, rank)
     return bool(devices)

@@ -30,6 +30,7 @@ from .package_lists import wheel_file
 
 __all__ = ["Wanted", "read_wanted"]
 
+_EDITABLE = re.compile(r"(?:-e|--editable)[ =]*")
 _OPTION = re.compile(r"(--?[A-Za-z][\w-]*)(?:[ =]+|(?<=-[a-z])(?=\S))?(.*)", re.DOTALL)
 _LONG = {"-r": "--requirement", "-c": "--constraint", "-i": "--index-url", "-f": "--find-links"}
 _BEHIND = re.compile(r"\s+--(?:hash|config-settings?|global-option|no-binary)\b")
@@ -45,7 +46,7 @@ class Wanted(NamedTuple):
     versions. direct: what comes from git. pythons: what projects ask of Python. index_url,
     extra_index_url, find_links: what files say of where packages come from. notes: what was read
     otherwise than an installer would. wheels: the file names of the wheels that are given, by path
-    or by address.
+    or by address. addresses: of those that are given so, ``name @ address`` without credentials.
     """
 
     requirements: Tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class Wanted(NamedTuple):
     find_links: Tuple[str, ...] = ()
     notes: Tuple[str, ...] = ()
     wheels: Tuple[str, ...] = ()
+    addresses: Tuple[str, ...] = ()
 
 
 def read_wanted(
@@ -152,14 +154,14 @@ class _Reader:
     def take(self, line: str, where: str, folder: str) -> None:
         """Take one requirement, wheel, project or address; ``where`` is "" for a word."""
         _refuse_null(line, where)
-        editable = re.match(r"(?:-e|--editable)[ =]*", line)
+        editable = _EDITABLE.match(line)
         body = line[editable.end() :].strip() if editable else line
         requirement = None if editable else try_requirement(body)
         file = _FILE.fullmatch(body)
         if requirement is not None and requirement.url:
             self._take_address(requirement, where)
         elif requirement is not None and not _is_path(body):
-            self.entries["requirements"].append(_checked(body, where).line)
+            self.entries["requirements"].append(requirement.line)
         elif file is not None and "://" not in body:
             self._take_wheel(_beside(file.group(1), folder), where, file.group(2))
         elif os.path.isdir(_beside(body.partition("[")[0], folder)):
@@ -197,10 +199,9 @@ class _Reader:
 
     def _note_address(self, name: str, address: str, where: str) -> None:
         self.entries["wheels"].append(unquote(_path_of(address, where)).rpartition("/")[2])
-        self.entries["notes"].append(
-            f"{name} is given as {without_credentials(address)}: what it requires was not read, "
-            "and the lock names that version, not the address"
-        )
+        shown = without_credentials(address)
+        self.entries["addresses"].append(f"{name} @ {shown}")
+        self.entries["notes"].append(f"{name} is given as {shown}: what it requires was not read")
 
     def _take_wheel(self, path: str, where: str, extras: str = "") -> None:
         """Read a wheel: what it is, and what it requires. extras: "[gpu]"."""

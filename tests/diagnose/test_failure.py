@@ -139,6 +139,26 @@ def test_a_bus_error_with_a_small_shm(said):
     assert roots(said("Bus error (core dumped)\n"))[0][2] == "candidate"
 
 
+def test_what_is_left_of_two_causes_waits_for_its_own_sign(said):
+    """That a GPU is no H20 is no sign that the kernel killed a process."""
+    text = "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR\n"
+    for assume in ((), ("gpu=H100",)):
+        assert {certainty for _, _, certainty in roots(said(text, assume=assume))} == {"candidate"}
+    kernel = "memory: usage 1kB\nMemory cgroup out of memory: Killed process 7 (python)\n"
+    assert "host-oom" in {kind for _, kind, _ in roots(said(kernel + text, assume=("gpu=H100",)))}
+
+
+def test_a_release_that_computes_wrongly_raises_nothing(said):
+    """The row is about the package that lacks the name, and no reason why it does."""
+    text = "ImportError: cannot import name 'GRPOConfig' from 'trl'\n"
+    found = said(text, assume=("trl==0.13.0", "transformers==4.46.3", "torch==2.5.1"))
+    assert "transformers-4.46-gradient-accumulation" in {finding.row for finding in found.findings}
+    assert "transformers-4.46-gradient-accumulation" not in {
+        trace.finding.row for trace in found.traces
+    }
+    assert "0.14.0" in found.traces[0].finding.message
+
+
 def test_a_symptom_of_a_row_that_the_facts_refute_is_not_claimed(said):
     text = (
         "ImportError: cannot import name 'ForkingPickler' from 'torch.multiprocessing.reductions'\n"

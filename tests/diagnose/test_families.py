@@ -1,4 +1,6 @@
-"""Families of failures, one line of each as the named source prints it, and like words of others."""
+"""Families of failures, one line of each as the named source prints it, and like words of
+others.
+"""
 
 from __future__ import annotations
 

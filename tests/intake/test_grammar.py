@@ -476,3 +476,120 @@ def test_quotes_with_nothing_in_them_below_a_heading_state_nothing():
     facts = read(">>> torch.__version__\n'\n>>> torch.version.cuda\n'12.4'")
     assert facts.value("torch.cuda") == "12.4"
     assert "torch" not in facts.value("distributions", {})
+
+
+#: A device that a text only names, where nothing else tells of one: who asks about it has it.
+SPOKEN_OF = [
+    ("Does flash attention run on a Tesla P40?", ["Tesla P40"]),
+    ("support for rtx 5080 please", ["RTX 5080"]),
+    ("it crashes on my 3080ti", ["RTX 3080 Ti"]),
+    ("A RTX 4090D with 48G", ["RTX 4090D"]),
+    ('It says "only newer GPUs are supported" when I use a Tesla P40 for it', ["Tesla P40"]),
+    ("fails on h20", ["H20"]),
+    ("free tier of kaggle, T4 x2", ["T4", "T4"]),
+    ("it is one a6000 gpu", ["RTX A6000"]),
+    ("cannot train with v100 32g", ["V100 32g"]),
+    ("显卡：2080Ti", ["RTX 2080 Ti"]),
+    ("两张V100显存不足", ["V100", "V100"]),
+    ("8卡H800微调报错", ["H800"] * 8),
+    ("单卡3090推理", ["RTX 3090"]),
+    # of another kind, or of somebody else
+    ("the authors trained on A100", []),
+    ("works on H100, an RTX A6000 or newer", []),
+    ("you need at least one v100", []),
+    ("a V100 is slower than an A100", []),
+    ("listens on port 5090 and seed 3090", []),
+    ("layer l4 and head a10 of the model", []),
+    ("accelerator: one of many (e.g. A10G, L4)", []),
+    ("    # Pass the accelerator that you want, A10G", []),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), SPOKEN_OF)
+def test_devices_that_a_sentence_only_names(text, names):
+    gpus = read(f"CUDA 12.4\n{text}").value("gpus") or ()
+    assert [gpu.name for gpu in gpus] == names
+
+
+def test_what_is_only_named_yields_to_what_is_had():
+    said = "Does it run on a Tesla P40?\nI am using an RTX 4090\n"
+    assert [gpu.name for gpu in read(said).value("gpus")] == ["RTX 4090"]
+
+
+def test_a_device_without_a_count_is_as_many_as_the_variable_names():
+    assert len(read("GPU model: L40S\nCUDA_VISIBLE_DEVICES=2,3\n").value("gpus")) == 4
+    assert len(read("I use an L40S\nexport CUDA_VISIBLE_DEVICES=0,1\n").value("gpus")) == 2
+    counted = "GPU 0: NVIDIA L40S (UUID: GPU-1)\nCUDA_VISIBLE_DEVICES=0,1\n"
+    assert len(read(counted).value("gpus")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "version", "constraint"),
+    [
+        ("peft0.12.0", "peft", "0.12.0", ""),
+        ("os: debian12, liger-kernel0.5.2", "liger-kernel", "0.5.2", ""),
+        ("diffusers@0.31.0", "diffusers", "0.31.0", ""),
+        ("accelerate [1.2.1]", "accelerate", "1.2.1", ""),
+        ("with trl (latest version: 0.15.1) it fails", "trl", "0.15.1", ""),
+        ("Downgrading pydantic to 2.9.2 fixes this", "pydantic", None, ">2.9.2"),
+        ("After I upgraded peft to 0.14.0 it works", "peft", None, "<0.14.0"),
+        ("downgrade datasets from 4.1.0 to 3.6.0 solved it", "datasets", "4.1.0", ""),
+        ("I downgraded datasets to 3.6.0, it did not help", "datasets", "3.6.0", ""),
+    ],
+)
+def test_loose_forms_of_versions(text, name, version, constraint):
+    entry = read(text).value("distributions")[name]
+    assert (entry.version, entry.constraint) == (version, constraint)
+
+
+def test_a_release_whose_suffix_was_left_out():
+    facts = parse_report("flash-attn 2.7.4 and torch 2.6.0", load_matrix().package)
+    assert facts.value("distributions")["flash-attn"].version == "2.7.4.post1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "xformers: 0.0.28 (built from source)",
+        "We compiled xformers 0.0.28 from the source",
+        "xformers 0.0.28 源码编译",
+    ],
+)
+def test_what_its_user_built_is_no_wheel(text):
+    entry = read(text).value("distributions")["xformers"]
+    assert entry.version == "0.0.28"
+    assert entry.direct_url == "file:built from source"
+
+
+@pytest.mark.parametrize(
+    ("text", "glibc"),
+    [
+        ("ubuntu 22", "2.35"),
+        ("gcc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0", "2.35"),
+        ("GCC version: (Debian 12.2.0-14) 12.2.0", "2.36"),
+        ("g++ (GCC) 8.5.0 20210514 (Red Hat 8.5.0-20)", "2.28"),
+        ("Linux node 4.18.0-513.el8.x86_64", "2.28"),
+        ("gcc 8.5.0 (Red Hat 8.5.0-20)\nOS: Ubuntu 20.04", "2.31"),
+        ("gcc (Ubuntu 11.4.0-1ubuntu1~22.04), in a docker container", None),
+    ],
+)
+def test_the_system_that_built_the_compiler(text, glibc):
+    assert read(f"torch 2.6.0\n{text}").value("glibc.version") == glibc
+
+
+@pytest.mark.parametrize(
+    ("text", "versions"),
+    [
+        ("xformers 0.0.28 does not work with torch 2.6.0", {"xformers": "0.0.28", "torch": "2.6.0"}),
+        ("peft 0.15.0 is not compatible with transformers 4.40.1", {"peft": "0.15.0", "transformers": "4.40.1"}),
+        ("The flash-attn wheel fails to load under pytorch 2.8", {"flash-attn": None, "torch": "2.8"}),
+        ("It seems outlines==0.0.34 breaks with numpy==2.1.0", {"outlines": "0.0.34", "numpy": "2.1.0"}),
+    ],
+)  # fmt: skip
+def test_two_that_do_not_go_together_are_there(text, versions):
+    found = read(text).value("distributions")
+    assert {name: found[name].version for name in versions} == versions
+
+
+def test_a_wish_for_compatibility_states_nothing():
+    assert read("Which peft works with transformers 4.40.1?").value("distributions") is None

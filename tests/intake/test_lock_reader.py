@@ -16,7 +16,7 @@ from envdoctor.lock.emit import render
 from envdoctor.lock.locking import lock
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent, Evidence, Known, Unknown
-from envdoctor.model.facts import Facts, Gpu
+from envdoctor.model.facts import Facts, Gpu, LockOverride
 from envdoctor.model.resolution import Resolution
 
 TARGET = Facts(parse_assumptions(["gpu=H20:8", "nvidia-driver=535.129.03", "glibc=2.31"]))
@@ -71,7 +71,7 @@ def test_a_target_is_kept_without_what_names_the_machine():
 def test_facts_name_the_contradictions(written):
     facts = lock_facts(parse_lock(written[1], "lock"))
     assert facts["lock.overrides"].value == (
-        "torch -> nvidia-cublas-cu12==12.3.4.1 [cublas-12.1-sigfpe-h20]",
+        LockOverride("torch", "nvidia-cublas-cu12", "12.3.4.1", "cublas-12.1-sigfpe-h20"),
     )
 
 

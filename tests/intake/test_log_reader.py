@@ -18,7 +18,6 @@ from envdoctor.errors import InputError
 from envdoctor.intake import log_reader, packed_log
 from envdoctor.intake.log_reader import key_word, read_logs
 from envdoctor.matrix.loader import load_matrix
-from envdoctor.matrix.signatures import patterns_of, symptom_patterns
 from envdoctor.model.log import Pattern
 
 KILLED = Pattern("killed", ("Killed process",), r"Killed process (?P<pid>\d+)")
@@ -27,9 +26,7 @@ DIED = Pattern("died", ("ActorDiedError",))
 
 @pytest.fixture(scope="module")
 def patterns():
-    matrix = load_matrix()
-    symptoms, _ = symptom_patterns((matrix.complete(row) for row in matrix.rows()), matrix.modules)
-    return [*patterns_of(matrix.signatures), *symptoms]
+    return load_matrix().log_patterns[0]
 
 
 def read(tmp_path, data, patterns=(KILLED, DIED)):
@@ -208,7 +205,9 @@ def test_a_line_of_ten_megabytes_costs_no_more_than_the_same_in_short_lines(tmp_
     "window",
     [1 << 15, pytest.param(1 << 20, marks=pytest.mark.slow)],  # the second is the reader's own
 )
-@pytest.mark.parametrize("each", [1, 8, 60])
+@pytest.mark.parametrize(
+    "each", [8, *(pytest.param(each, marks=pytest.mark.slow) for each in (1, 60))]
+)
 def test_a_log_of_nothing_but_anchors_is_read_in_linear_time(
     tmp_path, patterns, monkeypatch, each, window
 ):

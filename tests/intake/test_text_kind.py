@@ -26,6 +26,21 @@ from envdoctor.intake.text_kind import kind_of
         ("ppo.yaml", "actor_rollout_ref:\n  rollout:\n    name: vllm\n", "run"),
         ("train", "#!/usr/bin/env bash\ntorchrun x.py\n", "run"),
         ("train.sh", "torchrun x.py\n", "run"),
+        (
+            "issue.md",
+            "Fails with\n```yaml\nname: x\ndependencies:\n  - python=3.11\n```\n",
+            "report",
+        ),
+        ("a.txt", "the image is made from this file\ndependencies:\n  - python=3.11\n", "report"),
+        (
+            "explicit.txt",
+            "# This file may be used to create an environment\n@EXPLICIT\n",
+            "requirements",
+        ),
+        # what pip freeze lists is there; what a file of requirements asks for is to be
+        ("env.txt", "torch==2.6.0\nvllm==0.8.5\n", "report"),
+        ("requirements-gpu.txt", "torch==2.6.0\nvllm==0.8.5\n", "requirements"),
+        ("env.txt", "torch==2.6.0\nvllm>=0.8.5\n", "requirements"),
         ("deep.json", '{"a":' * 100_000, "report"),
         ("run.log", "INFO 02-11 10:00:00 started\n", "report"),
     ],

@@ -10,6 +10,7 @@ import pytest
 from packaging.requirements import Requirement as Oracle
 
 from envdoctor.errors import InputError
+from envdoctor.intake import wanted
 from envdoctor.intake.wanted import read_wanted
 from envdoctor.lock.asked import read_roots
 from envdoctor.model.request import Request, parse_source
@@ -185,6 +186,9 @@ def test_the_address_of_a_wheel_gives_its_version(form):
     wanted = read_wanted([form.format(address)])
     assert wanted.requirements == ("my-tool==1.0+cu126",)
     assert wanted.wheels == ("my_tool-1.0+cu126-cp312-cp312-linux_x86_64.whl",)
+    assert wanted.addresses == (f"my-tool @ {address}",)
+    signed = read_wanted([form.format(address.replace("https://", "https://me:word@"))])
+    assert "word" not in signed.addresses[0]
 
 
 @pytest.mark.parametrize(
@@ -232,3 +236,17 @@ def test_a_project_that_does_not_tell_is_one_message(tmp_path, text, options, wo
 def test_an_address_that_is_none_is_a_fault_of_the_input(word):
     with pytest.raises(InputError, match="address that cannot be read"):
         read_wanted([word])
+
+
+def test_a_line_is_taken_apart_once(tmp_path, monkeypatch):
+    """A file may have a hundred thousand lines of one letter."""
+    lines = []
+    for name in ("try_requirement", "parse_requirement"):
+        whole = getattr(wanted, name)
+        monkeypatch.setattr(
+            wanted, name, lambda line, whole=whole: lines.append(line) or whole(line)
+        )
+    path = tmp_path / "requirements.txt"
+    path.write_text("a\nb>=2\n")
+    assert list(wanted.read_wanted((), [str(path)], []).requirements) == ["a", "b>=2"]
+    assert lines == ["a", "b>=2"]

@@ -1,0 +1,133 @@
+"""Errors that a title or a sentence quotes, or tells in other words, as Python prints them:
+``[BUG] No module named `a.b``` and ``a.b was removed in 2.0`` are ``ModuleNotFoundError: No module
+named 'a.b'``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Container, List, Optional, Tuple
+
+from .distribution_names import known_distribution
+
+__all__ = ["quoted_errors"]
+
+_LONGEST = 600  # characters of a line that is a sentence
+_MARKS = re.compile(
+    r"no module named|cannot import|can't import|no attribute|unexpected keyword|argument|"
+    r"(?:cannot|can't|could not|couldn't|unable to|fails? to|failed to|does not|doesn't|not)"
+    r" (?:find|locate|have|import|load|open)|"
+    r"\b(?:removed|gone|renamed|dropped|missing|exists?|found|available)\b",
+    re.IGNORECASE,
+)
+#: What a program printed, or code, says it in its own form.
+_PRINTED = re.compile(
+    r"\s*(?:Traceback \(|File \"|\w*Warning: |raise |except |import |"
+    r"from \S+ import )"
+    r"|.{0,160}\b(?:WARNING|WARN|UserWarning|FutureWarning|INFO|DEBUG)\b"
+)
+_CLASS = re.compile(r"^.{0,300}?\b[A-Z]\w*(?:Error|Exception): ")
+_QUOTES = {ord(mark): "'" for mark in '`´‘’“”"'}
+_DOTTED = r"'?(?P<module>[A-Za-z_]\w{1,60}(?:\.[A-Za-z_]\w{0,80}){1,8})'?(?![\w/(])"
+_NAME = r"'?(?P<name>[A-Za-z_]\w{1,80})'?"
+_ABSENT = (
+    r"(?:(?:is|was|were|are|has been|have been|got|gets) (?:\w+ ){0,2}?"
+    r"(?:removed|gone|missing|renamed|dropped|not (?:found|available|present|there))"
+    r"|(?:does not|doesn't|did not|no longer) exists?)"
+)
+_TRIED = (
+    r"(?:cannot|can't|can not|could not|couldn't|unable to|fail(?:s|ed)? to|does not|doesn't|"
+    r"did not) (?:find|locate|import|load|have)"
+)
+_REFUSED = (
+    r"(?:unexpected keyword argument|(?:no longer|does not|doesn't|not) "
+    r"(?:accepts?|takes?|supports?) (?:the )?(?:keyword )?(?:arguments?|parameters?|kwarg))"
+)
+_CALLEE = r"'?(?P<module>(?-i:[A-Z])\w{2,80}|\w+(?:\.\w+)*\(\))'?"
+_LIBRARY = r"(?P<module>lib[A-Za-z]\w{1,40}\.so(?:\.\d{1,4}){1,3})"
+_MODULE = r"'?(?P<module>[A-Za-z_][\w.]{1,120})'?"
+_NOT_OPENED = "ImportError: {module}: cannot open shared object file: No such file or directory"
+#: The words, and what Python would have printed; the first that fits holds.
+_FORMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(words, re.IGNORECASE), printed)
+    for words, printed in (
+        (
+            r"no module named:? '?(?P<module>[A-Za-z_][\w.]{1,160})'?",
+            "ModuleNotFoundError: No module named '{module}'",
+        ),
+        (
+            rf"{_TRIED} (?:name |the name )?{_NAME} from (?:the )?(?:module )?{_MODULE}",
+            "ImportError: cannot import name '{name}' from '{module}' (unknown file)",
+        ),
+        (
+            rf"module {_MODULE} has no attribute {_NAME}",
+            "AttributeError: module '{module}' has no attribute '{name}'",
+        ),
+        (
+            rf"'?(?P<module>(?-i:[A-Z])\w{{2,80}})'?(?: object)? has no attribute {_NAME}",
+            "AttributeError: '{module}' object has no attribute '{name}'",
+        ),
+        (
+            rf"{_CALLEE}.{{0,40}}?\b{_REFUSED} {_NAME}",
+            "TypeError: {callee}() got an unexpected keyword argument '{name}'",
+        ),
+        (
+            rf"{_TRIED} (?:the )?(?:module )?{_DOTTED}",
+            "ModuleNotFoundError: No module named '{module}'",
+        ),
+        (rf"{_DOTTED} {_ABSENT}", "ModuleNotFoundError: No module named '{module}'"),
+        (
+            rf"{_LIBRARY}'?(?:: |, | )(?:can(?:no|')t open|(?:is |was )?(?:missing|not found))",
+            _NOT_OPENED,
+        ),
+        (
+            rf"(?:{_TRIED}|missing|no such file:?|not found:?) (?:the )?(?:library )?'?{_LIBRARY}",
+            _NOT_OPENED,
+        ),
+    )
+)
+
+
+def quoted_errors(report: str, modules: Container[str]) -> str:
+    """Return, line by line, what the sentences of a text quote of an error; nothing for the others.
+
+    Args:
+        report: What somebody wrote, as it is.
+        modules: The modules that distributions are known to have: other words with dots between
+            them are an address or a file.
+    """
+    lines: List[str] = []
+    for line in report.split("\n"):
+        marked = len(line) <= _LONGEST and _MARKS.search(line) is not None
+        lines.append(_quoted(line, modules) if marked else "")
+    return "\n".join(lines)
+
+
+def _quoted(line: str, modules: Container[str]) -> str:
+    text = line.strip().lstrip("#>*- ").translate(_QUOTES)
+    if _PRINTED.match(text):
+        return ""
+    text = _CLASS.sub("", text, count=1)
+    for words, printed in _FORMS:
+        match = words.search(text)
+        if match is None:
+            continue
+        groups = match.groupdict()
+        module = groups["module"].rstrip(".")
+        head = module.split(".")[0]
+        is_library = ".so." in module
+        if (
+            "." in module
+            and not is_library
+            and head not in modules
+            and known_distribution(head) is None
+        ):
+            continue
+        error = printed.format(module=module, name=groups.get("name"), callee=_constructor(module))
+        return "" if error in line else error
+    return ""
+
+
+def _constructor(callee: str) -> Optional[str]:
+    """``SFTTrainer`` is called as ``SFTTrainer.__init__``, ``load()`` as itself."""
+    return callee[:-2] if callee.endswith("()") else f"{callee}.__init__"

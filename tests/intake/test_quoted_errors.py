@@ -1,0 +1,100 @@
+"""Errors that people quote, or tell in their own words."""
+
+import pytest
+
+from envdoctor import app
+from envdoctor.intake import parse_report
+from envdoctor.intake.quoted_errors import quoted_errors
+from envdoctor.matrix.loader import load_matrix
+
+PEFT = "ModuleNotFoundError: No module named 'peft.tuners.gone'"
+
+
+@pytest.mark.parametrize(
+    ("said", "printed"),
+    [
+        ("# No module named 'peft.tuners.gone' on Windows", PEFT),
+        ("[Bug]: No module named `peft.tuners.gone`", PEFT),
+        ("**it stops with** No module named peft.tuners.gone.", PEFT),
+        ("in the new one I cannot find peft.tuners.gone", PEFT),
+        ("we are unable to import peft.tuners.gone any more", PEFT),
+        ("`peft.tuners.gone` has been removed in the latest release", PEFT),
+        ("it seems that peft.tuners.gone no longer exists", PEFT),
+        (
+            'it says cannot import name "Thing" from "peft.tuners"',
+            "ImportError: cannot import name 'Thing' from 'peft.tuners' (unknown file)",
+        ),
+        (
+            "fails to import Thing from peft.tuners",
+            "ImportError: cannot import name 'Thing' from 'peft.tuners' (unknown file)",
+        ),
+        (
+            "> module peft.tuners has no attribute Thing",
+            "AttributeError: module 'peft.tuners' has no attribute 'Thing'",
+        ),
+        (
+            "[BUG] LoraModel has no attribute `merge_now`",
+            "AttributeError: 'LoraModel' object has no attribute 'merge_now'",
+        ),
+        (
+            "LoraModel no longer accepts the argument `merge_now`",
+            "TypeError: LoraModel.__init__() got an unexpected keyword argument 'merge_now'",
+        ),
+        (
+            "[Bug] libcublas.so.11 is missing in the image",
+            "ImportError: libcublas.so.11: cannot open shared object file: No such file or directory",
+        ),
+        (
+            "it cannot find libcudnn_ops.so.9 any more",
+            "ImportError: libcudnn_ops.so.9: cannot open shared object file: No such file or directory",
+        ),
+        # said by others, printed as it is, or no module
+        ("got an unexpected keyword argument 'merge_now'", ""),
+        ("docs.example.com does not exist", ""),
+        ("train.py was removed", ""),
+        ("WARNING No module named 'peft.tuners.gone', going on", ""),
+        ("ModuleNotFoundError: No module named 'peft.tuners.gone'", ""),
+        ("from peft.tuners.gone import Thing  # missing", ""),
+        ("the argument of the paper is missing a reference", ""),
+    ],
+)
+def test_what_python_would_have_printed(said, printed):
+    assert quoted_errors(f"\n{said}\nelse\n", load_matrix().modules) == f"\n{printed}\n\n"
+
+
+def judged(tmp_path, text):
+    path = tmp_path / "issue.txt"
+    path.write_text(text, encoding="utf-8")
+    matrix = load_matrix()
+    facts = parse_report(text, matrix.package)
+    return app.check(facts, matrix, logs=[str(path)]).findings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# No module named `triton.ops`\n\nMy torch is 2.6.0, Python 3.11\n",
+        "with triton 3.3.1 I cannot find triton.ops\n",
+        "Name: triton\nVersion: 3.2.0\n\n`triton.ops` was removed?\n",
+    ],
+)
+def test_a_quoted_error_is_answered_from_what_releases_hold(tmp_path, text):
+    found = judged(tmp_path, text)[0]
+    assert (found.code, found.component) == ("ED395", "triton")
+    assert "triton has triton.ops in 2.0.0 to 3.1.0 only" in found.message
+    assert "bitsandbytes 0.38.1 to 0.45.0" in found.message
+    assert "3.2.0" not in " ".join(remedy.text for remedy in found.remedies)
+
+
+def test_a_missing_glibc_stands_before_what_rows_say_of_the_same_package(tmp_path):
+    """The wheel asks for a newer glibc; its C++ ABI is another question."""
+    text = (
+        "# libc.so.6: version `GLIBC_2.32' not found\n\nubuntu 20, torch 2.7.1+cu126\n"
+        "my flash-attn is 2.7.4.post1\n"
+    )
+    first, *others = judged(tmp_path, text)
+    assert first.component == "glibc"
+    assert first.caused_by is None
+    assert "ubuntu 20 has glibc 2.31" in first.message
+    assert "flash-attn is compiled" in first.message
+    assert all(finding.caused_by != first.key for finding in others)
