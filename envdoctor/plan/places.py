@@ -9,7 +9,7 @@ import re
 from contextlib import suppress
 from typing import FrozenSet, Iterator, List, Mapping, Optional
 
-from ..model.run_places import HubModel, RunPath, RunPlaces
+from ..model.run_places import HubModel, RunPath, RunPlaces, step_of
 from ..model.workload import ROLES, Workload
 from .frameworks.adapter import read_small
 
@@ -17,7 +17,6 @@ __all__ = ["read_places"]
 
 _FILES = ("data.files", "data.val_files", "checkpoint.resume")
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*\Z")
-_STEP = re.compile(r"(?:global_step|checkpoint|iter|step)[-_]0*(\d+)\Z")
 _LISTENS = "0A"  # TCP_LISTEN, include/net/tcp_states.h
 _TRUE = ("1", "true", "yes", "on")
 _MOST_ENTRIES = 10_000
@@ -120,8 +119,8 @@ def _last_step(folder: str) -> Optional[int]:
     text = read_small(os.path.join(folder, "latest_checkpointed_iteration.txt"), 64)
     if text is not None and text.strip().isdecimal():
         return int(text)
-    steps = [int(match.group(1)) for match in map(_STEP.match, _entries(folder)) if match]
-    return max(steps, default=None)
+    steps = map(step_of, _entries(folder))
+    return max((step for step in steps if step is not None), default=None)
 
 
 def _listening() -> Optional[FrozenSet[int]]:

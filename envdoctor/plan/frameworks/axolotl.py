@@ -5,16 +5,17 @@ Defaults are those of src/axolotl/utils/schemas and of TrainingArguments.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping
+from typing import Any, List, Mapping
 
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from .adapter import Run
-from .configuration import Fields, boolean, integer, text_of
+from .configuration import Fields, boolean, integer, share_gpus, text_of
 from .hf_trainer import (
+    TRAINING_FIELDS,
     derive_batches,
     derive_processes,
-    file_settings,
+    named_file,
     optimizer_of,
     packed_by_name,
     sharding,
@@ -34,15 +35,10 @@ _ALGORITHMS = {
     **dict.fromkeys(("grpo", "gdpo"), "grpo"),
 }
 _FIELDS: Fields = {
+    **TRAINING_FIELDS,
     "actor.model": (("base_model",), text_of),
     "actor.micro_batch": (("micro_batch_size",), integer),
     "actor.sequence_parallel": (("context_parallel_size", "sequence_parallel_degree"), integer),
-    "data.dataloader_workers": (("dataloader_num_workers",), integer),
-    "checkpoint.limit": (("save_total_limit",), integer),
-    "checkpoint.model_only": (("save_only_model",), boolean),
-    "checkpoint.folder": (("output_dir",), text_of),
-    "checkpoint.resume": (("resume_from_checkpoint",), text_of),
-    "steps": (("max_steps",), integer),
 }
 _DEFAULTS: Mapping[str, Any] = {
     "micro_batch_size": 1,
@@ -92,10 +88,9 @@ class _Axolotl(Trainer):
     def launch(self, run: Run) -> Launch:
         """Return the options of a command over its file."""
         options, words = flags(run.arguments, run.name)
-        named = next((word for word in words if word.text.endswith(_CONFIGS)), None)
-        files = [*run.files, *(file_settings(run, named.text) if named is not None else [])]
-        absent = "" if files else (named.text if named is not None else "the file of axolotl")
-        return Launch(options, files, absent)
+        name, named = named_file(run, words, _CONFIGS)
+        files = [*run.files, *named]
+        return Launch(options, files, "" if files else name or "the file of axolotl")
 
     def derive(self, reading: TrainerReading) -> None:
         """Say what is trained, in which type, and how it is spread."""
@@ -114,11 +109,9 @@ class _Axolotl(Trainer):
             # `axolotl train` starts accelerate on all GPUs of the machine.
             reading.put("nodes", 1)
             fields["gpus_per_node"] = Unknown("all GPUs that are visible")
-            for role in ("actor", "ref"):
-                fields[f"{role}.nodes"] = fields["nodes"]
-                fields[f"{role}.gpus_per_node"] = fields["gpus_per_node"]
+            share_gpus(fields)
         _derive_tuning(reading)
-        fields.update(self._sharding(reading))
+        fields.update(_sharding(reading))
         upcast_by_fsdp(fields)
         reading.configuration.given.setdefault("optim", _renamed(reading))
         fields["actor.optimizer"] = optimizer_of(reading.configuration)
@@ -131,40 +124,6 @@ class _Axolotl(Trainer):
         reading.consider("saves_per_epoch")
         fields["checkpoint.save_freq"] = saves if isinstance(saves, Known) else Unknown("by epochs")
 
-    @staticmethod
-    def _sharding(reading: TrainerReading) -> Mapping[str, Fact[Any]]:
-        given = reading.configuration.given
-        wrapped = [key for key in given if key == "fsdp" or key.startswith("fsdp_config.")]
-        fsdp = reading.get("fsdp")
-        on = any(key.startswith("fsdp_config.") for key in wrapped) or (
-            isinstance(fsdp, Known) and bool(fsdp.value)
-        )
-        if not on:
-            deepspeed = reading.get("deepspeed", convert=text_of)
-            if isinstance(deepspeed, Known) and deepspeed.value:
-                state = sharding(reading.run, reading.configuration)
-                reading.keys.update(state.keys)
-                return state.fields
-            place = Evidence(reading.run.name, "no deepspeed, no fsdp")
-            return {"actor.strategy": Known("ddp", place)}
-        version = reading.get("fsdp_version", "fsdp_config.fsdp_version", convert=integer)
-        away = reading.get(
-            "fsdp_config.offload_params", "fsdp_config.fsdp_offload_params", convert=boolean
-        )
-        place = given[wrapped[0]].place if wrapped else reading.code
-        known = isinstance(version, Known) and version.value == 2
-        fields: Dict[str, Fact[Any]] = {
-            "actor.strategy": Known("fsdp2" if known else "fsdp", place)
-        }
-        reading.keys["actor.strategy"] = "fsdp_config"
-        fields["actor.cpu_offload"] = (
-            away if isinstance(away, Known) else Known("offload" in str(given.get("fsdp")), place)
-        )
-        recompute = reading.get("fsdp_config.activation_checkpointing", convert=boolean)
-        if isinstance(recompute, Known) and recompute.value:
-            reading.put("actor.gradient_checkpointing", True, recompute)
-        return fields
-
     def doubts(self, reading: TrainerReading) -> List[str]:
         """Return what trains part of the model, or stores it in another way."""
         names = ("unfrozen_parameters", "qat", "reinit_weights", "quantize_moe_experts", "gptq")
@@ -173,6 +132,39 @@ class _Axolotl(Trainer):
             for name in names
             if any(key.partition(".")[0] == name for key in reading.configuration.given)
         ]
+
+
+def _sharding(reading: TrainerReading) -> Mapping[str, Fact[Any]]:
+    given = reading.configuration.given
+    inside = [key for key in given if key.startswith("fsdp_config.")]
+    asked = reading.value("fsdp")
+    if inside or asked:
+        return _fsdp(reading, next((key for key in given if key in ("fsdp", *inside)), ""))
+    if reading.value("deepspeed", convert=text_of):
+        state = sharding(reading.run, reading.configuration)
+        reading.keys.update(state.keys)
+        return state.fields
+    return {"actor.strategy": Known("ddp", Evidence(reading.run.name, "no deepspeed, no fsdp"))}
+
+
+def _fsdp(reading: TrainerReading, first: str) -> Mapping[str, Fact[Any]]:
+    """Return what FSDP does. first: the first key that asks for it, "" where a default does."""
+    given = reading.configuration.given
+    place = given[first].place if first else reading.code
+    version = reading.value("fsdp_version", "fsdp_config.fsdp_version", convert=integer)
+    away = reading.get(
+        "fsdp_config.offload_params", "fsdp_config.fsdp_offload_params", convert=boolean
+    )
+    if not isinstance(away, Known):
+        away = Known("offload" in str(given.get("fsdp")), place)
+    recompute = reading.get("fsdp_config.activation_checkpointing", convert=boolean)
+    if isinstance(recompute, Known) and recompute.value:
+        reading.put("actor.gradient_checkpointing", True, recompute)
+    reading.keys["actor.strategy"] = "fsdp_config"
+    return {
+        "actor.strategy": Known("fsdp2" if version == 2 else "fsdp", place),
+        "actor.cpu_offload": away,
+    }
 
 
 def _renamed(reading: TrainerReading) -> Any:
@@ -197,20 +189,27 @@ def _derive_tuning(reading: TrainerReading) -> None:
         reading.fields["actor.lora_rank"] = Unknown(f"{kind} trains part of the model")
     else:
         reading.put("actor.lora_rank", 0, adapter)
-    four = reading.value("load_in_4bit", convert=boolean, default=False)
-    eight = reading.value("load_in_8bit", convert=boolean, default=False)
     packed = packed_by_name(reading.number("actor.model"))
-    if four or eight or packed:
-        reading.put("actor.quantization", "int4" if four else "int8" if eight else packed)
-    modules = " ".join(str(reading.value(name)) for name in ("lora_modules_to_save",))
-    if "embed" in modules or "lm_head" in modules:
+    for kind_of_weights, switch in (("int8", "load_in_8bit"), ("int4", "load_in_4bit")):
+        if reading.value(switch, convert=boolean):
+            packed = kind_of_weights
+    if packed:
+        reading.put("actor.quantization", packed)
+    saved = str(reading.value("lora_modules_to_save"))
+    if "embed" in saved or "lm_head" in saved:
         reading.put("actor.trains_embedding", True)
-    half = [
-        reading.value(name, convert=text_of, default=None) or str(reading.value(name))
-        for name in ("bf16", "bfloat16", "fp16", "float16", "torch_dtype")
-    ]
-    if any(word.lower() in ("true", "auto", "full", "bfloat16", "float16") for word in half):
+    half = [_is_half(reading, name) for name in _HALF_PRECISION]  # each of them is understood
+    if any(half):
         reading.put("actor.param_dtype", "bf16")
+
+
+_HALF_PRECISION = ("bf16", "bfloat16", "fp16", "float16", "torch_dtype")
+
+
+def _is_half(reading: TrainerReading, name: str) -> bool:
+    """Tell whether a setting asks for half precision, by a switch or by the name of a type."""
+    word = reading.value(name, convert=text_of) or str(reading.value(name))
+    return word.lower() in ("true", "auto", "full", "bfloat16", "float16")
 
 
 def _derive_activations(reading: TrainerReading) -> None:

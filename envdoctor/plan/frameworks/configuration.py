@@ -9,16 +9,19 @@ import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ...model.versions import try_version
 from .key_tables import KeyTable, parents_of
 from .settings import Setting, flatten, scalar
 
 __all__ = [
     "Configuration",
+    "at_least",
     "at_least_zero",
     "boolean",
     "decimal",
     "integer",
     "named_types",
+    "share_gpus",
     "text_of",
 ]
 
@@ -65,6 +68,13 @@ class Configuration:
         self.given[leaf.key] = leaf
         for parent in parents_of(leaf.key):
             self._below.setdefault(parent, set()).add(leaf.key)
+
+    def since(self, floor: str) -> Optional[bool]:
+        """Tell whether the run's version is at least ``floor``; None where only some of those that
+        it may be are.
+        """
+        answers = {at_least(version, floor) for version in self.versions}
+        return answers.pop() if len(answers) == 1 else None
 
     @property
     def span(self) -> str:
@@ -324,6 +334,19 @@ def _in_words(fact: Optional[Fact[Any]]) -> str:
 
 def _span(versions: Sequence[str]) -> str:
     return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+
+
+def at_least(version: str, floor: str) -> bool:
+    """Tell whether a release is ``floor`` or a later one; not of what is no number of a release."""
+    number, wanted = try_version(version), try_version(floor)
+    return number is not None and wanted is not None and number >= wanted
+
+
+def share_gpus(fields: Dict[str, Fact[Any]]) -> None:
+    """Let the trained model and the one it is compared with take all GPUs of the run."""
+    for role in ("actor", "ref"):
+        for name in ("nodes", "gpus_per_node"):
+            fields[f"{role}.{name}"] = fields[name]
 
 
 def integer(value: Any) -> Optional[int]:

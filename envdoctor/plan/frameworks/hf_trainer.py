@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..shell.reader import Word
 from .adapter import Run, read_small
-from .configuration import Configuration, boolean, integer, text_of
+from .configuration import Configuration, Fields, boolean, integer, share_gpus, text_of
 from .hydra import entry_file
 from .settings import Setting, read_config
 
 __all__ = [
+    "TRAINING_DEFAULTS",
+    "TRAINING_FIELDS",
     "Sharding",
     "derive_batches",
     "derive_processes",
@@ -22,6 +25,7 @@ __all__ = [
     "file_settings",
     "imports",
     "launcher_file",
+    "named_file",
     "optimizer_of",
     "packed_by_name",
     "sharding",
@@ -29,6 +33,27 @@ __all__ = [
 ]
 
 _LEVELS = 4
+
+#: Settings of ``TrainingArguments`` that mean the same in each trainer on top of transformers.
+TRAINING_FIELDS: Fields = {
+    "data.dataloader_workers": (("dataloader_num_workers",), integer),
+    "checkpoint.limit": (("save_total_limit",), integer),
+    "checkpoint.model_only": (("save_only_model",), boolean),
+    "checkpoint.folder": (("output_dir",), text_of),
+    "checkpoint.resume": (("resume_from_checkpoint",), text_of),
+    "steps": (("max_steps",), integer),
+}
+#: transformers/training_args.py
+TRAINING_DEFAULTS: Mapping[str, Any] = {
+    "per_device_train_batch_size": 8,
+    "gradient_accumulation_steps": 1,
+    "dataloader_num_workers": 0,
+    "save_steps": 500,
+    "save_total_limit": None,
+    "save_only_model": False,
+    "optim": "adamw_torch",
+    "deepspeed": None,
+}
 
 
 def entry_source(run: Run) -> str:
@@ -183,6 +208,16 @@ def file_settings(run: Run, path: str) -> List[Setting]:
     return []
 
 
+def named_file(
+    run: Run, words: Sequence[Word], endings: Tuple[str, ...]
+) -> Tuple[str, List[Setting]]:
+    """Return the file of settings that a command names ("": none), and what it sets: nothing where
+    it is not at hand.
+    """
+    name = next((word.text for word in words if word.text.endswith(endings)), "")
+    return name, file_settings(run, name) if name else []
+
+
 def derive_processes(run: Run, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
     """Fill in nodes and GPUs as torchrun, accelerate or deepspeed start them."""
     launcher = run.launcher
@@ -197,8 +232,7 @@ def derive_processes(run: Run, fields: Dict[str, Fact[Any]], keys: Dict[str, str
     if isinstance(total, Known) and isinstance(nodes, Known) and nodes.value:
         each = Known(total.value // nodes.value, total.evidence)
     fields["gpus_per_node"] = each
-    for role in ("actor", "ref"):
-        fields[f"{role}.nodes"], fields[f"{role}.gpus_per_node"] = nodes, each
+    share_gpus(fields)
 
 
 def _nodes(run: Run, settings: Mapping[str, Setting]) -> Fact[Any]:

@@ -12,11 +12,13 @@ from ...model.layout import Layout
 from .adapter import Run
 from .configuration import Configuration, Fields, boolean, integer, text_of
 from .hf_trainer import (
+    TRAINING_DEFAULTS,
+    TRAINING_FIELDS,
     derive_batches,
     derive_processes,
     entry_source,
-    file_settings,
     imports,
+    named_file,
     optimizer_of,
     packed_by_name,
     sharding,
@@ -33,30 +35,18 @@ _CONFIGS = (".yaml", ".yml", ".json")
 #: together as those of dpo do (train/kto/trainer.py, the KL completions).
 _ALGORITHMS = {"pt": "sft", "sft": "sft", "dpo": "dpo", "kto": "dpo", "rm": "rm", "ppo": "ppo"}
 _FIELDS: Fields = {
+    **TRAINING_FIELDS,
     "actor.model": (("model_name_or_path",), text_of),
     "actor.micro_batch": (("per_device_train_batch_size",), integer),
     "data.max_prompt_length": (("cutoff_len",), integer),
-    "data.dataloader_workers": (("dataloader_num_workers",), integer),
     "checkpoint.save_freq": (("save_steps",), integer),
-    "checkpoint.limit": (("save_total_limit",), integer),
-    "checkpoint.model_only": (("save_only_model",), boolean),
-    "checkpoint.folder": (("output_dir",), text_of),
-    "checkpoint.resume": (("resume_from_checkpoint",), text_of),
-    "steps": (("max_steps",), integer),
 }
 _DEFAULTS: Mapping[str, Any] = {
+    **TRAINING_DEFAULTS,
     "stage": "sft",
     "finetuning_type": "lora",
     "lora_rank": 8,
     "cutoff_len": 2048,
-    "per_device_train_batch_size": 8,
-    "gradient_accumulation_steps": 1,
-    "dataloader_num_workers": 0,
-    "save_steps": 500,
-    "save_total_limit": None,
-    "save_only_model": False,
-    "optim": "adamw_torch",
-    "deepspeed": None,
     "pure_bf16": False,
     "disable_gradient_checkpointing": False,
     "pref_loss": "sigmoid",
@@ -88,9 +78,9 @@ class _LlamaFactory(Trainer):
     def launch(self, run: Run) -> Launch:
         """Return what a command sets over its file."""
         options, words = flags(run.arguments, run.name)
-        named = next((word for word in words if word.text.endswith(_CONFIGS)), None)
-        files = [*run.files, *(file_settings(run, named.text) if named is not None else [])]
-        absent = named.text if named is not None and not files else ""
+        name, named = named_file(run, words, _CONFIGS)
+        files = [*run.files, *named]
+        absent = "" if files else name
         if _is_v1({setting.key for setting in files}):
             files = _as_before(files)
         return Launch([*options, *overrides(tuple(words), run.name)], files, absent)

@@ -12,9 +12,11 @@ from ...model.layout import Layout
 from .adapter import CERTAIN, Run
 from .configuration import Fields, boolean, decimal, integer, named_types, text_of
 from .hf_trainer import (
+    TRAINING_DEFAULTS,
+    TRAINING_FIELDS,
     derive_batches,
     derive_processes,
-    file_settings,
+    named_file,
     optimizer_of,
     packed_by_name,
     sharding,
@@ -40,19 +42,15 @@ _ALGORITHMS = {
 #: They compare with no reference model (swift/arguments/rlhf_args.py, _init_rlhf…).
 _WITHOUT_REFERENCE = ("orpo", "simpo", "cpo", "rm")
 _DEFAULTS: Mapping[str, Any] = {
+    **TRAINING_DEFAULTS,
     "tuner_type": "lora",
     "train_type": None,
     "lora_rank": 8,
     "per_device_train_batch_size": 1,
     "gradient_accumulation_steps": None,
     "gradient_checkpointing": True,
-    "save_steps": 500,
-    "save_total_limit": None,
-    "save_only_model": False,
     "dataloader_num_workers": 1,
-    "optim": "adamw_torch",
     "optimizer": None,
-    "deepspeed": None,
     "fsdp": None,
     "torch_dtype": None,
     "packing": False,
@@ -103,13 +101,10 @@ _FIELDS: Fields = {
     "checkpoint.limit": (("save_total_limit",), integer),
 }
 _HF_FIELDS: Fields = {
+    **TRAINING_FIELDS,
     "actor.micro_batch": (("per_device_train_batch_size",), integer),
     "actor.gradient_checkpointing": (("gradient_checkpointing",), boolean),
     "actor.sequence_parallel": (("sequence_parallel_size",), integer),
-    "checkpoint.model_only": (("save_only_model",), boolean),
-    "checkpoint.folder": (("output_dir",), text_of),
-    "checkpoint.resume": (("resume_from_checkpoint",), text_of),
-    "steps": (("max_steps",), integer),
 }
 _ENGINE: Fields = {
     "rollout.tensor_parallel": (("vllm_tensor_parallel_size",), integer),
@@ -172,11 +167,8 @@ class _MsSwift(Trainer):
     def launch(self, run: Run) -> Launch:
         """Return options and, where one is named, the file of them."""
         settings, words = flags(run.arguments, run.name)
-        named = next(
-            (word for word in words if word.text.endswith((".yaml", ".yml", ".json"))), None
-        )
-        files = file_settings(run, named.text) if named is not None else []
-        return Launch(settings, files, named.text if named is not None and not files else "")
+        name, named = named_file(run, words, _CONFIGS)
+        return Launch(settings, named, "" if named else name)
 
     def derive(self, reading: TrainerReading) -> None:
         """Say what is trained, or served."""

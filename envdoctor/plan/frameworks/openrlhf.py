@@ -30,7 +30,8 @@ from .unread import unread_settings
 __all__ = ["ADAPTER"]
 
 _ENTRY = re.compile(
-    r"openrlhf\.cli\.(train_\w+)|(?:.*/)?openrlhf/cli/(train_\w+)\.py|(?:.*/)?(train_(?:ppo_ray|ppo|sft|dpo|rm|kto|prm|kd))\.py"
+    r"openrlhf\.cli\.(train_\w+)|(?:.*/)?openrlhf/cli/(train_\w+)\.py|(?:.*/)?(train_(?:ppo_ray|"
+    r"ppo|sft|dpo|rm|kto|prm|kd))\.py"
 )
 #: A file named train_sft.py is anybody's; with these options it is OpenRLHF's.
 _OWN = frozenset(

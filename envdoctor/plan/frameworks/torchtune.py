@@ -13,7 +13,7 @@ from ...errors import InputError
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from .adapter import Run, read_small
-from .configuration import Fields, boolean, integer, named_types, text_of
+from .configuration import Fields, boolean, integer, named_types, share_gpus, text_of
 from .hf_trainer import derive_processes
 from .hydra import entry_file
 from .settings import MAX_CONFIG_BYTES, Setting, flags, read_config
@@ -137,11 +137,10 @@ def _derive_gpus(reading: TrainerReading, *, single: bool) -> None:
     elif each is not None and not each.unclear:
         count = each.value[0] if isinstance(each.value, list) else each.value
         reading.fields["gpus_per_node"] = Known(integer(count) or 1, each.place)
+        reading.keys["gpus_per_node"] = "--nproc_per_node"
     else:
         reading.fields["gpus_per_node"] = Unknown("no command says --nproc_per_node")
-    for role in ("actor", "ref"):
-        for name in ("nodes", "gpus_per_node"):
-            reading.fields[f"{role}.{name}"] = reading.fields[name]
+    share_gpus(reading.fields)
 
 
 def _named(folder: str) -> str:

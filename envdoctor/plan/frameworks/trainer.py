@@ -13,7 +13,7 @@ from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from ...model.record import NamedTuple
 from .adapter import CERTAIN, Run, RunReading
-from .configuration import Configuration, Converter, Fields, integer
+from .configuration import Configuration, Converter, Fields, integer, share_gpus
 from .declared import declared_defaults
 from .key_tables import own_table
 from .problems import value_problems
@@ -51,8 +51,8 @@ class TrainerReading(NamedTuple):
 
     def put(self, field: str, value: Any, fact: Optional[Fact[Any]] = None) -> None:
         """Note what a field is, at the place of a fact that it follows from, else by the code."""
-        known = isinstance(fact, (Known, Absent))
-        self.fields[field] = Known(value, fact.evidence if known else self.code)  # type: ignore[union-attr]
+        place = fact.evidence if isinstance(fact, (Known, Absent)) else self.code
+        self.fields[field] = Known(value, place)
 
     def number(self, field: str) -> Optional[Any]:
         """Return the value of a field, where it is known."""
@@ -162,9 +162,7 @@ def visible_devices(
         count = Known(visible.text.count(",") + 1, place)
     fields["gpus_per_node"] = count or Unknown("all GPUs that are visible")
     reading.keys["nodes"], reading.keys["gpus_per_node"] = nodes, each
-    for role in ("actor", "ref"):
-        fields[f"{role}.nodes"] = fields["nodes"]
-        fields[f"{role}.gpus_per_node"] = fields["gpus_per_node"]
+    share_gpus(fields)
 
 
 def _variable(run: Run, name: str) -> Optional[Fact[Any]]:

@@ -11,6 +11,8 @@ from ...model.evidence import Unknown
 from .adapter import CERTAIN, Run
 from .configuration import Fields, boolean, integer, text_of
 from .hf_trainer import (
+    TRAINING_DEFAULTS,
+    TRAINING_FIELDS,
     derive_batches,
     derive_processes,
     entry_source,
@@ -24,6 +26,7 @@ from .trainer import Launch, Trainer, TrainerReading
 __all__ = ["ADAPTER"]
 
 _FIELDS: Fields = {
+    **TRAINING_FIELDS,
     "actor.model": (("model_name_or_path", "model_name", "model_path"), text_of),
     "actor.micro_batch": (("per_device_train_batch_size",), integer),
     "actor.gradient_checkpointing": (("gradient_checkpointing",), boolean),
@@ -31,26 +34,10 @@ _FIELDS: Fields = {
         ("model_max_length", "max_seq_length", "max_length", "block_size", "cutoff_len"),
         integer,
     ),
-    "data.dataloader_workers": (("dataloader_num_workers",), integer),
     "checkpoint.save_freq": (("save_steps",), integer),
-    "checkpoint.limit": (("save_total_limit",), integer),
-    "checkpoint.model_only": (("save_only_model",), boolean),
-    "checkpoint.folder": (("output_dir",), text_of),
-    "checkpoint.resume": (("resume_from_checkpoint",), text_of),
-    "steps": (("max_steps",), integer),
 }
-#: transformers/training_args.py; gradient_checkpointing is off in all releases.
-_DEFAULTS: Mapping[str, Any] = {
-    "per_device_train_batch_size": 8,
-    "gradient_accumulation_steps": 1,
-    "gradient_checkpointing": False,
-    "dataloader_num_workers": 0,
-    "save_steps": 500,
-    "save_total_limit": None,
-    "save_only_model": False,
-    "optim": "adamw_torch",
-    "deepspeed": None,
-}
+#: It is off in all releases.
+_DEFAULTS: Mapping[str, Any] = {**TRAINING_DEFAULTS, "gradient_checkpointing": False}
 _OTHERS = ("trl", "llamafactory", "swift", "openrlhf", "axolotl", "verl")
 
 

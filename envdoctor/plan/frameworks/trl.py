@@ -14,6 +14,7 @@ from .adapter import CERTAIN, Run, RunReading, read_small
 from .configuration import Configuration, Fields, boolean, decimal, integer, text_of
 from .declared import checkout_table
 from .hf_trainer import (
+    TRAINING_FIELDS,
     derive_batches,
     derive_processes,
     file_settings,
@@ -39,6 +40,7 @@ _IMPORT = re.compile(r"^\s*(?:from|import)\s+trl\b", re.MULTILINE)
 _OWN = frozenset(["num_generations", "max_completion_length", "use_vllm", "vllm_mode"])
 
 _FIELDS: Fields = {
+    **TRAINING_FIELDS,
     "actor.model": (("model_name_or_path",), text_of),
     "actor.gradient_checkpointing": (("gradient_checkpointing",), boolean),
     "actor.micro_batch": (("per_device_train_batch_size",), integer),
@@ -50,12 +52,6 @@ _FIELDS: Fields = {
         ("max_completion_length", "max_new_tokens", "response_length"),
         integer,
     ),
-    "data.dataloader_workers": (("dataloader_num_workers",), integer),
-    "checkpoint.limit": (("save_total_limit",), integer),
-    "checkpoint.model_only": (("save_only_model",), boolean),
-    "checkpoint.folder": (("output_dir",), text_of),
-    "checkpoint.resume": (("resume_from_checkpoint",), text_of),
-    "steps": (("max_steps",), integer),
 }
 
 #: Methods that generate nothing, as this model of memory knows them: a text and its label, or pairs
@@ -192,8 +188,9 @@ class _Trl:
         strategy = configuration.get("save_strategy", convert=text_of)
         frequency = configuration.get("save_steps", convert=integer)
         keys["checkpoint.save_freq"] = "save_steps"
-        never = isinstance(strategy, Known) and strategy.value == "no"
-        fields["checkpoint.save_freq"] = Known(0, strategy.evidence) if never else frequency  # type: ignore[union-attr]
+        if isinstance(strategy, Known) and strategy.value == "no":
+            frequency = Known(0, strategy.evidence)
+        fields["checkpoint.save_freq"] = frequency
         if isinstance(fields["checkpoint.limit"], Absent):
             fields["checkpoint.limit"] = Known(0, fields["checkpoint.limit"].evidence)
 

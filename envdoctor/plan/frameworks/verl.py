@@ -9,8 +9,6 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
-from ...model.sizes import GIB
-from ...model.versions import try_version
 from ...model.workload import ConfigurationProblem
 from .adapter import CERTAIN, Run, RunReading
 from .configuration import (
@@ -34,22 +32,13 @@ from .problems import (
 )
 from .settings import Setting, overrides
 from .unread import other_models, unread_settings
+from .verl_engine import ROLLOUT, EngineReader, adapters_from, switched_off, under
 
 __all__ = ["ADAPTER", "VerlFamily"]
 
 _ACTOR = "actor_rollout_ref.actor"
 _REF = "actor_rollout_ref.ref"
 _MODEL = "actor_rollout_ref.model"
-_ROLLOUT = "actor_rollout_ref.rollout"
-
-
-def _under(prefix: str, *names: str) -> Tuple[str, ...]:
-    return tuple(f"{prefix}.{name}" for name in names)
-
-
-def _engine(name: str) -> Tuple[str, ...]:
-    return _under(_ROLLOUT, f"engine_kwargs.vllm.{name}", f"engine_kwargs.{name}", name)
-
 
 #: Workload field → the spellings of its key (newest first where both may be given), and what makes
 #: a value of it.
@@ -58,29 +47,29 @@ _FIELDS: Fields = {
     "nodes": (("trainer.nnodes",), integer),
     "gpus_per_node": (("trainer.n_gpus_per_node",), integer),
     "colocated": (("actor_rollout_ref.hybrid_engine",), boolean),
-    "actor.model": (_under(_MODEL, "path"), text_of),
+    "actor.model": (under(_MODEL, "path"), text_of),
     "actor.offload_params": (
-        _under(_ACTOR, "fsdp_config.param_offload", "megatron.param_offload"),
+        under(_ACTOR, "fsdp_config.param_offload", "megatron.param_offload"),
         boolean,
     ),
     "actor.offload_optimizer": (
-        _under(_ACTOR, "fsdp_config.optimizer_offload", "megatron.optimizer_offload"),
+        under(_ACTOR, "fsdp_config.optimizer_offload", "megatron.optimizer_offload"),
         boolean,
     ),
     "actor.offload_gradients": (
-        _under(_ACTOR, "fsdp_config.grad_offload", "megatron.grad_offload"),
+        under(_ACTOR, "fsdp_config.grad_offload", "megatron.grad_offload"),
         boolean,
     ),
-    "actor.gradient_checkpointing": (_under(_MODEL, "enable_gradient_checkpointing"), boolean),
-    "actor.lora_rank": (_under(_MODEL, "lora_rank"), integer),
-    "actor.mini_batch": (_under(_ACTOR, "ppo_mini_batch_size"), integer),
-    "actor.padding_free": (_under(_MODEL, "use_remove_padding"), boolean),
+    "actor.gradient_checkpointing": (under(_MODEL, "enable_gradient_checkpointing"), boolean),
+    "actor.lora_rank": (under(_MODEL, "lora_rank"), integer),
+    "actor.mini_batch": (under(_ACTOR, "ppo_mini_batch_size"), integer),
+    "actor.padding_free": (under(_MODEL, "use_remove_padding"), boolean),
     "actor.sequence_parallel": (
-        _under(_ACTOR, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"),
+        under(_ACTOR, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"),
         integer,
     ),
-    "actor.tensor_parallel": (_under(_ACTOR, "megatron.tensor_model_parallel_size"), integer),
-    "actor.pipeline_parallel": (_under(_ACTOR, "megatron.pipeline_model_parallel_size"), integer),
+    "actor.tensor_parallel": (under(_ACTOR, "megatron.tensor_model_parallel_size"), integer),
+    "actor.pipeline_parallel": (under(_ACTOR, "megatron.pipeline_model_parallel_size"), integer),
     "critic.model": (("critic.model.path",), text_of),
     "critic.offload_params": (
         (
@@ -112,32 +101,32 @@ _FIELDS: Fields = {
     ),
     "critic.tensor_parallel": (("critic.megatron.tensor_model_parallel_size",), integer),
     "critic.pipeline_parallel": (("critic.megatron.pipeline_model_parallel_size",), integer),
-    "ref.model": (_under(_REF, "model.path", "model_path"), text_of),
+    "ref.model": (under(_REF, "model.path", "model_path"), text_of),
     "ref.offload_params": (
-        _under(_REF, "fsdp_config.param_offload", "megatron.param_offload"),
+        under(_REF, "fsdp_config.param_offload", "megatron.param_offload"),
         boolean,
     ),
     "ref.sequence_parallel": (
-        _under(_REF, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"),
+        under(_REF, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"),
         integer,
     ),
-    "ref.tensor_parallel": (_under(_REF, "megatron.tensor_model_parallel_size"), integer),
-    "ref.pipeline_parallel": (_under(_REF, "megatron.pipeline_model_parallel_size"), integer),
+    "ref.tensor_parallel": (under(_REF, "megatron.tensor_model_parallel_size"), integer),
+    "ref.pipeline_parallel": (under(_REF, "megatron.pipeline_model_parallel_size"), integer),
     "reward.present": (("reward.reward_model.enable", "reward_model.enable"), boolean),
     "reward.model": (("reward.reward_model.model_path", "reward_model.model.path"), text_of),
     "reward.offload_params": (("reward_model.model.fsdp_config.param_offload",), boolean),
-    "rollout.engine": (_under(_ROLLOUT, "name"), text_of),
-    "rollout.tensor_parallel": (_under(_ROLLOUT, "tensor_model_parallel_size"), integer),
-    "rollout.gpu_memory_utilization": (_under(_ROLLOUT, "gpu_memory_utilization"), decimal),
-    "rollout.n": (_under(_ROLLOUT, "n"), integer),
-    "rollout.max_num_seqs": (_under(_ROLLOUT, "max_num_seqs"), integer),
-    "rollout.max_num_batched_tokens": (_under(_ROLLOUT, "max_num_batched_tokens"), integer),
-    "rollout.chunked_prefill": (_under(_ROLLOUT, "enable_chunked_prefill"), boolean),
-    "rollout.enforce_eager": (_under(_ROLLOUT, "enforce_eager"), boolean),
-    "rollout.free_cache_engine": (_under(_ROLLOUT, "free_cache_engine"), boolean),
-    "rollout.load_format": (_under(_ROLLOUT, "load_format"), text_of),
-    "rollout.use_shm": (_under(_MODEL, "use_shm"), boolean),
-    "rollout.micro_batch": (_under(_ROLLOUT, "micro_rollout_batch_size"), integer),
+    "rollout.engine": (under(ROLLOUT, "name"), text_of),
+    "rollout.tensor_parallel": (under(ROLLOUT, "tensor_model_parallel_size"), integer),
+    "rollout.gpu_memory_utilization": (under(ROLLOUT, "gpu_memory_utilization"), decimal),
+    "rollout.n": (under(ROLLOUT, "n"), integer),
+    "rollout.max_num_seqs": (under(ROLLOUT, "max_num_seqs"), integer),
+    "rollout.max_num_batched_tokens": (under(ROLLOUT, "max_num_batched_tokens"), integer),
+    "rollout.chunked_prefill": (under(ROLLOUT, "enable_chunked_prefill"), boolean),
+    "rollout.enforce_eager": (under(ROLLOUT, "enforce_eager"), boolean),
+    "rollout.free_cache_engine": (under(ROLLOUT, "free_cache_engine"), boolean),
+    "rollout.load_format": (under(ROLLOUT, "load_format"), text_of),
+    "rollout.use_shm": (under(_MODEL, "use_shm"), boolean),
+    "rollout.micro_batch": (under(ROLLOUT, "micro_rollout_batch_size"), integer),
     "data.max_prompt_length": (("data.max_prompt_length",), integer),
     "data.max_response_length": (("data.max_response_length",), integer),
     "data.train_batch_size": (("data.train_batch_size",), integer),
@@ -174,7 +163,7 @@ _SCORED = ("log_prob_max_token_len", "log_prob_micro_batch_size", "log_prob_use_
 _PASSES = (
     (("actor.micro_batch", "actor.max_tokens_per_gpu"), _ACTOR, *_TRAINED),
     (("critic.micro_batch", "critic.max_tokens_per_gpu"), "critic", *_TRAINED),
-    (("actor.scored_batch", "actor.scored_tokens"), _ROLLOUT, *_SCORED),
+    (("actor.scored_batch", "actor.scored_tokens"), ROLLOUT, *_SCORED),
     (("ref.scored_batch", "ref.scored_tokens"), _REF, *_SCORED),
 )
 _STRATEGY_KEYS = {
@@ -183,7 +172,8 @@ _STRATEGY_KEYS = {
     "critic": "critic.strategy",
 }
 _ENTRY = re.compile(
-    r"(?:verl\.trainer|(?:verl\.)?recipe\.\w+|verl\.experimental\.\w+)\.main_\w+|(?:.*/)?(?:verl/trainer|recipe/\w+)/main_\w+\.py|(?:\./)?main_ppo\w*\.py"
+    r"(?:verl\.trainer|(?:verl\.)?recipe\.\w+|verl\.experimental\.\w+)\.main_\w+|(?:.*/)?"
+    r"(?:verl/trainer|recipe/\w+)/main_\w+\.py|(?:\./)?main_ppo\w*\.py"
 )
 _PLAIN = re.compile(
     r"|verl\.trainer\.main_ppo|(?:.*/)?verl/trainer/main_ppo\.py|(?:\./)?main_ppo\.py"
@@ -315,24 +305,24 @@ class VerlFamily:
         _derive_batches(configuration, fields, keys)
         _derive_roles(configuration, fields, keys, self.name)
         for role, prefixes in (
-            ("actor", _under(_ACTOR, "fsdp_config")),
-            ("ref", _under(_REF, "fsdp_config")),
+            ("actor", under(_ACTOR, "fsdp_config")),
+            ("ref", under(_REF, "fsdp_config")),
             ("critic", ("critic.fsdp", "critic.model.fsdp_config")),
         ):
             self._derive_state(configuration, fields, keys, role, prefixes, megatron)
         fields["rollout.dtype"] = named_types(
-            configuration.get(f"{_ROLLOUT}.dtype", convert=text_of)
+            configuration.get(f"{ROLLOUT}.dtype", convert=text_of)
         )
-        keys["rollout.dtype"] = f"{_ROLLOUT}.dtype"
-        name = f"{_ROLLOUT}.max_model_len"
+        keys["rollout.dtype"] = f"{ROLLOUT}.dtype"
+        name = f"{ROLLOUT}.max_model_len"
         length = configuration.get(name, convert=integer)
         if not isinstance(length, Known):
             length = _sum(fields, "data.max_prompt_length", "data.max_response_length")
         fields["rollout.max_model_len"] = length
         keys["rollout.max_model_len"] = configuration.key(name)
-        self._derive_engine(configuration, fields, keys)
-        self._derive_sleep(configuration, fields, keys, vllm)
-        _derive_checkpoints(configuration, fields, keys, full=self._old(configuration))
+        old = self._old(configuration)
+        EngineReader(configuration, fields, keys, self.forked, old).read(vllm)
+        _derive_checkpoints(configuration, fields, keys, full=old)
 
     def _old(self, configuration: Configuration) -> Optional[bool]:
         """Whether the code is of verl before 0.3: rank 0 gathers a checkpoint, vllm is the
@@ -417,131 +407,12 @@ class VerlFamily:
             return Known(strategy.value in ("fsdp", "fsdp2"), code)
         return Unknown("the strategy is not known")
 
-    def _derive_engine(
-        self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
-    ) -> None:
-        code = Evidence(
-            f"code of {configuration.span}", "verl/workers/rollout, verl/third_party/vllm"
-        )
-        undecided = Unknown("it depends on the version of verl and vllm")
-        fields["rollout.utilization_of"] = undecided
-        if self.forked:
-            fields["rollout.utilization_of"] = Known("free", code)
-        elif _since(configuration, "0.5.0"):
-            fields["rollout.utilization_of"] = Known("total", code)
-        engine = fields["rollout.engine"]
-        is_vllm = not isinstance(engine, Known) or engine.value == "vllm"
-        fields["rollout.cpu_weights"] = undecided
-        if self.forked and is_vllm:
-            fields["rollout.cpu_weights"] = Known(True, code)
-        elif self._old(configuration) is False:
-            fields["rollout.cpu_weights"] = Known(False, code)
-        self._derive_swap_space(configuration, fields, keys)
-        self._derive_image_cache(configuration, fields, keys)
-
-    def _derive_swap_space(
-        self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
-    ) -> None:
-        names = _engine("swap_space")
-        # vllm 0.18 has none
-        keys["rollout.swap_space"] = self._engine_key(configuration, names, "0.6.0", "0.8.0")
-        swap = configuration.get(*names, convert=decimal)
-        if isinstance(swap, Known):
-            fields["rollout.swap_space"] = Known(int(swap.value * GIB), swap.evidence)
-        elif self.forked:
-            default = Evidence("default of vllm 0.6.3", "swap_space")
-            fields["rollout.swap_space"] = Known(4 * GIB, default)
-        else:
-            fields["rollout.swap_space"] = Unknown(
-                "vllm's own default: 4 GiB per GPU with the V0 engine, none with V1"
-            )
-
-    def _derive_image_cache(
-        self, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
-    ) -> None:
-        size_names, switch_names = (
-            _engine("mm_processor_cache_gb"),
-            _engine("disable_mm_preprocessor_cache"),
-        )
-        cache = configuration.get(*size_names, convert=decimal)
-        disabled = configuration.get(*switch_names, convert=boolean)
-        if isinstance(cache, Known):
-            fields["rollout.mm_cache"] = Known(int(cache.value * GIB), cache.evidence)
-        elif isinstance(disabled, Known) and disabled.value:
-            fields["rollout.mm_cache"] = Known(0, disabled.evidence)
-        switch_key = self._engine_key(configuration, switch_names)
-        keys["rollout.mm_cache"] = switch_key or self._engine_key(
-            configuration, size_names, "0.6.1"
-        )
-
-    @staticmethod
-    def _engine_key(
-        configuration: Configuration, names: Sequence[str], since: str = "", until: str = ""
-    ) -> str:
-        """Return the key of an engine's own setting: as the version lists it, else with "+" from
-        ``since`` to before ``until``, else none.
-
-        Hydra refuses a key that is not in the configuration unless it is added with "+";
-        engine_kwargs.vllm is empty from 0.6.0 on (verl/trainer/config/rollout/rollout.yaml).
-        Whether vllm has the setting goes by the vllm that the version is tested with.
-        """
-        newest = configuration.versions[-1] if configuration.versions else ""
-        known_key = configuration.key(*names)
-        if known_key in configuration.given or newest in configuration.table.versions_of(known_key):
-            return known_key
-        return (
-            f"+{names[0]}"
-            if since and _at_least(newest, since) and not (until and _at_least(newest, until))
-            else ""
-        )
-
-    def _derive_sleep(
-        self,
-        configuration: Configuration,
-        fields: Dict[str, Fact[Any]],
-        keys: Dict[str, str],
-        vllm: Optional[str],
-    ) -> None:
-        """Level 2 since 0.6 with vllm 0.8.5 or newer (verl/third_party/vllm/__init__.py@v0.6.0:49),
-        which 0.6.1 asks for; 1 with adapters.
-        """
-        keys["rollout.sleep_level"] = keys["rollout.free_cache_engine"]
-        fields["rollout.sleep_level"] = self._sleep_level(configuration, fields, vllm)
-
-    def _sleep_level(
-        self, configuration: Configuration, fields: Mapping[str, Fact[Any]], vllm: Optional[str]
-    ) -> Fact[Any]:
-        code = Evidence(
-            f"code of {configuration.span}", "verl/third_party/vllm, verl/workers/rollout"
-        )
-        if self.forked:
-            return Known(0, code)  # the third-party vllm has no sleep mode
-        keeps_cache = _switched_off(fields["rollout.free_cache_engine"])
-        if keeps_cache is not None and _since(configuration, "0.5.0"):
-            return Known(0, keeps_cache)
-        return self._level_by_version(configuration, fields["actor.lora_rank"], vllm, code)
-
-    def _level_by_version(
-        self, configuration: Configuration, lora: Fact[Any], vllm: Optional[str], code: Evidence
-    ) -> Fact[Any]:
-        since_060 = _since(configuration, "0.6.0")
-        if since_060 is False and self._old(configuration) is False:
-            return Known(1, code)
-        knows_vllm = vllm is not None or _since(configuration, "0.6.1")
-        if since_060 and knows_vllm and not isinstance(lora, Unknown):
-            has_adapters = _adapters_from(lora) is not None
-            is_older = vllm is not None and not _at_least(vllm, "0.8.5")
-            return Known(1 if has_adapters or is_older else 2, code)
-        return Unknown(
-            "level 1 before verl 0.6, 2 from then on (1 with LoRA adapters, or vllm before 0.8.5)"
-        )
-
     def _assertions(
         self, fields: Mapping[str, Fact[Any]], keys: Mapping[str, str]
     ) -> List[ConfigurationProblem]:
         """What the third-party rollout of the forks asserts (vllm_rollout.py)."""
         eager, free = fields["rollout.enforce_eager"], fields["rollout.free_cache_engine"]
-        uses_graphs = _switched_off(eager)
+        uses_graphs = switched_off(eager)
         if not self.forked or uses_graphs is None or not isinstance(free, Known) or not free.value:
             return []
         message = (
@@ -567,27 +438,6 @@ def _option(run: Run, *names: str) -> str:
             if word.text == f"--{name}" and number + 1 < len(run.arguments):
                 return run.arguments[number + 1].text
     return ""
-
-
-def _at_least(version: str, floor: str) -> bool:
-    number, wanted = try_version(version), try_version(floor)
-    return number is not None and wanted is not None and number >= wanted
-
-
-def _since(configuration: Configuration, floor: str) -> Optional[bool]:
-    """Whether the run's version is at least ``floor``; None where only some of the possible are."""
-    answers = {_at_least(version, floor) for version in configuration.versions}
-    return answers.pop() if len(answers) == 1 else None
-
-
-def _switched_off(fact: Fact[Any]) -> Optional[Evidence]:
-    """Where a setting is switched off; None where it is on or not known."""
-    return fact.evidence if isinstance(fact, Known) and not fact.value else None
-
-
-def _adapters_from(rank: Fact[Any]) -> Optional[Evidence]:
-    """Where LoRA adapters are asked for; None where they are not, or it is not known."""
-    return rank.evidence if isinstance(rank, Known) and rank.value > 0 else None
 
 
 def _sum(fields: Mapping[str, Fact[Any]], *names: str) -> Fact[Any]:
@@ -686,7 +536,7 @@ def _derive_reference(
     and not beside LoRA adapters.
     """
     keys["ref.present"] = f"{_ACTOR}.use_kl_loss"
-    by_terms = _since(configuration, "0.3.0.post1")
+    by_terms = configuration.since("0.3.0.post1")
     if always or by_terms is False:
         fields["ref.present"] = Known(True, code)
     else:
@@ -705,7 +555,7 @@ def _asked_reference(
     )
     known = [fact for fact in terms if isinstance(fact, Known)]
     asking = [fact for fact in known if fact.value]
-    adapters = _adapters_from(lora)
+    adapters = adapters_from(lora)
     if asking and adapters is not None:
         reason = "the actor without its adapter is the reference"
         return Known(False, Evidence(adapters.source, reason))

@@ -37,7 +37,7 @@ def split_problems(inputs: Inputs) -> Iterator[ConfigurationProblem]:
         if size.heads % int(ways) == 0 or not _is_refused(inputs, field):
             continue
         place = inputs.workload.place(field) or Evidence("")
-        certain = size.source.startswith("its ") and not inputs.workload.unread
+        certain = size.own and not inputs.workload.unread
         yield ConfigurationProblem(
             "impossible-value",
             place,

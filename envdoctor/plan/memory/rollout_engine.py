@@ -242,14 +242,10 @@ def engine_share(
         least, most = (int(part * total) for part in _DEFAULT_SHARES)
         text = " or ".join(f"{part:g}" for part in _DEFAULT_SHARES)
         return least, most, f"{text} (vllm's defaults) x {total / GIB:.1f} GiB"
-    if (
-        share is None or total is None or not 0 < share <= 1
-    ):  # what is no share is a problem of the configuration
+    # What is no share is a problem of the configuration.
+    if share is None or total is None or not 0 < share <= 1:
         return None
-    of = inputs.get("rollout.utilization_of")
-    if of is None:
-        version = try_version(engine_version(inputs))
-        of = None if version is None else "total" if version >= _TOTAL_SINCE else "free"
+    of = inputs.get("rollout.utilization_of") or _utilization_of(inputs)
     whole = int(share * total)
     free = int(share * max(total - resident, 0))
     if of == "free":
@@ -258,6 +254,12 @@ def engine_share(
     if of == "total" and _takes_its_share(inputs):
         return whole, whole, text
     return min(free, max(whole - resident, 0)), whole, text
+
+
+def _utilization_of(inputs: Inputs) -> str:
+    """Return what the engine's release takes its share of, "" where that is not known."""
+    version = try_version(engine_version(inputs))
+    return "" if version is None else "total" if version >= _TOTAL_SINCE else "free"
 
 
 def _takes_its_share(inputs: Inputs) -> bool:

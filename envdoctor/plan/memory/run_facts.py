@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Optional
 
+from ...intake.model_names import with_family
 from ...model.evidence import Evidence, Fact, Known
 from ...model.facts import Distribution, Facts
 from ...model.versions import VersionSet, try_version
@@ -48,7 +49,7 @@ def with_workload(facts: Facts, workload: Workload) -> Facts:
     where the script pins one.
     """
     place = workload.place("framework") or Evidence("the configuration")
-    run = workload.updated({}, _engine_flags(workload))
+    run = with_family(workload.updated({}, _engine_flags(workload)))
     stated = facts.value("request")
     table: Dict[str, Fact[Any]] = {
         "request": Known(run if stated is None else run.over(stated), Evidence(place.source))

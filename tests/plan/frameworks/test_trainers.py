@@ -1,4 +1,6 @@
-"""Trainers that are described by tables: what their scripts and files say, in each of their forms."""
+"""Trainers that are described by tables: what their scripts and files say, in each of their
+forms.
+"""
 
 from __future__ import annotations
 
