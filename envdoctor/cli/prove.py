@@ -177,51 +177,62 @@ def _reduce_across(
 ) -> List[TrialStep]:
     """Run one collective in processes of all nodes, and return their steps."""
     from ..model.node_answers import Answers
-    from ..model.proof import TrialStep
     from ..nodes.payload import trial_text
     from ..prove.expectation import expected_bandwidth
 
     devices = [_devices(facts, options.busy) for facts in nodes]
     backend = "nccl" if all(devices) else "gloo"
-    counts = [options.per_node or (len(on_node) if backend == "nccl" else 1) for on_node in devices]
-    if backend == "nccl" and any(n > len(own) for n, own in zip(counts, devices)):
-        raise InputError(f"--per-node {options.per_node}: a node has fewer visible GPUs")
-    firsts = [sum(counts[:number]) for number in range(len(counts))]
+    counts = _processes(devices, backend, options.per_node)
     subject = f"{backend} over {sum(counts)} processes on {len(nodes)} nodes"
-    head = present[0].said
-    most = max(counts)
+    head, most = present[0], max(counts)
     parameters = {
         "devices": [f"cuda:{n}" for n in range(most)] if backend == "nccl" else ["cpu"] * most,
         "backend": backend,
-        "store": f"tcp://{head.get('address')}:{head.get('port')}",
+        "store": f"tcp://{head.said.get('address')}:{head.said.get('port')}",
         "seconds": options.deadline,
         "bytes": _REDUCED,
     }
     program = trial_text(judged, "collective", parameters, options.deadline, subject)
     arguments = {
-        one.node: f"[{first}, {count}, {sum(counts)}]"
-        for one, first, count in zip(present, firsts, counts)
+        one.node: f"[{sum(counts[:number])}, {counts[number]}, {sum(counts)}]"
+        for number, one in enumerate(present)
     }
     PROGRESS.say(f"trying {subject}")
     request = request._replace(arguments=arguments, deadline=options.deadline + _START)
     bound = expected_bandwidth(nodes, backend)
-    steps = []
-    for answer in _ask(request, program, Answers()):
-        if answer.node not in arguments:
-            continue
-        if answer.host is None:
-            steps.append(
-                TrialStep("collective", subject, "start", "fails", answer.failed, node=answer.node)
-            )
-        for table in answer.said.get("steps", ()):
-            step = TrialStep(**table)._replace(node=answer.node)
-            # Of each node's first process all was told; one of all nodes is enough where it works.
-            if step.outcome == "works" and answer.node != present[0].node:
-                continue
-            if bound is not None and step.unit.startswith("GB/s"):
-                step = step._replace(expected=bound[0], expected_by=bound[1])
-            steps.append(step)
-    return steps
+    return [
+        step._replace(expected=bound[0], expected_by=bound[1])
+        if bound is not None and step.unit.startswith("GB/s")
+        else step
+        for answer in _ask(request, program, Answers())
+        if answer.node in arguments
+        for step in _steps_of(answer, subject, every=answer.node == head.node)
+    ]
+
+
+def _processes(devices: Sequence[Sequence[str]], backend: str, asked: int) -> List[int]:
+    """Return how many processes each node starts: as many as are asked for, else one for each GPU,
+    and without GPUs one.
+    """
+    if backend != "nccl":
+        return [asked or 1] * len(devices)
+    if asked and any(asked > len(on_node) for on_node in devices):
+        raise InputError(f"--per-node {asked}: a node has fewer visible GPUs")
+    return [asked or len(on_node) for on_node in devices]
+
+
+def _steps_of(answer: NodeAnswer, subject: str, *, every: bool) -> Iterator[TrialStep]:
+    """Yield what the first process of a node told. One node's steps are enough where they work;
+    of the others only those that fail are told. every: this is that node.
+    """
+    from ..model.proof import TrialStep
+
+    if answer.host is None:
+        yield TrialStep("collective", subject, "start", "fails", answer.failed, node=answer.node)
+    for table in answer.said.get("steps", ()):
+        step = TrialStep(**table)._replace(node=answer.node)
+        if every or step.outcome != "works":
+            yield step
 
 
 def _explain(text: str, facts: Facts, matrix: Matrix) -> List[Finding]:

@@ -348,8 +348,7 @@ def probe_container(machine: Machine) -> Dict[str, Fact[Any]]:
     mounts = parse_mountinfo(mounts_text)
     facts["cgroup.version"] = Known(_version(mounts), Evidence("/proc/self/mountinfo"))
     facts.update(_memory_facts(machine, memberships, mounts))
-    facts.update(_cpu_facts(machine, memberships, mounts))
-    facts.update(_pids_facts(machine, memberships, mounts))
+    facts.update(_group_facts(machine, memberships, mounts))
     return facts
 
 
@@ -516,59 +515,52 @@ def _swap_fact(files: Files, hierarchy: Hierarchy) -> Fact[int]:
     )
 
 
-def _cpu_facts(
+def _group_facts(
     files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount]
 ) -> Iterator[Tuple[str, Fact[Any]]]:
-    hierarchy = find_hierarchy(files, memberships, mounts, "cpu")
-    if hierarchy is None:
-        yield (
-            "cpu.quota",
-            Unknown("the directory of this process's cpu control group is not visible here"),
-        )
-        return
-    quota = _cpu_quota(files, hierarchy)
-    path = (
-        f"{hierarchy.directories[0]}/{'cpu.max' if hierarchy.version == 2 else 'cpu.cfs_quota_us'}"
-    )
-    if quota is not None:
-        yield "cpu.quota", Known(quota[0], Evidence(quota[1]))
-    elif hierarchy.whole:
-        yield "cpu.quota", Absent(Evidence(path, "no quota up to the root of the hierarchy"))
-    else:
-        yield (
-            "cpu.quota",
-            Unknown(
-                f"{path} shows no quota, but an outer one cannot be excluded from inside this "
-                "container"
-            ),
-        )
+    cpu = find_hierarchy(files, memberships, mounts, "cpu")
+    yield "cpu.quota", _cpu_quota_fact(cpu, files)
+    pids = find_hierarchy(files, memberships, mounts, "pids")
+    yield "pids.limit", _pids_limit_fact(pids, files)
 
 
-def _pids_facts(
-    files: Files, memberships: Sequence[Membership], mounts: Sequence[Mount]
-) -> Iterator[Tuple[str, Fact[Any]]]:
-    hierarchy = find_hierarchy(files, memberships, mounts, "pids")
+def _cpu_quota_fact(hierarchy: Optional[Hierarchy], files: Files) -> Fact[Any]:
     if hierarchy is None:
-        yield (
-            "pids.limit",
-            Unknown("the directory of this process's pids control group is not visible here"),
-        )
-        return
-    smallest = _smallest(files, hierarchy, "pids.max")
+        return _hidden_group("cpu")
+    name = "cpu.max" if hierarchy.version == 2 else "cpu.cfs_quota_us"
+    path = f"{hierarchy.directories[0]}/{name}"
+    unlimited = Absent(Evidence(path, "no quota up to the root of the hierarchy"))
+    return _known_limit(_cpu_quota(files, hierarchy), hierarchy, path, unlimited)
+
+
+def _pids_limit_fact(hierarchy: Optional[Hierarchy], files: Files) -> Fact[Any]:
+    if hierarchy is None:
+        return _hidden_group("pids")
     path = f"{hierarchy.directories[0]}/pids.max"
-    if smallest is not None:
-        yield "pids.limit", Known(smallest[0], Evidence(smallest[1]))
-    elif hierarchy.whole:
-        yield "pids.limit", Known(-1, Evidence(path, "no limit up to the root of the hierarchy"))
-    else:
-        # Kubernetes sets podPidsLimit on the pod's group, which its containers do not see.
-        yield (
-            "pids.limit",
-            Unknown(
-                f"{path} shows no limit, but an outer one cannot be excluded from inside this "
-                "container"
-            ),
-        )
+    unlimited = Known(-1, Evidence(path, "no limit up to the root of the hierarchy"))
+    return _known_limit(_smallest(files, hierarchy, "pids.max"), hierarchy, path, unlimited)
+
+
+def _hidden_group(controller: str) -> Fact[Any]:
+    return Unknown(
+        f"the directory of this process's {controller} control group is not visible here"
+    )
+
+
+def _known_limit(
+    limit: Optional[Tuple[Any, str]], hierarchy: Hierarchy, path: str, unlimited: Fact[Any]
+) -> Fact[Any]:
+    """Return a limit that was read, with its file; where none shows, ``unlimited`` if every group
+    up to the root was read.
+    """
+    if limit is not None:
+        return Known(limit[0], Evidence(limit[1]))
+    if hierarchy.whole:
+        return unlimited
+    # Kubernetes sets podPidsLimit on the pod's group, which its containers do not see.
+    return Unknown(
+        f"{path} shows no limit, but an outer one cannot be excluded from inside this container"
+    )
 
 
 _MARKS = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
-from ..model.facts import SharedMount
+from ..model.facts import SharedMount, Xid
 from ..model.pattern import pattern
 from ..model.redaction import redact
 from ..mounts import shared_mounts
@@ -98,15 +98,15 @@ def _mounts(machine: Machine) -> Fact[Any]:
     return Known(tuple(mounts), Evidence("/proc/self/mountinfo"))
 
 
-def count_xids(lines: List[str]) -> Tuple[str, ...]:
-    """Return the Xids in lines of a kernel log: ``0000:18:00: Xid 79 x 2``, in their order."""
-    counts: Dict[Tuple[str, str], int] = {}
+def count_xids(lines: List[str]) -> Tuple[Xid, ...]:
+    """Return the Xids in lines of a kernel log, in their order."""
+    counts: Dict[Tuple[str, int], int] = {}
     for line in lines:
         match = _XID.search(line)
         if match:
-            key = match.group(1), match.group(2)
+            key = match.group(1), int(match.group(2))
             counts[key] = counts.get(key, 0) + 1
-    return tuple([f"{bus}: Xid {number} x {count}" for (bus, number), count in counts.items()])
+    return tuple([Xid(bus, number, count) for (bus, number), count in counts.items()])
 
 
 def _xids(machine: Machine) -> Fact[Any]:

@@ -103,9 +103,10 @@ class _Judged(NamedTuple):
             soname,
             path,
             self.version(path, wheel),
-            f"wheel:{wheel}" if wheel is not None else origin,
+            origin if wheel is None else "wheel",
             True,
             _asker(held),
+            wheel or "",
         )
 
     def wheel(self, path: str, name: str) -> Optional[str]:
@@ -221,9 +222,11 @@ def _copies(machine: Machine, judged: _Judged, loaded: Sequence[Library]) -> Lis
         seen.add(real)
         path = os.path.normpath(copy.path)
         wheel = judged.wheel(path, copy.name)
-        origin = f"wheel:{wheel}" if wheel is not None else copy.origin
+        origin = copy.origin if wheel is None else "wheel"
         version = judged.version(path, wheel)
-        copies.append(Library(copy.name, copy.soname, path, version, origin, False))
+        copies.append(
+            Library(copy.name, copy.soname, path, version, origin, False, "", wheel or "")
+        )
     return copies
 
 
@@ -274,7 +277,7 @@ _CUDNN_PART = pattern(r"(?m)^#define\s+CUDNN_(MAJOR|MINOR|PATCHLEVEL)\s+(\d+)")
 
 def _system_cudnn(machine: Machine, libraries: Sequence[Library], evidence: Evidence) -> Fact[str]:
     for library in libraries:
-        if library.name != "libcudnn" or library.origin.startswith(("wheel", "rpath", "runpath")):
+        if library.name != "libcudnn" or library.origin in ("wheel", "rpath", "runpath"):
             continue
         if library.version is not None:
             return Known(library.version, Evidence(library.path, library.origin))

@@ -9,7 +9,7 @@ over it.
 from __future__ import annotations
 
 from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
-from ..model.facts import Distribution
+from ..model.facts import Distribution, ShadowedModule
 from ..model.versions import canonicalize_name
 from .interpreter import interpreter_of, listing
 from .machine import Probe
@@ -132,7 +132,7 @@ def _shadowed(machine: Machine, search_path: Sequence[str], working: Optional[st
     fronts += [folder for folder in search_path if folder in stated and folder != working]
     if working is None and not fronts:
         return Unknown("the folder that Python is started from is not known")
-    shadowed: List[str] = []
+    shadowed: List[ShadowedModule] = []
     for front in fronts:
         shadowed += _hidden_by(machine, front, search_path, front == working)
     detail = ", ".join(fronts) or "no folder comes before the installed distributions"
@@ -146,7 +146,7 @@ def _is_entry(machine: Machine, folder: str, search_path: Sequence[str]) -> bool
 
 def _hidden_by(
     machine: Machine, front: str, search_path: Sequence[str], is_working: bool
-) -> Iterator[str]:
+) -> Iterator[ShadowedModule]:
     """Yield the modules of a folder that hide others.
 
     Those of the standard library are hidden by the working directory alone.
@@ -159,7 +159,7 @@ def _hidden_by(
             continue
         path = find_module(machine, front, module)
         if path is not None and (is_standard or _hides(machine, module, path, others)):
-            yield f"{module}: {path}"
+            yield ShadowedModule(module, path)
 
 
 def _is_installed_elsewhere(machine: Machine, module: str, front: str) -> bool:

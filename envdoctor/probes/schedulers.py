@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PROBES_HERE", "parse_quantity", "parse_ray_usage", "probe_schedulers", "slurm_memory"]
 
+_MOST_SOCKETS = 8 << 20  # bytes of a table with a line of some 100 for each
+
 # Slurm also hands out user, account and submit host: those stay here.
 _SLURM = (
     "SLURM_CLUSTER_NAME",
@@ -162,8 +164,12 @@ def _ray_session(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
     if machine.root:
         return
     # 'ray start' writes this file and 'ray stop' removes it: a session folder alone may be years
-    # old.
+    # old. What was killed leaves both, but no raylet that listens.
     if not machine.exists("/tmp/ray/ray_current_cluster"):
+        return
+    session = machine.realpath("/tmp/ray/session_latest").rpartition("/")[2]
+    sockets = machine.read_text("/proc/net/unix", _MOST_SOCKETS) or ""
+    if f"/{session}/sockets/raylet" not in sockets:
         return
     path = "/tmp/ray/session_latest/usage_stats.json"
     text = machine.read_text(path)

@@ -307,20 +307,20 @@ def texts_of(kind: Kind, first: Kind, columns: Sequence[str]) -> List[Tuple[str,
         if name in odd:
             text = odd[name] or "none"
         elif name in own or name in usual:
-            field, value = own[name] if name in own else usual[name]
+            key, value = own[name] if name in own else usual[name]
             # Of a list that was not read nothing is known.
-            known = name in own or (field, "") in kind.cells
-            text = _text(field, name, value) or "none" if known else "?"
+            known = name in own or (key[0], "") in kind.cells
+            text = _text(key, value) or "none" if known else "?"
         else:
             text = "none"
         texts.append((text, name in odd))
     return texts
 
 
-def _named(kind: Kind) -> Iterator[Tuple[str, Tuple[str, Any]]]:
-    for (field, entry), value in kind.cells.items():
+def _named(kind: Kind) -> Iterator[Tuple[str, Cell]]:
+    for key, value in kind.cells.items():
         if value != _READ:
-            yield entry or field, (field, value)
+            yield _label(key), (key, value)
 
 
 def _differences(
@@ -332,17 +332,23 @@ def _differences(
         # Of a list that was read, what is not there is not there.
         if (field, "") in cells and (field, "") in others:
             value, other = cells.get((field, entry)), others.get((field, entry))
-            name = entry or field
-            yield NodeDifference(name, _text(field, name, value), _text(field, name, other))
+            key = field, entry
+            yield NodeDifference(_label(key), _text(key, value), _text(key, other))
 
 
 def _rank(key: Tuple[str, str]) -> Tuple[int, str]:
-    name = key[1] or key[0]
+    name = _label(key)
     return _ORDER.get(name, len(_ORDER)), name
 
 
-def _text(field: str, name: str, value: Any) -> Optional[str]:
+def _label(key: Tuple[str, str]) -> str:
+    field, entry = key
+    return f"${entry}" if field == "variables" and entry else entry or field
+
+
+def _text(key: Tuple[str, str], value: Any) -> Optional[str]:
     """Return a value in words, without secrets."""
+    field, entry = key
     if value is None:
         return None
     if field in _BYTES and isinstance(value, int) and value >= 0:
@@ -351,7 +357,7 @@ def _text(field: str, name: str, value: Any) -> Optional[str]:
         return "yes" if value else "no"
     if value == -1:
         return "unlimited"
-    return redact_value(name[1:], value) if field == "variables" else redact(str(value))
+    return redact_value(entry, value) if field == "variables" else redact(str(value))
 
 
 def _cells(table: Mapping[str, Any]) -> Iterator[Cell]:
@@ -440,6 +446,12 @@ def _mount_entries(mounts: List[Mapping[str, Any]]) -> Iterator[Tuple[str, Any]]
         yield f"mount {mount.get('point')}", f"no answer ({words})" if mount.get("error") else words
 
 
+def _failure_entries(failures: List[Mapping[str, Any]]) -> Iterator[Tuple[str, Any]]:
+    for failure in failures:
+        label = f"{failure.get('report')}: {failure.get('part')}"
+        yield label, f"fails: {failure.get('reason') or 'no reason'}"
+
+
 def _distribution_entries(distributions: List[Mapping[str, Any]]) -> Iterator[Tuple[str, Any]]:
     for entry in distributions:
         yield str(entry.get("name")), str(entry.get("version"))
@@ -449,7 +461,7 @@ def _variable_entries(variables: Mapping[str, str]) -> Iterator[Tuple[str, Any]]
     for name, value in variables.items():
         own = name in _OWN or name.endswith(_OWN_NAMES) or name.startswith(_OWN_FAMILIES)
         if not own:
-            yield f"${name}", value
+            yield name, value
 
 
 def _library_entries(libraries: List[Mapping[str, Any]]) -> Iterator[Tuple[str, Any]]:
@@ -477,6 +489,7 @@ _ENTRIES: Mapping[str, Callable[[Any], Iterator[Tuple[str, Any]]]] = {
     "network_ports": _port_entries,
     "pci_places": _place_entries,
     "shared_mounts": _mount_entries,
+    "health_failures": _failure_entries,
 }
 _NO_ENTRIES: Mapping[str, Any] = {**dict.fromkeys(_ENTRIES, ()), "variables": {}}
 
@@ -486,20 +499,28 @@ def _state(host: Mapping[str, Any]) -> Iterator[Any]:
     their memory are in one state, and one of them is judged for all.
     """
     for name, entry in host.items():
-        field = FIELDS[name]
-        value = entry.get("value")
-        if field.type == "gpus" and value is not None:
-            yield tuple(
-                [tuple([_class(device.get(key)) for key in _GPU_STATE]) for device in value]
-            )
-        elif field.type == "shared_files" and value is not None:
-            yield name, _class(sum([file.get("memory_size", 0) for file in value]))
-        elif field.type == "shared_mounts" and value is not None:
-            yield name, tuple([_hundredths(mount) for mount in value])
-        elif field.varies and field.type == "strings":
-            yield name, tuple(value or ())
+        field, value = FIELDS[name], entry.get("value")
+        state_of_type = _STATES.get(field.type)
+        if state_of_type is not None and value is not None:
+            yield name, state_of_type(value)
         elif field.varies and isinstance(value, int):
             yield name, _class(value) if field.unit == "bytes" else value
+
+
+def _gpu_states(devices: List[Mapping[str, Any]]) -> Tuple[Any, ...]:
+    return tuple([tuple([_class(device.get(key)) for key in _GPU_STATE]) for device in devices])
+
+
+def _class_of_files(files: List[Mapping[str, Any]]) -> Any:
+    return _class(sum([file.get("memory_size", 0) for file in files]))
+
+
+def _free_of_mounts(mounts: List[Mapping[str, Any]]) -> Tuple[Any, ...]:
+    return tuple([_hundredths(mount) for mount in mounts])
+
+
+def _members(entries: List[Mapping[str, Any]]) -> Tuple[Any, ...]:
+    return tuple([tuple(entry.items()) for entry in entries])
 
 
 def _hundredths(mount: Mapping[str, Any]) -> Optional[int]:
@@ -509,6 +530,14 @@ def _hundredths(mount: Mapping[str, Any]) -> Optional[int]:
 
 
 _GPU_STATE = ("memory_used", "ecc_uncorrected", "remapped_pending", "visible")
+
+
+_STATES: Mapping[str, Callable[[Any], Any]] = {
+    "gpus": _gpu_states,
+    "shared_files": _class_of_files,
+    "shared_mounts": _free_of_mounts,
+    "xids": _members,
+}
 
 
 def _class(value: Any) -> Any:

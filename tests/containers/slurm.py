@@ -1,4 +1,4 @@
-"""A Slurm of four nodes on one machine, with real memory control groups."""
+"""A Slurm of several nodes on one machine, with real memory control groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 __all__ = ["NODES", "Slurm", "require_slurm"]
 
@@ -67,24 +67,30 @@ def require_slurm(prerequisite: Any) -> None:
 
 
 class Slurm:
-    """One controller and four nodes; everything lies in a folder, on ports of its own.
+    """One controller and its nodes; everything lies in a folder, on ports of its own.
+
+    Args:
+        folder: Where everything lies.
+        more: Further lines of slurm.conf.
+        names: The nodes.
 
     Raises:
         RuntimeError: It does not come up; the text is the end of its logs.
     """
 
-    def __init__(self, folder: Path, more: str = "") -> None:
+    def __init__(self, folder: Path, more: str = "", names: Sequence[str] = NODES) -> None:
         self.folder = folder
+        self.names = names
         self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
         self.daemons: List[Path] = []
-        ports = _free_ports(1 + len(NODES))
+        ports = _free_ports(1 + len(names))
         host = socket.gethostname().split(".")[0]
         nodes = "\n".join(
             (
                 f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 "
                 "RealMemory=2000 State=UNKNOWN"
             )
-            for name, port in zip(NODES, ports[1:])
+            for name, port in zip(names, ports[1:])
         )
         (folder / "slurm.conf").write_text(
             _CONF.format(host=host, ports=ports, folder=folder, nodes=nodes, more=more)
@@ -102,11 +108,11 @@ class Slurm:
         ]
         self._daemon([*munged, f"--key-file={key}"], "munge.pid")
         self._daemon(["slurmctld", "-i", "-f", str(self.folder / "slurm.conf")], "ctld.pid")
-        for name in NODES:
+        for name in self.names:
             self._daemon(
                 ["slurmd", "-N", name, "-f", str(self.folder / "slurm.conf")], f"slurmd-{name}.pid"
             )
-        self.wait_for(lambda: set(self.states().values()) == {"idle"}, "all nodes idle")
+        self.wait_for(lambda: set(self.states().values()) == {"idle"}, "all nodes idle", 60)
 
     def _daemon(self, command: List[str], pid: str) -> None:
         done = subprocess.run(
@@ -130,7 +136,7 @@ class Slurm:
         while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < end:
             time.sleep(0.05)
         for top in (
-            group for name in NODES for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{name}")
+            group for name in self.names for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{name}")
         ):
             for folder, _, _ in os.walk(top, topdown=False):
                 os.rmdir(folder)

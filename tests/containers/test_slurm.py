@@ -1,5 +1,5 @@
-"""Four nodes under a real Slurm: its memory limits against the kernel's kill, its prolog, epilog and
-health check with our files.
+"""Four nodes under a real Slurm: its memory limits against the kernel's kill, its prolog, epilog
+and health check with our files.
 """
 
 from __future__ import annotations

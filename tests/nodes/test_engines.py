@@ -1,34 +1,42 @@
-"""Real engines on this machine: sshd, Slurm, Ray, Open MPI; a node that differs is planted in each.
+"""Real engines on this machine, each with nodes that differ, fail and reduce: sshd in network
+namespaces, Slurm, Open MPI, Ray, and a real kubectl.
 
-kubectl runs against no API server here: a program of its name starts what it is told to, in an
-environment of its own, so that its words are tried and Kubernetes itself is not.
+No package brings a kube-apiserver or a kubelet: kubectl talks to an API server of these tests,
+which speaks its two protocols and starts what it is told to (``kubernetes.py``).
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import signal
 import socket
 import subprocess
 import sys
-import time
-from contextlib import closing
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
 from tests.containers.conftest import environment_with_ray, ray_python  # noqa: F401 - a fixture
-from tests.containers.slurm import NODES, Slurm, require_slurm
+from tests.probes.compiled import build
+
+from .conftest import NAMES
+from .kubernetes import pod
+from .machines import PLAIN, PLANTED
 
 pytestmark = pytest.mark.slow
 
-NAMES = ("n1", "n2", "n3", "n4")
+FOUR = NAMES[:4]
 
 
-def nodes(*arguments, environment=None, code=0):
+def nodes(*arguments, environment=None, code=0, prefix=()):
     """Run ``envdoctor nodes`` and return its JSON."""
     done = subprocess.run(
-        [sys.executable, "-m", "envdoctor", "nodes", *map(str, arguments), "--format", "json"],
+        [
+            *[*prefix, sys.executable, "-m", "envdoctor", "nodes"],
+            *[*map(str, arguments), "--format", "json"],
+        ],
         capture_output=True,
         text=True,
         env=environment,
@@ -37,6 +45,7 @@ def nodes(*arguments, environment=None, code=0):
     )
     wanted = (0, 1) if code is None else (code,)
     assert done.returncode in wanted, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "Traceback" not in done.stderr
     return json.loads(done.stdout)
 
 
@@ -48,243 +57,210 @@ def kinds_of(report):
     ]
 
 
-def free_port():
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def differing(report):
+    """Return in what each node differs from most, by name. What tools take its memory to be follows
+    from its size, and from limits.
+    """
+    (part,) = report["parts"]
+    return {
+        name: {
+            entry["name"] for entry in kind["differences"] if not entry["name"].endswith("_belief")
+        }
+        for kind in part["kinds"]
+        for name in kind["nodes"]
+    }
 
 
-@pytest.fixture(scope="module")
-def ssh(tmp_path_factory, prerequisite):
-    """A PATH on which ssh reaches n1 to n4 through a real sshd; n3 gets another NCCL_ALGO."""
-    daemon = shutil.which("sshd") or "/usr/sbin/sshd"
-    prerequisite(os.path.exists(daemon) and shutil.which("ssh"), "sshd (Debian: openssh-server)")
-    prerequisite(os.geteuid() == 0, "root")
-    folder = tmp_path_factory.mktemp("ssh").resolve()
-    for name in ("host", "user"):
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True
-        )
-    shutil.copy(folder / "user.pub", folder / "authorized")
-    os.makedirs("/run/sshd", exist_ok=True)
-    port = free_port()
-    (folder / "sshd_config").write_text(
-        f"ListenAddress 127.0.0.1\nPort {port}\nHostKey {folder}/host\nPidFile {folder}/pid\n"
-        f"AuthorizedKeysFile {folder}/authorized\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"
-        "AcceptEnv NCCL_ALGO NODE\nMaxStartups 100\n"
-    )
-    (folder / "config").write_text(
-        "Host n3\n  SetEnv NCCL_ALGO=Tree NODE=n3\n"
-        "Host n1 n2 n4\n  SetEnv NCCL_ALGO=Ring\n"
-        f"Host *\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {folder}/user\n"
-        "  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
-    )
-    wrapper = folder / "bin/ssh"
-    wrapper.parent.mkdir()
-    wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder}/config "$@"\n')
-    wrapper.chmod(0o755)
-    process = subprocess.Popen([daemon, "-D", "-f", str(folder / "sshd_config")])
-    try:
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            with closing(socket.socket()) as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
-        yield {**os.environ, "PATH": f"{wrapper.parent}:{os.environ['PATH']}"}
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def test_ssh(ssh, tmp_path):
-    file = tmp_path / "cluster.jsonl"
+def test_what_is_planted_is_found_in_its_node_and_nothing_else(engine, machines):
+    """Every kind at once, each in a node of its own; three nodes are as most are."""
+    scripts = {name: [plant.script] for name, plant in zip(NAMES, PLANTED.values())}
     report = nodes(
-        "--ssh", "n[1-4]", "--python", sys.executable, "--deadline", 60, "-o", file, environment=ssh
+        *engine.options(),
+        *["--python", machines.python(scripts), "--deadline", 240, "--at-once", 16],
+        environment=engine.environment,
+        code=None,
     )
-    kinds, differences = kinds_of(report)
-    assert kinds == [["n1", "n2", "n4"], ["n3"]]
-    assert differences == [("$NCCL_ALGO", "Tree")]
-    assert "ED711" in [finding["code"] for finding in report["parts"][0]["report"]["findings"]]
-    # What was written says the same again, without asking anybody.
-    assert kinds_of(nodes("--facts", file)) == (kinds, differences)
+    assert report["failed"] == []
+    planted = {name: plant.differs for name, plant in zip(NAMES, PLANTED.values())}
+    expected = {**planted, **{name: set() for name in NAMES[-PLAIN:]}}
+    assert differing(report) == expected
+
+
+CLOCK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *to) {
+    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int code = real(clock, to);
+    if (clock == CLOCK_REALTIME) to->tv_sec += 400;
+    return code;
+}
+"""
+
+DEADLINE = 20
+#: What a node does -> how that is said of it, or None where it answers as the others do. Whether a
+#: Python is one is asked before, with -c.
+FAULTS = {
+    "dies": ("exit 3", "exit code 3"),
+    "is killed in the middle": ("head -c 100000 >/dev/null; kill -9 $$", ""),
+    "floods": ("yes | head -c 100000000; exit 0", "more than 8 MiB of output"),
+    "says something else": ("head -c 100000 /dev/urandom; exit 0", "ended with"),
+    "hangs": ("exec sleep 90", f"no answer within {DEADLINE} s"),
+    "hangs and hears nothing": ("trap '' TERM HUP; sleep 90", f"no answer within {DEADLINE} s"),
+    "has a full disk": (
+        """mount -t tmpfs -o size=4k none /var/tmp; export TMPDIR=/var/tmp HOME=/var/tmp
+        head -c 9999 /dev/zero >/var/tmp/x 2>/dev/null || :""",
+        None,
+    ),
+    "has a wrong clock": ("export LD_PRELOAD={clock}", None),
+}
+
+
+@contextmanager
+def down(engine, name):
+    """Take a node away for as long as this lasts."""
+    if engine.name == "slurm":
+        engine.own("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=test")
+        yield "Slurm says: down"
+        engine.own("scontrol", "update", f"NodeName={name}", "State=RESUME")
+    elif engine.name == "kubectl":
+        before = engine.own.pods[name]
+        labels = before["metadata"]["labels"]
+        engine.own.pods[name] = pod(name, phase="Pending", **labels)
+        yield "the pod is Pending"
+        engine.own.pods[name] = before
+    else:
+        with engine.stopped(name):
+            yield "Connection refused" if engine.name == "ssh" else "mpirun ended with"
+
+
+def test_nodes_that_fail_stop_no_other(engine, machines, tmp_path):
+    clock = build(tmp_path / "clock.so", CLOCK, "-ldl")
+    wanted = NAMES[: len(FAULTS) + 4]
+    scripts = {
+        name: [script.replace("{clock}", str(clock))]
+        for name, (script, _) in zip(wanted, FAULTS.values())
+    }
+    expected = {
+        name: words for name, (_, words) in zip(wanted, FAULTS.values()) if words is not None
+    }
+    gone, file = wanted[-1], tmp_path / "answers.jsonl"
+    with down(engine, gone) as words:
+        report = nodes(
+            *engine.options(wanted),
+            *["--python", machines.python(scripts), "--deadline", DEADLINE, "-o", file],
+            environment=engine.environment,
+            code=1,
+        )
+    reasons = {entry["node"]: entry["reason"] for entry in report["failed"]}
+    assert reasons.keys() == {*expected, gone}
+    assert {
+        name for name, said in {**expected, gone: words}.items() if said not in reasons[name]
+    } == set(), reasons
+    healthy = set(wanted) - reasons.keys()
+    assert set(differing(report)) == healthy
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert max(line.get("seconds", 0) for line in lines) < DEADLINE + 2
+    clocks = [one for one in report["parts"][0]["report"]["findings"] if one["code"] == "ED712"]
+    late = dict(zip(FAULTS, wanted))["has a wrong clock"]
+    assert [one["nodes"] for one in clocks] == [[late]]
+
+
+@pytest.fixture
+def old_python(tmp_path):
+    """Return a Python 3.6 of pyenv, or what one would do: it refuses whatever it is asked."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = sorted(pyenv.glob("versions/3.6.*"))
+    if found:
+        return found[0] / "bin/python3"
+    stub = tmp_path / "python3.6"
+    stub.write_text("#!/bin/sh\nexit 1\n")
+    stub.chmod(0o755)
+    return stub
+
+
+def test_hosts_without_python_or_answer(ssh, old_python, tmp_path):
+    """No Python, one that is too old, a sshd that says nothing, a name that no server resolves."""
+    none, old, silent = FOUR[1:]
+    for name in (none, old):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "sh").symlink_to("/bin/sh")
+    (tmp_path / old / "python3").symlink_to(old_python)
+    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.99\n")
+    script = 'mount --bind "$0" /etc/resolv.conf; exec "$@"'
+    prefix = ["unshare", "-m", "sh", "-ec", script, str(tmp_path / "resolv.conf")]
+    file = tmp_path / "answers.jsonl"
+    with ExitStack() as stack:
+        dns = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        dns.bind(("127.0.0.99", 53))  # hears, and says nothing
+        for name in (none, old):
+            stack.enter_context(ssh.stopped(name, "-o", f"SetEnv=PATH={tmp_path / name}"))
+        ssh.daemons[silent].send_signal(signal.SIGSTOP)
+        stack.callback(ssh.daemons[silent].send_signal, signal.SIGCONT)
+        report = nodes(
+            *[*ssh.options([*FOUR, "nonesuch.example"]), "--deadline", 10, "-o", file],
+            environment=ssh.environment,
+            code=1,
+            prefix=prefix,
+        )
+    assert kinds_of(report)[0] == [[FOUR[0]]]
+    reasons = {entry["node"]: entry["reason"] for entry in report["failed"]}
+    assert reasons.keys() == {none, old, silent, "nonesuch.example"}
+    assert "no Python 3.9 or newer" in reasons[none]
+    assert "no Python 3.9 or newer" in reasons[old]
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert max(line.get("seconds", 0) for line in lines) < 10 + 2
+
+
+def test_what_was_written_says_the_same_again(ssh, tmp_path):
+    file = tmp_path / "cluster.jsonl"
+    options = [*ssh.options(FOUR[:2]), "--deadline", 60]
+    first = nodes(*options, "-o", file, environment=ssh.environment)
+    assert kinds_of(nodes("--facts", file)) == kinds_of(first)
 
 
 def test_resume_asks_only_who_did_not_answer(ssh, tmp_path):
     file = tmp_path / "cluster.jsonl"
-    nodes("--ssh", "n[1-2]", "--deadline", 60, "-o", file, environment=ssh)
+    nodes(*ssh.options(FOUR[:2]), "--deadline", 60, "-o", file, environment=ssh.environment)
     with file.open("a") as output:
-        output.write('{"schema_version": 1, "node": "n4", "failed": "no answer within 1 s"}\n')
+        failed = {"schema_version": 1, "node": FOUR[3], "failed": "no answer within 1 s"}
+        output.write(json.dumps(failed) + "\n")
         output.write('{"schema_version": 1, "node": "n')  # a kill cut it in two
-    report = nodes("--ssh", "n[1-4]", "--deadline", 60, "-o", file, "--resume", environment=ssh)
-    assert sorted(name for names in kinds_of(report)[0] for name in names) == list(NAMES)
+    options = [*ssh.options(FOUR), "--deadline", 60, "-o", file, "--resume"]
+    report = nodes(*options, environment=ssh.environment)
+    assert sorted(name for names in kinds_of(report)[0] for name in names) == FOUR
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert sorted(line["node"] for line in lines if "node" in line) == list(NAMES)
-
-
-@pytest.fixture(scope="module")
-def slurm(tmp_path_factory, prerequisite):
-    require_slurm(prerequisite)
-    cluster = Slurm(tmp_path_factory.mktemp("slurm").resolve())
-    try:
-        try:
-            cluster.start()
-        except RuntimeError as error:
-            prerequisite(False, f"Slurm does not start here: {error}")
-        yield cluster
-    finally:
-        cluster.stop()
-
-
-def test_slurm_with_a_node_that_is_down(slurm):
-    slurm("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test")
-    try:
-        report = nodes(
-            "--slurm", "-p", "all", "--deadline", 90, environment=slurm.environment, code=1
-        )
-    finally:
-        slurm("scontrol", "update", "NodeName=n2", "State=RESUME")
-    assert report["failed"] == [{"node": "n2", "reason": "Slurm says: down"}]
-    assert kinds_of(report)[0] == [["n1", "n3", "n4"]]
+    assert sorted(line["node"] for line in lines if "node" in line) == FOUR
 
 
 def test_inside_a_slurm_job(slurm, tmp_path):
     script = tmp_path / "job.sh"
     output = tmp_path / "report.json"
     script.write_text(
-        f"#!/bin/sh\n{sys.executable} -m envdoctor nodes --deadline 90 --format json -o {tmp_path}/a.jsonl "
-        f"> {output}\n"
+        f"#!/bin/sh\n{sys.executable} -m envdoctor nodes --deadline 90 --format json "
+        f"-o {tmp_path}/a.jsonl > {output}\n"
     )
     script.chmod(0o755)
-    done = slurm("salloc", "-N", len(NODES), script, timeout=200)
+    done = slurm.own("salloc", "-w", ",".join(FOUR), script, timeout=200)
     assert done.returncode == 0, done.stderr
-    assert kinds_of(json.loads(output.read_text()))[0] == [list(NODES)]
+    assert kinds_of(json.loads(output.read_text()))[0] == [FOUR]
 
 
-#: What is done to one node before its Python starts -> in what it differs then. ``$ODD`` is another
-#: environment with a package more.
-PLANTED = {
-    "a variable": ("export NCCL_ALGO=Tree", {"$NCCL_ALGO"}),
-    "few open files": ("ulimit -n 512", {"rlimit.nofile", "rlimit.nofile_hard"}),
-    "little locked memory": ("ulimit -l 64", {"rlimit.memlock"}),
-    "a small stack": ("ulimit -s 1024", {"rlimit.stack"}),
-    "one CPU": ('exec taskset -c 0 "$PYTHON" "$@"', {"cpu.count"}),
-    "another /dev/shm": (
-        (
-            """exec unshare -m sh -c 'mount -t tmpfs -o size=48m none /dev/shm; exec "$0" "$@"' """
-            """ "$PYTHON" "$@" """
-        ),
-        {"shm.size"},
-    ),
-    "a package more": ('PYTHON="$ODD"', {"planted", "python.prefix"}),
-}
-
-
-@pytest.fixture(scope="module")
-def planted(tmp_path_factory):
-    """A Python that is the odd one where $NODE, or Slurm's name of the node, is n3."""
-    folder = tmp_path_factory.mktemp("planted").resolve()
-    pythons = []
-    for name in ("usual", "odd"):
-        subprocess.run(
-            [sys.executable, "-m", "venv", "--without-pip", str(folder / name / "venv")], check=True
-        )
-        pythons.append(folder / name / "venv/bin/python")
-    (site,) = (folder / "odd").glob("venv/lib/python*/site-packages")
-    (site / "planted-1.0.dist-info").mkdir()
-    (site / "planted-1.0.dist-info/METADATA").write_text(
-        "Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n"
-    )
-    wrapper = folder / "python"
-
-    def plant(what):
-        wrapper.write_text(
-            f"#!/bin/sh\nPYTHON={pythons[0]} ODD={pythons[1]}\n"
-            f'if [ "${{SLURMD_NODENAME:-$NODE}}" = n3 ]; then\n{what}\nfi\nexec "$PYTHON" "$@"\n'
-        )
-        wrapper.chmod(0o755)
-        return wrapper
-
-    return plant
-
-
-@pytest.fixture(scope="module")
-def mpi(tmp_path_factory, prerequisite):
-    """A PATH on which mpirun starts what is for n1 to n4 here, and says for which it is."""
-    program = shutil.which("mpirun")
-    prerequisite(program, "mpirun (Debian: openmpi-bin)")
-    folder = tmp_path_factory.mktemp("mpi").resolve()
-    (folder / "hosts").write_text("".join(f"{name} slots=2\n" for name in NAMES))
-    wrapper = folder / "bin/mpirun"
-    wrapper.parent.mkdir()
-    # -np 1 --host NAME …
-    wrapper.write_text(
-        f'#!/bin/sh\nexport NODE="$4"; shift 4\nexec {program} -np 1 --host localhost -x NODE "$@"\n'
-    )
-    wrapper.chmod(0o755)
-    allowed = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1")
-    path = f"{wrapper.parent}:{os.environ['PATH']}"
-    return ["--mpi", folder / "hosts"], {**os.environ, **allowed, "PATH": path}
-
-
-@pytest.fixture(params=["ssh", "slurm", "mpi"])
-def engine(request):
-    """The options of an engine with n1 to n4, and its environment."""
-    value = request.getfixturevalue(request.param)
-    if request.param == "mpi":
-        return value
-    if request.param == "slurm":
-        # A job whose srun was killed may go on until its time is over.
-        value("scancel", "--user=root")
-        value.wait_for(lambda: set(value.states().values()) == {"idle"}, "all nodes idle", 60)
-        return ["--slurm", "-p", "all"], value.environment
-    return ["--ssh", "n[1-4]"], value
-
-
-@pytest.mark.parametrize("kind", PLANTED)
-def test_what_is_planted_in_one_node_is_found_there_and_nothing_else(engine, planted, kind):
-    what, names = PLANTED[kind]
-    options, environment = engine
-    file = str(planted(what))
-    report = nodes(
-        *options, "--python", file, "--deadline", 120, environment=environment, code=None
-    )
-    kinds, differences = kinds_of(report)
-    assert report["failed"] == []
-    assert kinds == [["n1", "n2", "n4"], ["n3"]], differences
-    # The sshd of these tests gives each node a variable of its own, too.
-    odd = {name for name, _ in differences} - ({"$NCCL_ALGO"} if "--ssh" in options else set())
-    assert odd == names - ({"$NCCL_ALGO"} if "--ssh" in options else set())
-
-
-@pytest.mark.parametrize(
-    ("what", "words"),
-    [
-        ("exit 3", "exit code 3"),
-        ("kill -9 $$", ""),
-        ("yes | head -c 100000000; exit 0", "more than 8 MiB of output"),
-        ("sleep 600", "no answer within 40 s"),
-    ],
-    ids=["dies", "is killed", "floods", "hangs"],
-)
-def test_a_node_that_fails_stops_no_other(engine, planted, what, words):
-    options, environment = engine
-    began = time.monotonic()
-    report = nodes(
-        *options,
-        "--python",
-        # Whether it is a Python is asked first, with -c.
-        str(planted(f'if [ "$1" != -c ]; then\n{what}\nfi')),
-        "--deadline",
-        40,
-        environment=environment,
-        code=1,
-    )
-    assert time.monotonic() - began < 40 + 20
-    assert sorted(name for names in kinds_of(report)[0] for name in names) == ["n1", "n2", "n4"]
-    ((node, reason),) = [(entry["node"], entry["reason"]) for entry in report["failed"]]
-    assert node == "n3"
-    assert words in reason
+def test_pods_have_images_and_states(kubectl):
+    """Another digest of the same image is told by what the engine knows beside the probes."""
+    other, pending = FOUR[1], FOUR[3]
+    before = dict(kubectl.own.pods)
+    labels = {name: before[name]["metadata"]["labels"] for name in FOUR}
+    kubectl.own.pods[other] = pod(other, "sha256:bbbb", **labels[other])
+    kubectl.own.pods[pending] = pod(pending, phase="Pending", **labels[pending])
+    try:
+        options = [*kubectl.options(FOUR), "--deadline", 60]
+        report = nodes(*options, environment=kubectl.environment, code=1)
+    finally:
+        kubectl.own.pods.update(before)
+    assert report["failed"] == [{"node": pending, "reason": "the pod is Pending"}]
+    assert differing(report)[other] == {"image.digest"}
 
 
 def prove(*arguments, environment=None):
@@ -304,68 +280,33 @@ def prove(*arguments, environment=None):
     return json.loads(done.stdout)
 
 
-def test_all_nodes_reduce_together(engine, torch_python):
-    options, environment = engine
-    document = prove(*options, "--python", torch_python, environment=environment)
+def test_all_nodes_reduce_together(engine, torch_python, tmp_path):
+    """Nodes in network namespaces all have the name of this machine, which is no address of theirs:
+    Gloo is told the interface.
+    """
+    python = tmp_path / "python"
+    interface = "GLOO_SOCKET_IFNAME=eth0 " if engine.daemons else ""
+    python.write_text(f'#!/bin/sh\n{interface}exec {torch_python} "$@"\n')
+    python.chmod(0o755)
+    options = [*engine.options(FOUR), "--python", python]
+    document = prove(*options, environment=engine.environment)
     steps = [step for step in document["steps"] if step["name"].startswith("all-reduce")]
     assert {step["outcome"] for step in document["steps"]} == {"works"}, document["steps"]
     assert [step["subject"] for step in steps] == ["gloo over 4 processes on 4 nodes"] * 2
     assert all(step["value"] > 0 for step in steps)
 
 
-def test_a_node_without_torch_is_named(ssh, torch_python, planted):
-    wrapper = planted('exec /usr/bin/env python3 "$@"')
-    wrapper.write_text(wrapper.read_text().replace("PYTHON=", f"PYTHON={torch_python} #", 1))
-    document = prove("--ssh", "n[1-4]", "--python", wrapper, environment=ssh)
+def test_a_node_without_torch_is_named(ssh, torch_python, tmp_path):
+    wrapper, odd = tmp_path / "python", FOUR[2]
+    wrapper.write_text(
+        f'#!/bin/sh\n[ "$NODE" = {odd} ] && exec {sys.executable} "$@"\nexec {torch_python} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    options = [*ssh.options(FOUR), "--python", wrapper]
+    document = prove(*options, environment=ssh.environment)
     assert document["exit_code"] == 1
     bad = {step["node"] for step in document["steps"] if step["outcome"] != "works"}
-    assert "n3" in bad
-
-
-RAY_CLUSTER = """
-import os, sys, time
-os.environ["RAY_raylet_start_wait_time_s"] = "200"  # a busy machine
-from ray.cluster_utils import Cluster
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-for number in range(3):
-    odd = {"num_cpus": 2, "env_vars": {"NCCL_ALGO": "Tree"}} if number == 1 and "odd" in sys.argv else {"num_cpus": 1}
-    cluster.add_node(**odd)
-print(cluster.address, flush=True)
-sys.stdin.read()
-cluster.shutdown()
-"""
-
-
-def test_ray(ray_python):  # noqa: F811 - the fixture
-    process = subprocess.Popen(
-        [ray_python, "-c", RAY_CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        address = process.stdout.readline().strip()
-        report = nodes("--ray", address, "--python", ray_python, "--deadline", 240)
-        ((names,), differences) = kinds_of(report)
-        assert len(names) == 4
-        assert differences == []
-    finally:
-        process.communicate("", timeout=60)
-
-
-def test_ray_with_an_odd_node(ray_python):  # noqa: F811
-    """What Ray counts there, and what its processes there are given."""
-    process = subprocess.Popen(
-        [ray_python, "-c", RAY_CLUSTER, "odd"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        address = process.stdout.readline().strip()
-        report = nodes("--ray", address, "--python", ray_python, "--deadline", 240, code=None)
-        kinds, differences = kinds_of(report)
-        assert [len(names) for names in kinds] == [3, 1]
-        assert dict(differences) == {"ray.resources": "CPU 2", "$NCCL_ALGO": "Tree"}
-    finally:
-        process.communicate("", timeout=60)
+    assert odd in bad
 
 
 def test_the_nodes_of_ray_reduce_together(torch_python, tmp_path, prerequisite):
@@ -383,47 +324,35 @@ def test_the_nodes_of_ray_reduce_together(torch_python, tmp_path, prerequisite):
         process.communicate("", timeout=60)
 
 
-def test_a_ray_that_is_not_there(ray_python):  # noqa: F811
-    report = nodes("--ray", "127.0.0.1:1", "--python", ray_python, "--deadline", 90, code=1)
-    assert len(report["failed"]) == 1
-
-
-def test_mpi(tmp_path, prerequisite):
-    prerequisite(shutil.which("mpirun"), "mpirun (Debian: openmpi-bin)")
-    hosts = tmp_path / "hosts"
-    hosts.write_text("# two names of this machine\nlocalhost slots=2\n127.0.0.1:4\n")
-    environment = {
-        **os.environ,
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    }
-    report = nodes("--mpi", hosts, "--deadline", 90, environment=environment)
-    assert sorted(kinds_of(report)[0][0]) == ["127.0.0.1", "localhost"]
-
-
-KUBECTL = """#!/bin/sh
-case "$*" in
-*" get pods "*|"get pods "*)
-    echo '{"items": [
-      {"metadata": {"name": "w-0"}, "status": {"phase": "Running", "containerStatuses":
-        [{"name": "x", "imageID": "docker.io/x@sha256:aaaa"}]}},
-      {"metadata": {"name": "w-1"}, "status": {"phase": "Running", "containerStatuses":
-        [{"name": "x", "imageID": "docker.io/x@sha256:bbbb"}]}},
-      {"metadata": {"name": "w-2"}, "status": {"phase": "Pending"}}]}' ;;
-*)
-    while [ "$1" != -- ]; do pod=$1; shift; done
-    shift
-    [ "$pod" = w-1 ] && export VLLM_USE_V1=0
-    exec "$@" ;;
-esac
+RAY_CLUSTER = """
+import os, sys
+os.environ["RAY_raylet_start_wait_time_s"] = "200"  # a busy machine
+from ray.cluster_utils import Cluster
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+for number in range(3):
+    odd = {"num_cpus": 2, "env_vars": {"NCCL_ALGO": "Tree"}} if number == 1 else {"num_cpus": 1}
+    cluster.add_node(**odd)
+print(cluster.address, flush=True)
+sys.stdin.read()
+cluster.shutdown()
 """
 
 
-def test_kubectl(tmp_path):
-    program = tmp_path / "kubectl"
-    program.write_text(KUBECTL)
-    program.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    report = nodes("--kubectl", "app=verl", "--deadline", 60, environment=environment, code=1)
-    assert report["failed"] == [{"node": "w-2", "reason": "the pod is Pending"}]
-    assert {name for name, _ in kinds_of(report)[1]} == {"$VLLM_USE_V1", "image.digest"}
+def test_ray_with_an_odd_node(ray_python):  # noqa: F811 - the fixture
+    """What Ray counts there, and what its processes there are given."""
+    process = subprocess.Popen(
+        [ray_python, "-c", RAY_CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        address = process.stdout.readline().strip()
+        report = nodes("--ray", address, "--python", ray_python, "--deadline", 240, code=None)
+        kinds, differences = kinds_of(report)
+        assert [len(names) for names in kinds] == [3, 1]
+        assert dict(differences) == {"ray.resources": "CPU 2", "$NCCL_ALGO": "Tree"}
+    finally:
+        process.communicate("", timeout=60)
+
+
+def test_a_ray_that_is_not_there(ray_python):  # noqa: F811
+    report = nodes("--ray", "127.0.0.1:1", "--python", ray_python, "--deadline", 90, code=1)
+    assert len(report["failed"]) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ import pytest
 
 from envdoctor.model.node_answers import Answers
 from envdoctor.nodes.collection import Job, collect
-from envdoctor.nodes.payload import LAUNCH, program_text
+from envdoctor.nodes.payload import LAUNCH, program_text, trial_text
 
 
 def run(command, program, environment=None):
@@ -57,6 +58,30 @@ def test_a_bare_python_is_enough(tmp_path):
     assert sorted(folder.rglob("*")) == before  # nothing was written
 
 
+def test_a_trial_needs_no_more(tmp_path):
+    """What ``prove`` sends to a node, in a fresh environment: a step that works, one that fails."""
+    folder = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for name, text in (("works", ""), ("raises", "import nonesuch_module")):
+        (site / f"{name}.py").write_text(text)
+    info = site / "planted-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n")
+    (info / "RECORD").write_text("works.py,,\nraises.py,,\n")
+    program = trial_text(None, "imports", {"distribution": "planted"}, 30, "planted")
+    python = str(folder / "bin/python")
+    job = Job((python, "-I", "-", "[0, 1, 1]"), "n", {"PATH": os.environ["PATH"]})
+    (reply,) = collect([job], program, Answers(), deadline=60)
+    assert not reply.failed
+    steps = {step["name"]: step for step in reply.said["steps"]}
+    assert {name: step["outcome"] for name, step in steps.items()} == {
+        "works": "works",
+        "raises": "fails",
+    }
+    assert "nonesuch_module" in steps["raises"]["error"]
+
+
 def test_the_environment_that_is_named_is_the_one_that_is_read(tmp_path):
     folder = tmp_path / "other"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
@@ -75,6 +100,20 @@ def test_another_python_is_looked_for_where_the_first_cannot(tmp_path, first):
     environment = {"PATH": str(tmp_path)}
     table = run([shutil.which("sh"), "-c", LAUNCH, "sh", ""], program_text(), environment)
     assert "python.version" in table
+
+
+def test_an_old_python_reads_as_far_as_the_refusal():
+    """What Python 3.6 cannot parse it could not refuse; ``ast`` knows the grammar of 3.6."""
+    ast.parse(program_text(), feature_version=(3, 6))
+    done = subprocess.run(
+        [sys.executable, "-I", "-"],
+        input=program_text().replace("version_info < (3, 9)", "version_info < (9, 9)", 1),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("expected Python 3.9 or newer, found 3.")
 
 
 def test_a_node_without_python_says_so(tmp_path):

@@ -216,8 +216,7 @@ def test_the_probe_takes_any_files(cgroup, path, contents):
         memberships = container.parse_cgroup(text)
         folder = Folder(files)
         facts = dict(container._memory_facts(folder, memberships, mounts))
-        facts.update(container._cpu_facts(folder, memberships, mounts))
-        facts.update(container._pids_facts(folder, memberships, mounts))
+        facts.update(container._group_facts(folder, memberships, mounts))
         for name, fact in facts.items():
             assert isinstance(fact, (Known, Absent, Unknown)), name
         limit = facts["memory.limit"]

@@ -1,4 +1,4 @@
-"""What DCGM and gpud wrote, in the forms of their releases."""
+"""What DCGM, gpud and NVIDIA Health Validation wrote, in the forms of their releases."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envdoctor.model.evidence import Absent, Known
+from envdoctor.model.facts import HealthFailure
 from envdoctor.probes.health_reports import parse_health, probe_health_reports
 from envdoctor.probes.machine import Machine
 
@@ -86,23 +87,60 @@ GPUD = [
 ]
 
 
+def affected(severity, *checks, entities=()):
+    """Return a component as NVIDIA's verdict schema has it."""
+    return {
+        "category": "gpu",
+        "check_ids": list(checks),
+        "entities": list(entities),
+        "max_severity": severity,
+    }
+
+
+def verdict(*components):
+    """Return a verdict; of its other members the reader knows nothing."""
+    return json.dumps({"node_id": "n1", "summary": {"affected_components": list(components)}})
+
+
 @pytest.mark.parametrize(
     ("text", "failures"),
     [
         (
             json.dumps(DCGM_4),
             [
-                "software of GPU 0 fails: Persistence Mode (a setting)",
-                "memory of GPU 3 fails: Detected 1 DBE",
+                HealthFailure("x", "software of GPU 0", "Persistence Mode", True),
+                HealthFailure("x", "memory of GPU 3", "Detected 1 DBE"),
             ],
         ),
-        ("WARNING: x\n" + json.dumps(DCGM_3), ["SM Stress of GPU 1 fails: too slow"]),
+        (
+            "WARNING: x\n" + json.dumps(DCGM_3),
+            [HealthFailure("x", "SM Stress of GPU 1", "too slow")],
+        ),
         (
             json.dumps(GPUD),
             [
-                "accelerator-nvidia-infiniband is unhealthy: only 7 ports are active, expect 8",
+                HealthFailure(
+                    "x", "accelerator-nvidia-infiniband", "only 7 ports are active, expect 8"
+                ),
             ],
         ),
+        (
+            verdict(
+                affected("CRITICAL", "gpu_power_state", entities=["GPU-0", "GPU-3"]),
+                affected("CRITICAL", "gpu_count", "gpu_power_limit"),
+            ),
+            [
+                HealthFailure("x", "gpu (GPU-0, GPU-3)", "gpu_power_state"),
+                HealthFailure("x", "gpu", "gpu_count, gpu_power_limit"),
+            ],
+        ),
+        (verdict(affected("WARNING", "gpu_xid_warning")), []),
+        (
+            verdict({**affected("CRITICAL", "y"), "entities": None}),
+            [HealthFailure("x", "gpu", "y")],
+        ),
+        (verdict({**affected("CRITICAL"), "check_ids": 3}), None),
+        (verdict(), None),
         ("[]", None),
         ("{}", None),
         ("Error: cannot connect", None),
@@ -111,7 +149,7 @@ GPUD = [
     ],
 )
 def test_what_tools_write(text, failures):
-    assert parse_health(text) == failures
+    assert parse_health(text, "x") == failures
 
 
 def test_a_folder_of_reports(tmp_path):
@@ -121,7 +159,7 @@ def test_a_folder_of_reports(tmp_path):
     machine = Machine(environment={"ENVDOCTOR_HEALTH": str(tmp_path)})
     fact = probe_health_reports(machine)["health.failures"]
     assert isinstance(fact, Known)
-    assert fact.value == ("dcgm: SM Stress of GPU 1 fails: too slow",)
+    assert fact.value == (HealthFailure("dcgm", "SM Stress of GPU 1", "too slow"),)
     assert fact.evidence.detail.startswith("dcgm.json of 20")
 
 
@@ -132,4 +170,4 @@ def test_without_reports(tmp_path):
 
 @given(st.text(alphabet='[]{}":,a1 \n', max_size=80))
 def test_any_text(text):
-    parse_health(text)
+    parse_health(text, "x")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from envdoctor.model.evidence import Absent, Known, Unknown
+from envdoctor.model.facts import Xid
 from envdoctor.mounts import shared_mounts
 from envdoctor.probes.kernel_state import count_xids, probe_kernel_state
 from envdoctor.probes.machine import FOLDER_ONLY, Machine
@@ -62,7 +63,7 @@ def test_a_recorded_machine(tmp_path):
 
 
 def test_xids_are_counted_by_device():
-    assert count_xids(LOG) == ("0000:18:00: Xid 79 x 2", "0000:9a:00: Xid 31 x 1")
+    assert count_xids(LOG) == (Xid("0000:18:00", 79, 2), Xid("0000:9a:00", 31, 1))
 
 
 def test_a_folder_that_is_no_machine(tmp_path):

@@ -204,7 +204,7 @@ def test_without_a_library_path_everything_is_from_the_wheels(stack):
     assert _names(loaded) == _clean(stack.truth())
     by_name = {entry.name: entry for entry in loaded}
     assert by_name["libcublas"].version == "12.4.5.8"
-    assert by_name["libcublas"].origin == "wheel:nvidia-cublas-cu12"
+    assert by_name["libcublas"].distribution == "nvidia-cublas-cu12"
     assert by_name["libcublas"].needed_by == "libtorch_cuda.so"
     assert by_name["libcudart"].version == "12.4.127"
     assert "//" not in by_name["libcublas"].path
@@ -212,7 +212,7 @@ def test_without_a_library_path_everything_is_from_the_wheels(stack):
     assert [
         entry.name
         for entry in found["libraries"].value
-        if not entry.loaded and entry.origin.startswith("wheel")
+        if not entry.loaded and entry.origin == "wheel"
     ] == ([] if "libnvrtc" in by_name else ["libnvrtc"])
 
 
@@ -225,14 +225,14 @@ def test_a_library_path_shadows_what_is_searched_by_runpath(stack, others):
     assert _names(loaded.values()) == _clean(stack.truth(LD_LIBRARY_PATH=str(others)))
     repaired = "_preload_cuda_deps" in (stack.site / "torch/__init__.py").read_text()
     if repaired:
-        assert loaded["libnvJitLink"].origin == "wheel:nvidia-nvjitlink-cu12"
+        assert loaded["libnvJitLink"].distribution == "nvidia-nvjitlink-cu12"
         assert loaded["libnvJitLink"].needed_by == "torch/__init__.py"
     else:
         assert (loaded["libnvJitLink"].origin, loaded["libnvJitLink"].version) == (
             "LD_LIBRARY_PATH",
             "12.1.105",
         )
-    assert loaded["libcublas"].origin == "wheel:nvidia-cublas-cu12"
+    assert loaded["libcublas"].distribution == "nvidia-cublas-cu12"
     copies = {
         entry.soname: entry
         for entry in found["libraries"].value

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from envdoctor.model.evidence import Absent, Known, Unknown
+from envdoctor.model.facts import ShadowedModule
 from envdoctor.probes import distributions, interpreter, modules
 from envdoctor.probes.machine import Machine
 
@@ -99,7 +100,8 @@ def _write(folder, *files):
 def test_what_the_working_directory_hides(place, monkeypatch, files, hidden):
     _write(place.working, *files)
     found = place.read(monkeypatch)["shadowed_modules"]
-    assert sorted(found.value) == sorted(entry.format(place.working) for entry in hidden)
+    told = [f"{module.name}: {module.path}" for module in found.value]
+    assert sorted(told) == sorted(entry.format(place.working) for entry in hidden)
     for module in ("ray", "yaml", "torch"):
         real = (
             place.truth(module)
@@ -115,7 +117,7 @@ def test_a_working_directory_inside_a_package(place, monkeypatch):
     _write(place.site, "vllm/ray/__init__.py", "vllm/engine/__init__.py")
     place.working = place.site / "vllm"
     found = place.read(monkeypatch)
-    assert found["shadowed_modules"].value == (f"ray: {place.site}/vllm/ray",)
+    assert found["shadowed_modules"].value == (ShadowedModule("ray", f"{place.site}/vllm/ray"),)
     assert found["ray.module_path"].value == f"{place.site}/vllm/ray"
     assert place.truth("ray") == str(place.site / "vllm" / "ray" / "__init__.py")
 
@@ -141,7 +143,7 @@ def test_pythonpath_hides_and_an_overlay_with_metadata_does_not(place, monkeypat
     )
     variables = {"PYTHONPATH": f"{tmp_path}/front:{tmp_path}/overlay"}
     found = place.read(monkeypatch, **variables)
-    assert found["shadowed_modules"].value == (f"ray: {tmp_path}/front/ray",)
+    assert found["shadowed_modules"].value == (ShadowedModule("ray", f"{tmp_path}/front/ray"),)
     assert place.truth("ray", **variables) == f"{tmp_path}/front/ray/__init__.py"
 
 

@@ -114,6 +114,33 @@ def test_ray_of_this_process():
     assert "ray.process_python" not in facts
 
 
+@pytest.mark.parametrize(
+    ("listening", "version"), [("session_2", "2.46.0"), ("session_1", None), ("", None)]
+)
+def test_a_session_counts_where_its_raylet_listens(listening, version):
+    """A Ray that was killed leaves its session, and the file that says which is current."""
+    listed = f"0: 2 0 10000 1 1 5 /tmp/ray/{listening}/sockets/raylet\n"
+    files = {
+        "/tmp/ray/ray_current_cluster": "192.0.2.1:6379",
+        "/tmp/ray/session_latest/usage_stats.json": '{"ray_version": "2.46.0"}',
+        "/proc/net/unix": listed if listening else "",
+    }
+
+    class OneFolder(Machine):
+        def exists(self, path):
+            return path in files
+
+        def read_text(self, path, limit=0):
+            return files.get(path)
+
+        def realpath(self, path):
+            return path.replace("session_latest", "session_2")
+
+    assert probe_schedulers(OneFolder(environment={})).get("ray.cluster_version") == (
+        version and Known(version, Evidence("/tmp/ray/session_latest/usage_stats.json"))
+    )
+
+
 def test_ray_usage_file():
     assert parse_ray_usage(
         json.dumps(
