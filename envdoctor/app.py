@@ -6,7 +6,7 @@ import os
 
 from .errors import InputError
 from .model.evidence import Known
-from .model.facts import Facts
+from .model.facts import FIELDS, Facts
 from .model.finding import Finding
 from .model.report import Judged, Report
 from .report.selection import Options, check_options, examined_of, report_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .matrix.loader import Matrix
     from .model.diagnosis import Diagnosis, Trace
     from .model.evidence import Fact
-    from .model.log import Reading
+    from .model.log import Pattern, Reading
     from .model.memory_plan import PlanResult, Variant
     from .model.node_answers import NodeAnswer, Snapshot
     from .model.run_places import RunPlaces
@@ -87,7 +87,7 @@ def check(
     from .rules.addressing import addressed
 
     judged: Set[Judged] = set()
-    reading, knowledge = _read_logs(logs, matrix) if logs else (None, None)
+    reading, knowledge = _read_logs(logs, matrix, quoted=True) if logs else (None, None)
     if reading is not None and nodes == (Facts(),):
         nodes = (_facts_of_log(reading, matrix),)
     changes = _changes(nodes, since)
@@ -98,6 +98,8 @@ def check(
         # A line that the log holds is no presumption.
         seen = [trace.finding._replace(presumed=False) for trace in traces]
         findings = [*seen, *rest]
+        if len(nodes) == 1 and not run:
+            findings = _with_tried_remedies(findings, nodes[0], matrix)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
     report = report._replace(examined=examined_of(judged, options))
     if changes is None:
@@ -107,6 +109,14 @@ def check(
     from .rules.changes import with_findings
 
     return report._replace(since=with_findings(changes.since, [report], [then]))
+
+
+def _with_tried_remedies(
+    findings: Sequence[Finding], facts: Facts, matrix: Matrix
+) -> List[Finding]:
+    from .rules.remedy_trial import tried_remedies
+
+    return tried_remedies(findings, facts, matrix, lambda changed: judge(changed, matrix))
 
 
 def _changes(nodes: Sequence[Facts], since: Optional[Snapshot]) -> Optional[TargetChanges]:
@@ -443,19 +453,47 @@ def diagnose(
     )
 
 
-def _read_logs(logs: Sequence[str], matrix: Matrix) -> Tuple[Reading, Knowledge]:
-    """Read logs in one pass, and return what is known of the lines that were looked for."""
+def _read_logs(
+    logs: Sequence[str], matrix: Matrix, quoted: bool = False
+) -> Tuple[Reading, Knowledge]:
+    """Read logs in one pass, and return what is known of the lines that were looked for.
+
+    ``quoted``: they are what somebody wrote, who may tell an error in words of their own.
+    """
     from .diagnose.trace_draft import Knowledge
     from .intake.log_reader import read_logs
-    from .matrix.signatures import patterns_of, symptom_patterns
 
-    symptoms, rows_of = symptom_patterns(
-        (matrix.complete(row) for row in matrix.rows()), matrix.modules
-    )
-    patterns = [*patterns_of(matrix.signatures), *symptoms]
+    patterns, rows_of = matrix.log_patterns
     signatures = {signature.id: signature for signature in matrix.signatures}
     knowledge = Knowledge(signatures, rows_of, matrix.modules, len(patterns))
-    return read_logs(logs, patterns), knowledge
+    reading = read_logs(logs, patterns)
+    return (_with_quoted(reading, patterns, matrix) if quoted else reading), knowledge
+
+
+def _with_quoted(reading: Reading, patterns: Sequence[Pattern], matrix: Matrix) -> Reading:
+    """Add what titles and sentences quote, where the line itself says nothing that is known."""
+    from .intake.log_reader import read_lines
+    from .intake.quoted_errors import quoted_errors
+
+    if len(reading.sources) != 1:
+        return reading
+    text = quoted_errors(reading.report, matrix.modules)
+    if not text.strip():
+        return reading
+    answered = {
+        event.first.number for event in reading.events if not event.pattern.startswith("symptom:")
+    }
+    known = {(event.pattern, tuple(sorted(event.groups.items()))) for event in reading.events}
+    added = [
+        event
+        for event in read_lines(reading.sources[0], text, patterns)
+        if event.first.number not in answered
+        and (event.pattern, tuple(sorted(event.groups.items()))) not in known
+    ]
+    if not added:
+        return reading
+    events = sorted((*reading.events, *added), key=lambda event: event.order)
+    return reading._replace(events=tuple(events))
 
 
 def _explained(
@@ -536,7 +574,7 @@ def _facts_of_log(reading: Reading, matrix: Matrix) -> Facts:
     stated = [
         field
         for field, _ in facts
-        if not field.startswith("report.") and not field.endswith(".complete")
+        if FIELDS[field].group != "report" and not field.endswith(".complete")
     ]
     return facts if len(stated) > 1 else Facts()
 

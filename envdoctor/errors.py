@@ -38,7 +38,14 @@ class InputError(EnvdoctorError):
 
 
 class NothingRecognised(InputError):
-    """A text in which nothing about an environment was found."""
+    """A text in which nothing about an environment was found.
+
+    ``fault`` is that alone; the message goes on with what is read instead.
+    """
+
+    def __init__(self, fault: str, instead: str) -> None:
+        super().__init__(f"{fault}; {instead}")
+        self.fault = fault
 
 
 def bounded(faults: Sequence[str]) -> List[str]:

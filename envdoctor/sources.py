@@ -106,7 +106,7 @@ def _targets(sources: Sources) -> List[Tuple[str, Facts]]:
 
         if begins_with(sources.report, *PACKED):
             raise NothingRecognised(
-                f"{sources.report}: is packed; such logs are read by 'envdoctor diagnose FILE'"
+                f"{sources.report}: is packed", "such logs are read by 'envdoctor diagnose FILE'"
             )
         text = read_text(sources.report, lenient=True)
         return [(sources.report, parse_report(text, load_matrix().package))]

@@ -84,8 +84,8 @@ def read_text(path: str, lenient: bool = False, waits: bool = True) -> str:
         size = size_text(_SIZE_LIMIT)
         if lenient and (path == "-" or os.path.isfile(path)):  # a device has no end
             raise NothingRecognised(
-                f"{where}: larger than {size}; a log of any size is read by 'envdoctor diagnose "
-                "FILE'"
+                f"{where}: larger than {size}",
+                "a log of any size is read by 'envdoctor diagnose FILE'",
             )
         raise InputError(f"{where}: larger than {size}, so this is hardly the file that was meant")
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 from envdoctor.matrix import loader
+from envdoctor.matrix.folder import EXTRAS
 from envdoctor.matrix.source import write_compiled
 
 
@@ -64,7 +65,12 @@ def _compile_matrix():
     """Compile ``matrices/`` where it has changed: a new row is tested as an install has it."""
     core = loader._read_core(loader._COMPILED)
     source = loader.builtin_folder()
-    if source and (core is None or not loader._is_fresh(source)):
+    files = loader._CompiledFiles(loader._COMPILED, (), source)
+    if source and (
+        core is None
+        or not loader._is_fresh(source)
+        or any(files._changed_source(name) for name in EXTRAS.values())
+    ):
         write_compiled(source, loader._COMPILED, times=True)
 
 

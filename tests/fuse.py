@@ -84,8 +84,8 @@ def wait_for(condition, seconds: float = 5.0) -> bool:
 
 
 class Server:
-    """Answers the kernel's requests: one after the other, or where it is slow as many at a time as it
-    has threads, since a slow disk is late and not busy.
+    """Answers the kernel's requests: one after the other, or where it is slow as many at a time as
+    it has threads, since a slow disk is late and not busy.
     """
 
     def __init__(self, source: str, faults: Dict[str, int]) -> None:

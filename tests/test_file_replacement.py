@@ -124,7 +124,9 @@ def test_a_pipe_is_written_to(tmp_path):
 
 
 def test_standard_output_by_its_name_stays_a_device(tmp_path):
-    """With a file behind it, /dev/stdout leads to a regular file; it must not be replaced by one."""
+    """With a file behind it, /dev/stdout leads to a regular file; it must not be replaced by
+    one.
+    """
     done = tmp_path / "out"
     code = "from envdoctor.file_replacement import replace_file as r; r('/dev/stdout', b'new\\n')"
     with open(done, "wb") as file:

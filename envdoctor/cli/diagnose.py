@@ -69,7 +69,7 @@ def _gathered(options: argparse.Namespace) -> Optional[Tuple[Facts, ...]]:
     except NothingRecognised as error:
         if not options.logs:
             raise
-        write_error(f"envdoctor: note: {options.report}: {str(error).split(';')[0]}")
+        write_error(f"envdoctor: note: {options.report}: {error.fault}")
         return None
 
 

@@ -101,7 +101,7 @@ def decide_start(arguments: List[str]) -> List[str]:
 def _checked(settings: Settings) -> Answer:
     """Return the answer of a child; a signal that ends this process ends the child first."""
 
-    def check(announce: Callable[[str], None], failed: Dict[str, str], seconds: float) -> Answer:
+    def check(announce: Callable[..., None], failed: Dict[str, str], seconds: float) -> Answer:
         from .verdict import check_start
 
         return check_start(settings, announce, failed, seconds)
@@ -173,11 +173,13 @@ def _outcome(settings: Settings, answer: Answer, code: int) -> str:
 class _Loss:
     """A check that gave no answer.
 
-    step: What it did. reason: How it ended. is_final: Another one would end as this one did.
+    step: What it did. probe: The one that it ran, or "". reason: How it ended. is_final: Another
+    one would end as this one did.
     """
 
-    def __init__(self, step: str, reason: str, is_final: bool) -> None:
+    def __init__(self, step: str, probe: str, reason: str, is_final: bool) -> None:
         self.step = step
+        self.probe = probe
         self.reason = reason
         self.is_final = is_final
 
@@ -199,11 +201,11 @@ def supervise(check: Check, timeout: float, finish: Optional[Finish] = None) -> 
         outcome = _attempt(check, failed, finish, end)
         if isinstance(outcome, Answer):
             return outcome
-        _, _, probe = outcome.step.rpartition("probe ")
         end = min(last, max(end, time.monotonic() + AGAIN))
-        if outcome.is_final or probe in ("", outcome.step, *failed) or end <= time.monotonic():
+        is_known = outcome.probe in ("", *failed)
+        if outcome.is_final or is_known or end <= time.monotonic():
             return _fault(f"{outcome.reason} in {outcome.step}")
-        failed[probe] = outcome.reason
+        failed[outcome.probe] = outcome.reason
 
 
 def _attempt(
@@ -256,8 +258,8 @@ def _run_child(
             except OSError:  # the one that listed them
                 continue
 
-    def announce(step: str) -> None:
-        _send(pipe, b"S", step.encode("utf-8", "replace"))
+    def announce(step: str, probe: str = "") -> None:
+        _send(pipe, b"S", f"{step}\0{probe}".encode("utf-8", "replace"))
 
     try:
         from ..probes.core_files import leave_no_core
@@ -266,7 +268,7 @@ def _run_child(
         answer = check(announce, failed, end - time.monotonic())
     except MemoryError:
         answer = _fault("out of memory: the memory limit leaves too little for this check")
-    except Exception as error:  # noqa: BLE001 - whatever fails here, the policy decides, not a traceback
+    except Exception as error:  # noqa: BLE001 - the policy decides, no traceback
         answer = _fault(words_of(error))
     if finish is None or not answer.document:
         _send(pipe, b"A", answer.pack())
@@ -298,7 +300,7 @@ def _send(pipe: int, kind: bytes, content: bytes) -> None:
 def _await(pid: int, pipe: int, end: float) -> Union[Answer, _Loss]:
     """Read messages until the answer, the child's end or the deadline."""
     received = bytearray()
-    step = "starting"
+    step, probe = "starting", ""
     status: Tuple[int, ...] = ()
     verdict: Optional[Answer] = None
     began = time.monotonic()
@@ -311,7 +313,7 @@ def _await(pid: int, pipe: int, end: float) -> Union[Answer, _Loss]:
             received += part
             for kind, content in _messages(received):
                 if kind == b"S":
-                    step = content.decode("utf-8", "replace")
+                    step, _, probe = content.decode("utf-8", "replace").partition("\0")
                 elif kind == b"R" and verdict is not None:
                     _ = status or _reap(pid, GRACE) or _stop(pid)
                     return _with_trouble(verdict, content.decode("utf-8", "replace"))
@@ -335,7 +337,7 @@ def _await(pid: int, pipe: int, end: float) -> Union[Answer, _Loss]:
     if verdict is not None:
         return _with_trouble(verdict, f"the report was not written: {reason}")
     # Killed: by the kernel for want of memory, say.
-    return _Loss(step, reason, bool(status) and os.WTERMSIG(status[0]) == signal.SIGKILL)
+    return _Loss(step, probe, reason, bool(status) and os.WTERMSIG(status[0]) == signal.SIGKILL)
 
 
 def _with_trouble(answer: Answer, trouble: str) -> Answer:

@@ -27,13 +27,13 @@ _JUDGING = 0.25  # share of the time that is kept for judging what the probes fo
 
 
 def check_start(
-    settings: Settings, announce: Callable[[str], None], failed: Dict[str, str], seconds: float
+    settings: Settings, announce: Callable[..., None], failed: Dict[str, str], seconds: float
 ) -> Answer:
     """Read this machine, judge it and return the answer.
 
     Args:
         settings: What was asked for.
-        announce: Is told what is done next.
+        announce: Is told what is done next, and which probe runs.
         failed: Probes that are left out, with the reason: they ended an earlier check.
         seconds: How long it may take.
     """
@@ -162,12 +162,10 @@ def _other_tool(then: Dict[str, Any], matrix_date: str) -> str:
     """Return how this envdoctor is another than the one that baked, or "": it may know of more, and
     have probes and rules of the host that the baseline does not name.
     """
-    for what, was, now in (
-        ("envdoctor was", then["version"], __version__),
-        ("the matrix was of", then["matrix_date"], matrix_date),
-    ):
-        if was != now:
-            return f"{what} {was}, is {'of ' if what.endswith('of') else ''}{now}"
+    if then["version"] != __version__:
+        return f"envdoctor was {then['version']}, is {__version__}"
+    if then["matrix_date"] != matrix_date:
+        return f"the matrix was of {then['matrix_date']}, is of {matrix_date}"
     return ""
 
 
@@ -196,7 +194,7 @@ def _time_of_probes(seconds: float) -> float:
 
 def _read(
     machine: Machine,
-    announce: Callable[[str], None],
+    announce: Callable[..., None],
     baseline: Dict[str, Any],
     matrix: Matrix,
     failed: Dict[str, str],
@@ -224,7 +222,7 @@ def _read(
 
 def _run(
     machine: Machine,
-    announce: Callable[[str], None],
+    announce: Callable[..., None],
     failed: Dict[str, str],
     modules: Sequence[str],
     wanted: Callable[[str], bool],
@@ -238,7 +236,7 @@ def _run(
             probes.fail_probe(probe, machine, failed[probe.name])
     left = [probe for probe in chosen if probe.name not in failed]
     # One that hangs for ever has a name.
-    return probes.run_probes(machine, left, lambda name: announce(f"probe {name}"))
+    return probes.run_probes(machine, left, lambda name: announce(f"probe {name}", name))
 
 
 def _read_inputs(settings: Settings) -> Tuple[Dict[str, Fact[Any]], Optional[Sequence[Any]]]:

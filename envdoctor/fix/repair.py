@@ -487,9 +487,7 @@ def changed_facts(facts: Facts, changes: Sequence[Change]) -> Facts:
     table.update(dict.fromkeys(replaced, Unknown("changed by the plan")))
     kept: Dict[str, Sequence[object]] = {
         "libraries": [
-            library
-            for library in facts.value("libraries", ())
-            if library.origin.partition("wheel:")[2] not in moved
+            library for library in facts.value("libraries", ()) if library.distribution not in moved
         ],
         # What the loader misses was looked for in files that are replaced.
         "binaries": [

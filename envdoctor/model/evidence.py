@@ -6,7 +6,18 @@ from .record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Generic, Optional, TypeVar, Union
+    from typing import (
+        Any,
+        ClassVar,
+        Dict,
+        Generic,
+        Iterator,
+        Mapping,
+        Optional,
+        Tuple,
+        TypeVar,
+        Union,
+    )
 
     T = TypeVar("T")
     Fact = Union["Known[T]", "Absent", "Unknown"]
@@ -21,7 +32,7 @@ else:
         __class_getitem__ = classmethod(lambda cls, _: cls)
 
 
-__all__ = ["Absent", "Evidence", "Fact", "Known", "Unknown"]
+__all__ = ["Absent", "Evidence", "Fact", "FactTable", "Known", "Unknown"]
 
 
 class Evidence(NamedTuple):
@@ -70,3 +81,42 @@ class Unknown(NamedTuple):
 
     def __str__(self) -> str:
         return self.reason if self.probe is None else f"probe {self.probe}: {self.reason}"
+
+
+class FactTable:
+    """An immutable table of facts by field. Fields that are missing are ``Unknown``."""
+
+    __slots__ = ("_table",)
+
+    #: Every field that there is, in the order in which they are told.
+    declared: ClassVar[Mapping[str, Any]] = {}
+    missing: ClassVar[Unknown] = Unknown("not read")
+
+    def __init__(self, table: Optional[Mapping[str, Fact[Any]]] = None) -> None:
+        self._table: Dict[str, Fact[Any]] = dict(table or {})
+        for field in self._table:
+            if field not in self.declared:
+                raise KeyError(f"no such field: {field}")
+
+    def get(self, field: str) -> Fact[Any]:
+        """Return the fact of a declared field."""
+        fact = self._table.get(field)
+        if fact is None:
+            if field not in self.declared:
+                raise KeyError(f"no such field: {field}")
+            return self.missing
+        return fact
+
+    def value(self, field: str, default: Any = None) -> Any:
+        """Return the value where it is known, else ``default``."""
+        fact = self.get(field)
+        return fact.value if isinstance(fact, Known) else default
+
+    def evidence(self, field: str) -> Optional[Evidence]:
+        """Return where a field was read or set; None where nothing was learned of it."""
+        fact = self.get(field)
+        return None if isinstance(fact, Unknown) else fact.evidence
+
+    def __iter__(self) -> Iterator[Tuple[str, Fact[Any]]]:
+        """Yield the fields that are set, as they are declared."""
+        return ((name, self._table[name]) for name in self.declared if name in self._table)

@@ -7,13 +7,13 @@ undeclared field fails at once.
 
 from __future__ import annotations
 
-from .evidence import Absent, Evidence, Fact, Known, Unknown
+from .evidence import Absent, Evidence, Fact, FactTable, Known, Unknown
 from .record import NamedTuple
 from .versions import canonicalize_name, find_variant, try_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+    from typing import Any, Mapping, Optional, Tuple
 
 __all__ = [
     "FIELDS",
@@ -25,13 +25,17 @@ __all__ = [
     "Facts",
     "Field",
     "Gpu",
+    "HealthFailure",
     "Library",
+    "LockOverride",
     "NetworkPort",
     "Oddity",
     "PciPlace",
+    "ShadowedModule",
     "SharedFile",
     "SharedMount",
     "Toolkit",
+    "Xid",
     "fields_of",
     "is_unindexed",
 ]
@@ -65,6 +69,27 @@ class Gpu(NamedTuple):
     power_limit: Optional[int] = None  # watts
     nvlinks: Optional[int] = None  # that are up
     nvlinks_down: Optional[int] = None
+
+
+class Xid(NamedTuple):
+    """A fault that the driver reports in the kernel's log: of which GPU, which one, how often."""
+
+    pci_bus: str  # without the function, as the driver writes it: "0000:18:00"
+    number: int
+    times: int = 1
+
+
+class HealthFailure(NamedTuple):
+    """What another tool found to fail on this node.
+
+    ``report``: the name of the file that says so. ``reason``: in that tool's words. ``setting``:
+    it is about how the node is set up, and not about its hardware.
+    """
+
+    report: str
+    part: str  # "memory of GPU 3", "accelerator-nvidia-infiniband"
+    reason: str = ""
+    setting: bool = False
 
 
 class NetworkPort(NamedTuple):
@@ -118,10 +143,11 @@ class Library(NamedTuple):
     soname: str  # "libcublas.so.12"
     path: str
     version: Optional[str] = None
-    # "wheel:nvidia-cublas-cu12", "LD_LIBRARY_PATH", "ld.so.cache", "rpath", "LD_PRELOAD", "conda"
+    # "wheel", "LD_LIBRARY_PATH", "ld.so.cache", "rpath", "LD_PRELOAD", "conda"
     origin: str = ""
     loaded: bool = True  # False: a copy that is not the one loaded
     needed_by: str = ""
+    distribution: str = ""  # whose wheel holds it; "" where two do, too
 
 
 class Distribution(NamedTuple):
@@ -177,6 +203,24 @@ class Binary(NamedTuple):
     cxx11abi: Optional[bool] = None
     missing: Tuple[str, ...] = ()  # sonames that the loader would not find
     undefined: Tuple[str, ...] = ()  # c10/torch symbols that the installed torch does not define
+
+
+class ShadowedModule(NamedTuple):
+    """A module that an import takes from the working directory or PYTHONPATH, before the installed
+    one.
+    """
+
+    name: str
+    path: str = ""
+
+
+class LockOverride(NamedTuple):
+    """What a distribution of a lock asks for, and the lock contradicts on purpose."""
+
+    requirer: str
+    name: str
+    version: str  # that the lock takes in its place
+    row: str = ""  # the row that says why
 
 
 class SharedFile(NamedTuple):
@@ -341,11 +385,11 @@ FIELDS: Mapping[str, Field] = {
         "strings",
         "Accelerators of other makers on the PCI bus, 'AMD 1002:74a1': named, not judged.",
     ),
-    "gpus.xids": _node(
-        "gpu", "strings", "Xids in the kernel's log: '0000:18:00: Xid 79 x 2'.", varies=True
-    ),
+    "gpus.xids": _node("gpu", "xids", "Xids in the kernel's log, counted.", varies=True),
     "health.failures": _node(
-        "gpu", "strings", "What DCGM or gpud found to fail on this node, in their words."
+        "gpu",
+        "health_failures",
+        "What DCGM, gpud or NVIDIA Health Validation found to fail on this node, in their words.",
     ),
     # CUDA toolkits
     "toolkit.version": _environment(
@@ -398,7 +442,9 @@ FIELDS: Mapping[str, Field] = {
         "packages", "binaries", "Compiled extension modules, read from their ELF headers."
     ),
     "shadowed_modules": _environment(
-        "packages", "strings", "Modules of the working directory that hide an installed package."
+        "packages",
+        "shadowed_modules",
+        "Modules of the working directory that hide an installed package.",
     ),
     # memory (bytes)
     "memory.total": _host("memory", "int", "MemTotal of the machine, bytes.", True, unit="bytes"),
@@ -573,10 +619,7 @@ FIELDS: Mapping[str, Field] = {
         "architecture.",
     ),
     "lock.overrides": _environment(
-        "lock",
-        "strings",
-        "Metadata that the lock contradicts on purpose: 'torch -> nvidia-cublas-cu12==12.3.4.1 "
-        "[row]'.",
+        "lock", "lock_overrides", "Metadata that the lock contradicts on purpose."
     ),
     # what is asked of the stack: in memory a Workload, in JSON the settings by name
     "request": _host(
@@ -586,48 +629,18 @@ FIELDS: Mapping[str, Field] = {
     ),
 }
 
-_NOT_READ = Unknown("not read")
-
 
 def fields_of(*groups: str) -> Tuple[str, ...]:
     """Return the names of the fields of these groups, in the order of ``FIELDS``."""
     return tuple([name for name, field in FIELDS.items() if field.group in groups])
 
 
-class Facts:
+class Facts(FactTable):
     """An immutable table of facts about one target. Missing fields are ``Unknown("not read")``."""
 
-    __slots__ = ("_table",)
+    __slots__ = ()
 
-    def __init__(self, table: Optional[Mapping[str, Fact[Any]]] = None) -> None:
-        self._table: Dict[str, Fact[Any]] = {}
-        for name, fact in (table or {}).items():
-            if name not in FIELDS:
-                raise KeyError(f"no such field: {name}")
-            self._table[name] = fact
-
-    def get(self, field: str) -> Fact[Any]:
-        """Return the fact of a declared field."""
-        fact = self._table.get(field)
-        if fact is None:
-            if field not in FIELDS:
-                raise KeyError(f"no such field: {field}")
-            return _NOT_READ
-        return fact
-
-    def value(self, field: str, default: Any = None) -> Any:
-        """Return the value where it is known, else ``default``."""
-        fact = self.get(field)
-        return fact.value if isinstance(fact, Known) else default
-
-    def evidence(self, field: str) -> Optional[Evidence]:
-        """Return where the field was read, or None where nothing was learned."""
-        fact = self.get(field)
-        return None if isinstance(fact, Unknown) else fact.evidence
-
-    def __iter__(self) -> Iterator[Tuple[str, Fact[Any]]]:
-        """Yield the set fields in the order of ``FIELDS``."""
-        return ((name, self._table[name]) for name in FIELDS if name in self._table)
+    declared = FIELDS
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Facts) and dict(self) == dict(other)

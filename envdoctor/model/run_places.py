@@ -4,11 +4,23 @@ and models of the hub. Read only where the run is to start on that very machine.
 
 from __future__ import annotations
 
+import re
 from typing import FrozenSet, Optional, Tuple
 
 from .record import NamedTuple
 
-__all__ = ["HubModel", "RunPath", "RunPlaces"]
+__all__ = ["HubModel", "RunPath", "RunPlaces", "step_of"]
+
+#: verl, OpenRLHF, EasyR1: global_step_40; transformers: checkpoint-500; Megatron: iter_0000100.
+_STEP = re.compile(r"(?:global_step|checkpoint|iter|step)[-_]0*(\d+)")
+
+
+def step_of(path: str) -> Optional[int]:
+    """Return the step that a checkpoint is of, by the last part of its path; None where that names
+    none.
+    """
+    match = _STEP.fullmatch(path.rstrip("/").rpartition("/")[2])
+    return int(match.group(1)) if match else None
 
 
 class RunPath(NamedTuple):

@@ -13,24 +13,30 @@ from .facts import (
     Distribution,
     Facts,
     Gpu,
+    HealthFailure,
     Library,
+    LockOverride,
     NetworkPort,
     Oddity,
     PciPlace,
+    ShadowedModule,
     SharedFile,
     SharedMount,
     Toolkit,
+    Xid,
 )
 from .redaction import redact_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Mapping, Tuple, Type
+    from typing import Any, Callable, Dict, Iterable, Mapping, Sequence, Tuple, Type
 
 __all__ = ["dump_facts", "load_facts", "read_facts"]
 
 _RECORDS: Dict[str, Type[Any]] = {
     "gpus": Gpu,
+    "xids": Xid,
+    "health_failures": HealthFailure,
     "toolkits": Toolkit,
     "libraries": Library,
     "oddities": Oddity,
@@ -39,6 +45,8 @@ _RECORDS: Dict[str, Type[Any]] = {
     "network_ports": NetworkPort,
     "pci_places": PciPlace,
     "shared_mounts": SharedMount,
+    "shadowed_modules": ShadowedModule,
+    "lock_overrides": LockOverride,
     "distributions": Distribution,
 }
 _SCALARS: Dict[str, Tuple[type, ...]] = {
@@ -152,26 +160,33 @@ def _load_fact(name: str, entry: Any, where: str) -> Fact[Any]:
 
 
 def _load(kind: str, value: Any, where: str) -> Any:
+    """Return the value of a field; raises :class:`InputError` where it is not of its kind."""
     if kind in _SCALARS:
         if not isinstance(value, _SCALARS[kind]) or (isinstance(value, bool) and kind != "bool"):
             raise InputError(f"{where}: expected {kind}, found {value!r:.60}")
         return value
     if kind in ("variables", "settings"):
-        if not isinstance(value, dict) or not all(
-            isinstance(entry, str) for entry in value.values()
-        ):
+        if not isinstance(value, dict) or not _are_texts(value.values()):
             raise InputError(f"{where}: expected an object of strings")
         return dict(value)
     if not isinstance(value, list):
         raise InputError(f"{where}: expected a list, found {type(value).__name__}")
     if kind == "strings":
-        if not all(isinstance(entry, str) for entry in value):
+        if not _are_texts(value):
             raise InputError(f"{where}: expected a list of strings")
         return tuple(value)
+    return _load_records(kind, value, where)
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _load_records(kind: str, entries: Sequence[Any], where: str) -> Any:
     record = _RECORDS[kind]
     members = _kinds(record)
     records = [
-        _load_record(record, members, entry, f"{where}[{i}]") for i, entry in enumerate(value)
+        _load_record(record, members, entry, f"{where}[{i}]") for i, entry in enumerate(entries)
     ]
     return {entry.name: entry for entry in records} if kind == "distributions" else tuple(records)
 
@@ -202,9 +217,7 @@ _MEMBERS: Mapping[str, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str),
     "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "bool": lambda value: isinstance(value, bool),
-    "strings": lambda value: (
-        isinstance(value, list) and all(isinstance(entry, str) for entry in value)
-    ),
+    "strings": lambda value: isinstance(value, list) and _are_texts(value),
 }
 
 

@@ -13,9 +13,9 @@ names the framework's version: ``Evidence("default of verl 0.4.1", "actor_rollou
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
-from .evidence import Evidence, Fact, Known, Unknown
+from .evidence import Evidence, Fact, FactTable, Known, Unknown
 from .facts import Field
 from .record import NamedTuple
 from .sizes import GIB
@@ -227,8 +227,6 @@ _KEYS_ELSEWHERE: Mapping[str, str] = {
     "container.memory": "docker run --memory",
 }
 
-_NOT_SAID = Unknown("the configuration does not say")
-
 
 class _Setting(NamedTuple):
     """The field that a launch setting is, and its value as text: read (None: it means none of the
@@ -303,7 +301,7 @@ class ConfigurationProblem(NamedTuple):
     certain: bool = True  # False: it may work with a version or fork that is not known here
 
 
-class Workload:
+class Workload(FactTable):
     """An immutable table of facts about one training run. Missing fields are ``Unknown``.
 
     ``keys`` names for a field the framework's own key (``rollout.swap_space`` →
@@ -312,7 +310,10 @@ class Workload:
     ``unread`` are settings that were made and not understood: each may lower what the run takes.
     """
 
-    __slots__ = ("_table", "flags", "keys", "problems", "unread")
+    __slots__ = ("flags", "keys", "problems", "unread")
+
+    declared = WORKLOAD_FIELDS
+    missing = Unknown("the configuration does not say")
 
     def __init__(
         self,
@@ -322,34 +323,13 @@ class Workload:
         flags: Optional[Mapping[str, str]] = None,
         unread: Tuple[str, ...] = (),
     ) -> None:
-        self._table: Dict[str, Fact[Any]] = {}
+        super().__init__(table)
         self.unread = tuple(unread)
         self.flags: Mapping[str, str] = dict(flags or {})
         self.keys: Mapping[str, str] = dict(keys or {})
         self.problems = tuple(problems)
-        for name, fact in (table or {}).items():
-            if name not in WORKLOAD_FIELDS:
-                raise KeyError(f"no such field: {name}")
-            self._table[name] = fact
 
-    def get(self, field: str) -> Fact[Any]:
-        """Return the fact of a declared field."""
-        fact = self._table.get(field)
-        if fact is None:
-            if field not in WORKLOAD_FIELDS:
-                raise KeyError(f"no such field: {field}")
-            return _NOT_SAID
-        return fact
-
-    def value(self, field: str, default: Any = None) -> Any:
-        """Return the value where it is known, else ``default``."""
-        fact = self.get(field)
-        return fact.value if isinstance(fact, Known) else default
-
-    def place(self, field: str) -> Optional[Evidence]:
-        """Return where a field was set, or None where nothing was learned of it."""
-        fact = self.get(field)
-        return None if isinstance(fact, Unknown) else fact.evidence
+    place = FactTable.evidence
 
     def key_of(self, field: str) -> str:
         """Return the framework's own key of a field, or the field's name where the framework has
@@ -369,10 +349,6 @@ class Workload:
             return not self.keys or field in _KEYS_ELSEWHERE
         types = {WORKLOAD_FIELDS[other].type for other, name in self.keys.items() if name == key}
         return len(types) == 1 or WORKLOAD_FIELDS[field].type == "bool"
-
-    def __iter__(self) -> Iterator[Tuple[str, Fact[Any]]]:
-        """Yield the set fields in the order of ``WORKLOAD_FIELDS``."""
-        return ((name, self._table[name]) for name in WORKLOAD_FIELDS if name in self._table)
 
     def updated(
         self, values: Mapping[str, Fact[Any]], flags: Optional[Mapping[str, str]] = None

@@ -172,6 +172,7 @@ def dump_finding(finding: Finding) -> Dict[str, Any]:
         "row": finding.row,
         "trust": finding.trust,
         "effect": finding.effect,
+        "title": clean(finding.title),
         "missing": clean(str(finding.missing or "")),
         "caused_by": None if finding.caused_by is None else clean(finding.caused_by),
         "nodes": [clean(name) for name in finding.nodes],

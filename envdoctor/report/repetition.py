@@ -94,7 +94,7 @@ def _title(finding: Finding) -> str:
     from ..rules import all_rules
 
     if finding.row:
-        return finding.message.partition(": found ")[0]
+        return finding.title or finding.message
     titles = {rule.code: rule.summary for rule in all_rules()}
     return titles.get(finding.code, finding.message)
 

@@ -259,10 +259,10 @@ def check_loaded_copies(context: Context) -> Iterator[Finding]:
     wheels = {
         library.soname: library
         for library in libraries
-        if library.origin.startswith("wheel") and not library.loaded
+        if library.origin == "wheel" and not library.loaded
     }
     for library in libraries:
-        if not library.loaded or library.origin.startswith(("wheel", "rpath", "runpath")):
+        if not library.loaded or library.origin in ("wheel", "rpath", "runpath"):
             continue
         wheel = wheels.get(library.soname)
         if wheel is not None:
@@ -286,7 +286,10 @@ def _loaded_copy(library: Library, wheel: Library) -> Iterator[Finding]:
         message=f"{library.name} {library.version or ''} from {library.path} "
         f"({library.origin or 'loader path'}) is loaded in place of "
         f"torch's own {wheel.version or ''} in {wheel.path}.".replace("  ", " "),
-        evidence=(Evidence(library.path, library.origin), Evidence(wheel.path, wheel.origin)),
+        evidence=(
+            Evidence(library.path, library.origin),
+            Evidence(wheel.path, wheel.distribution),
+        ),
         sources=(_JITLINK,),
         remedies=(_remove_folder(library.path.rpartition("/")[0], library.origin),),
         packages=("torch",),

@@ -266,8 +266,7 @@ def check_shadowed_modules(context: Context) -> Iterator[Finding]:
     inside = None
     if isinstance(working, str) and "-packages/" in working:  # else nothing to compile it for
         inside = _PACKAGE_FOLDER.search(working)
-    for entry in context.facts.value("shadowed_modules", ())[: _MOST * 2]:
-        module, _, path = entry.partition(": ")
+    for module, path in context.facts.value("shadowed_modules", ())[: _MOST * 2]:
         if module == "envdoctor":  # its own checkout hides nothing of the stack that is judged
             continue
         in_package = inside is not None and path.startswith(str(working))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from ..model.evidence import Evidence
 from ..model.finding import Finding, Remedy
-from ..model.pattern import pattern
 from ..model.row import Source
 from ..model.sizes import size_text
 from .rule import Context, Rule
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["RULES_HERE"]
 
 _XID_PAGE = Source("https://docs.nvidia.com/deploy/xid-errors/")
-_XID = pattern(r"(?a)(\S+): Xid (\d+) x (\d+)")
 #: Those that tell of the device, not of a program: what NVIDIA's page says of each.
 _GRAVE_XIDS = {
     48: "an uncorrectable error of its memory",
@@ -51,19 +49,17 @@ def check_xids(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/deploy/xid-errors/
     """
-    for text in context.facts.value("gpus.xids", ()):
-        match = _XID.fullmatch(text)
-        meaning = _GRAVE_XIDS.get(int(match.group(2))) if match else None
-        if match is None or meaning is None:
+    for bus, number, times in context.facts.value("gpus.xids", ()):
+        meaning = _GRAVE_XIDS.get(number)
+        if meaning is None:
             continue
-        bus, number, count = match.groups()
-        times = "once" if count == "1" else f"{count} times"
+        often = "once" if times == 1 else f"{times} times"
         yield Finding(
             code="ED118",
             component=f"gpu-{bus}",
             kind="hardware-fault",
             severity="warning",
-            message=f"The kernel logged Xid {number} of GPU {bus} {times}: {meaning}.",
+            message=f"The kernel logged Xid {number} of GPU {bus} {often}: {meaning}.",
             evidence=context.evidence("gpus.xids"),
             sources=(_XID_PAGE,),
             remedies=(
@@ -80,8 +76,8 @@ def check_health_reports(context: Context) -> Iterator[Finding]:
     """Another tool found something of this node to fail.
 
     What it checks:
-        What `dcgmi diag -j` and gpud's /v1/states say, in JSON files of /var/lib/envdoctor/health
-        or $ENVDOCTOR_HEALTH.
+        What `dcgmi diag -j`, gpud's /v1/states and NVIDIA Health Validation say, in JSON files of
+        /var/lib/envdoctor/health or $ENVDOCTOR_HEALTH.
 
     Why it matters:
         They test what is only read here. They may have been written before a repair.
@@ -91,15 +87,17 @@ def check_health_reports(context: Context) -> Iterator[Finding]:
 
     References:
         https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
+        https://docs.nvidia.com/health-validation/reference/verdict-schema
     """
-    for failure in context.facts.value("health.failures", ()):
-        setting = failure.endswith(" (a setting)")
+    for report, part, reason, setting in context.facts.value("health.failures", ()):
+        component = _one_line(f"{report}: {part}")
+        words = f"{component} fails: {_one_line(reason)}".rstrip(".: ")
         yield Finding(
             code="ED125",
-            component=_one_line(failure.partition(" fails: ")[0].partition(" is unhealthy")[0]),
+            component=component,
             kind="hardware-fault",
             severity="advice" if setting else "warning",
-            message=f"{_one_line(failure).rstrip('.')}.",
+            message=f"{words} (a setting)." if setting else f"{words}.",
             evidence=context.evidence("health.failures"),
             sources=(
                 Source(

@@ -20,6 +20,7 @@ from .rule import Context, distribution_evidence, is_built_for_rocm, is_unindexe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import (
+        AbstractSet,
         Any,
         Callable,
         Dict,
@@ -98,6 +99,8 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
             continue
         if row.code == "ED409" and _has_better_witness(context, row.component):
             continue
+        if row.kind == "abi-mismatch" and _is_built_here(context, row.component):
+            continue
         binding = bind(row, unset.target)
         if binding.outcome == "violated":
             hits.append(_violated(unset, context.matrix.complete(row), binding))
@@ -114,6 +117,12 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
 
 #: Rows that were measured pair by pair (``matrix.measured_rows``).
 _MEASURED = ("ED308", "ED309", "ED409")
+
+
+def _is_built_here(context: Context, name: str) -> bool:
+    """Tell whether its user built a package: then nothing said of the project's wheels holds."""
+    installed = context.distributions.get(name)
+    return installed is not None and installed.direct_url.startswith("file:")
 
 
 def _has_better_witness(context: Context, name: str) -> bool:
@@ -139,8 +148,20 @@ def _without_repeats(hits: List[_Hit]) -> List[_Hit]:
             and (severity_rank(other.finding.severity) <= rank or _is_of_libraries(hit, other))
             for other in kept
         ):
-            kept.append(hit)
+            kept.append(_with_written_cure(hit, pair, kept))
     return kept
+
+
+def _with_written_cure(measured: _Hit, pair: AbstractSet[str], others: Sequence[_Hit]) -> _Hit:
+    """Return what was measured with the cure of the row that somebody wrote of the same packages,
+    where there is one.
+    """
+    for other in others:
+        written = other.row.code not in _MEASURED and other.row.effect != "note"
+        if written and pair <= frozenset(other.row.packages) and other.finding.remedies:
+            cured = measured.finding._replace(remedies=other.finding.remedies)
+            return measured._replace(finding=cured)
+    return measured
 
 
 def _is_of_libraries(measured: _Hit, other: _Hit) -> bool:
@@ -152,11 +173,14 @@ def _is_of_libraries(measured: _Hit, other: _Hit) -> bool:
 
 def _rows_about(context: Context, presumed: Optional[Presumption]) -> List[Row]:
     """Return the rows about what is installed or presumed to be."""
+    run = context.facts.value("request")
+    family = (run.setting("model_family") or "") if run is not None else ""
     if presumed is None:
         complete = context.facts.value("distributions.complete") is True
-        return context.matrix.rows_about(list(context.distributions), complete, context.version)
-    names = dict.fromkeys((*context.distributions, *presumed.context.distributions))
-    return context.matrix.rows_about(list(names), False, presumed.context.version)
+        names = list(context.distributions)
+        return context.matrix.rows_about(names, complete, context.version, family)
+    both = dict.fromkeys((*context.distributions, *presumed.context.distributions))
+    return context.matrix.rows_about(list(both), False, presumed.context.version, family)
 
 
 def _note_examined(context: Context, rows: List[Row]) -> None:
@@ -286,6 +310,7 @@ def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
         trust=row.trust,
         packages=row.packages,
         effect=effect,
+        title=row.title,
     )
     return _Hit(row, finding, tuple(packages))
 

@@ -15,7 +15,7 @@ from ..model.facts import Facts
 from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
 from ..model.row import Source
-from ..model.run_places import RunPlaces
+from ..model.run_places import RunPlaces, step_of
 from ..model.sizes import gib_text
 from ..model.workload import Workload
 from .rule import Rule
@@ -29,11 +29,12 @@ _OFFLINE = Source(
 _GATED = Source(
     "https://huggingface.co/docs/hub/models-gated", "a user has to be signed in, and be let in"
 )
-_STEP = re.compile(r"(?:global_step|checkpoint|iter|step)[-_]0*(\d+)/?\Z")
 #: Repositories whose owners let nobody in without a request.
 _GATED_NAMES = re.compile(r"meta-llama/|google/gemma-(?:[23]|2b|7b)", re.IGNORECASE)
 #: They save at the last step, whatever their interval is.
 _SAVES_LAST = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "openrlhf"])
+#: The key of the GPUs of a node where a launcher starts one process for each.
+_PROCESSES_OF_A_NODE = "--nproc_per_node"
 _SPARE = 3  # checkpoints of a run that keeps all: fewer than these are soon too few
 
 
@@ -132,31 +133,24 @@ def check_checkpoint_disk(run: Preflight) -> Iterator[Finding]:
         arXiv:1910.02054: 2 bytes of weights and 12 of optimizer for each parameter.
     """
     stated = run.workload.value("checkpoint.disk")
-    free = stated if stated is not None else run.places.free if run.places is not None else None
+    disk = _Disk("the disk", stated, True)
+    if stated is None:
+        if run.places is None or run.in_container:
+            return
+        disk = _Disk(run.places.disk, run.places.free, run.is_here and run.places.fresh)
     low, high = run.written
-    if free is None or free < 0 or not high or (stated is None and run.in_container):
+    shortage = _shortage(run, disk) if high else None
+    if shortage is None:
         return
-    kept = int(run.workload.value("checkpoint.limit") or 0)
-    count = kept or _saves(run.workload)
-    if low > free:
-        fresh = stated is not None or (run.is_here and run.places is not None and run.places.fresh)
-        saves = run.workload.value("framework") in _SAVES_LAST
-        severity, text = "error" if fresh and saves else "warning", "not even one fits"
-    elif count and count * high > free:
-        severity, text = "warning", f"of the {count} that are kept {_range(free, low, high)} fit"
-    elif not count and _SPARE * high > free:
-        severity, text = "warning", f"all are kept, and {_range(free, low, high)} fit"
-    else:
-        return
-    where = run.places.disk if run.places is not None and stated is None else "the disk"
+    severity, text = shortage
     keys = (run.workload.key_of("checkpoint.limit"), run.workload.key_of("checkpoint.model_only"))
     yield Finding(
         "ED612",
         "disk",
         "too-small",
         severity,
-        f"A checkpoint takes {_range_gib(low, high)} GiB, and {where} has {gib_text(free)} GiB "
-        f"left: {text}.",
+        f"A checkpoint takes {_range_gib(low, high)} GiB, and {disk.name} has "
+        f"{gib_text(disk.free or 0)} GiB left: {text}.",
         evidence=(
             *run.place("checkpoint.disk"),
             *run.place("checkpoint.folder"),
@@ -167,6 +161,33 @@ def check_checkpoint_disk(run: Preflight) -> Iterator[Finding]:
             Remedy(f"Keep fewer ({keys[0]}), or save weights alone ({keys[1]}).", (), "safe"),
         ),
     )
+
+
+class _Disk(NamedTuple):
+    """Where checkpoints go. free: bytes, None where that is not known; empty: nothing of an earlier
+    run lies there, which a save could replace.
+    """
+
+    name: str
+    free: Optional[int]
+    empty: bool
+
+
+def _shortage(run: Preflight, disk: _Disk) -> Optional[Tuple[str, str]]:
+    """Return how grave it is, and in words, that the checkpoints of a run do not fit; None where
+    they do, or that is not known.
+    """
+    low, high = run.written
+    if disk.free is None or disk.free < 0:
+        return None
+    if low > disk.free:
+        saves = run.workload.value("framework") in _SAVES_LAST
+        return "error" if disk.empty and saves else "warning", "not even one fits"
+    count = int(run.workload.value("checkpoint.limit") or 0) or _saves(run.workload)
+    if (count or _SPARE) * high <= disk.free:
+        return None
+    kept = f"of the {count} that are kept" if count else "all are kept, and"
+    return "warning", f"{kept} {_range(disk.free, low, high)} fit"
 
 
 def _saves(workload: Workload) -> int:
@@ -295,7 +316,7 @@ def check_gpu_count(run: Preflight) -> Iterator[Finding]:
     is_assumed = evidence is not None and evidence.source == "--assume"
     if int(asked) <= count or (is_assumed and count == 1):  # "gpu=H100" names the kind
         return
-    by_processes = "--nproc" in str(run.workload.place("gpus_per_node") or "")
+    by_processes = run.workload.key_of("gpus_per_node") == _PROCESSES_OF_A_NODE
     sure = by_processes and run.is_here and run.workload.value("nodes") == 1
     yield Finding(
         "ED615",
@@ -326,9 +347,8 @@ def check_resume(run: Preflight) -> Iterator[Finding]:
         get_last_checkpoint.
     """
     named = str(run.workload.value("checkpoint.resume") or "")
-    match = _STEP.search(named)
-    step: Optional[int] = int(match.group(1)) if match else None
-    if match is None and named == "auto" and run.places is not None and not run.in_container:
+    step = step_of(named)
+    if named == "auto" and run.places is not None and not run.in_container:
         step = run.places.step
     steps = run.workload.value("steps")
     if not step or not steps or steps < 1 or step < steps:

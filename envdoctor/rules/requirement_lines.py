@@ -375,11 +375,10 @@ def accepted_edges(facts: Facts, rows: Callable[[], Any]) -> Callable[[str, str]
     row says so: no finding. What a lock says that it breaks on purpose is accepted likewise.
     """
     edges: Dict[Tuple[str, str], List[str]] = {}
-    for text in facts.value("lock.overrides", ()):
-        requirer, _, pin = text.partition(" [")[0].partition(" -> ")
-        override = try_requirement(pin)
-        if override is not None:
-            edges.setdefault((requirer, override.name), []).append(override.specifier)
+    for override in facts.value("lock.overrides", ()):
+        pin = try_requirement(f"{override.name}=={override.version}")
+        if pin is not None:
+            edges.setdefault((override.requirer, pin.name), []).append(pin.specifier)
     for row in rows():
         pinned = [parse_requirement(pin) for pin in row.pins] if row.overrides else []
         for edge in row.overrides:

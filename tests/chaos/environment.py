@@ -1,4 +1,6 @@
-"""What may be wrong with an environment: packages, start-up files, interpreters, envdoctor itself."""
+"""What may be wrong with an environment: packages, start-up files, interpreters, envdoctor
+itself.
+"""
 
 from __future__ import annotations
 

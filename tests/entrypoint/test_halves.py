@@ -187,7 +187,7 @@ def test_a_baked_start_runs_each_probe_and_each_rule_of_the_host(newcomers, tmp_
     }
     newcomers.clear()
     settings = parse_settings(["--baseline", str(path), "--", "true"], {})
-    answer = verdict.check_start(settings, lambda step: None, {}, 5.0)
+    answer = verdict.check_start(settings, lambda *step: None, {}, 5.0)
     assert "judged whole" not in answer.details
     assert newcomers == ["numa.nodes", "of-host"]
 

@@ -67,7 +67,18 @@ def run(python, pyz, *arguments, flags=("-I", "-S"), **variables):
     )
 
 
-@pytest.mark.parametrize("minor", PYTHONS, ids=lambda minor: f"{minor[0]}.{minor[1]}")
+@pytest.mark.parametrize(
+    "minor",
+    [
+        # The oldest and the newest: the others are slow tests.
+        pytest.param(
+            minor,
+            id=f"{minor[0]}.{minor[1]}",
+            marks=[] if minor in (min(PYTHONS), max(PYTHONS)) else [pytest.mark.slow],
+        )
+        for minor in PYTHONS
+    ],
+)
 def test_bare_interpreters(pyz, minor):
     python = PYTHONS[minor]
     started = run(python, pyz, "entrypoint", "--", "sh", "-c", "echo ran; exit 7")
@@ -131,6 +142,7 @@ def test_colour_is_there(pyz, broken_facts):
     assert "\x1b[1;31mED101 error" in done.stdout
 
 
+@pytest.mark.slow
 def test_bytes_are_the_same_each_time(pyz, tmp_path):
     again = tmp_path / "again.pyz"
     subprocess.run(

@@ -118,7 +118,7 @@ from envdoctor.entrypoint import handoff
 from envdoctor.entrypoint.options import parse_settings
 before = set(sys.modules)
 from envdoctor.entrypoint.verdict import check_start
-check_start(parse_settings([*{options!r}, "--", "true"], {{}}), lambda step: None, {{}}, 5.0)
+check_start(parse_settings([*{options!r}, "--", "true"], {{}}), lambda *step: None, {{}}, 5.0)
 open({str(listing)!r}, "w").write("\\n".join(set(sys.modules) - before))
 """
     subprocess.run(

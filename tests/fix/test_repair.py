@@ -1,4 +1,6 @@
-"""Plans by facts by hand: what is cured, what stays, and that ``check`` agrees with every change."""
+"""Plans by facts by hand: what is cured, what stays, and that ``check`` agrees with every
+change.
+"""
 
 from __future__ import annotations
 

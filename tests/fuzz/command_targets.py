@@ -1,4 +1,6 @@
-"""What other commands than check read: nodes, lock, plan, fix, matrix. One function of bytes each."""
+"""What other commands than check read: nodes, lock, plan, fix, matrix. One function of bytes
+each.
+"""
 
 from __future__ import annotations
 

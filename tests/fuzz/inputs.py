@@ -21,17 +21,6 @@ def built_in_matrix() -> Any:
 
 
 @lru_cache(maxsize=1)
-def log_patterns() -> Any:
-    from envdoctor.matrix.signatures import patterns_of, symptom_patterns
-
-    rows = (built_in_matrix().complete(row) for row in built_in_matrix().rows())
-    return [
-        *patterns_of(built_in_matrix().signatures),
-        *symptom_patterns(rows, built_in_matrix().modules)[0],
-    ]
-
-
-@lru_cache(maxsize=1)
 def scratch_folder() -> str:
     """Return a folder for files; scripts/fuzz removes it with TMPDIR, since libFuzzer just ends."""
     folder = tempfile.mkdtemp(prefix="envdoctor-fuzz-")

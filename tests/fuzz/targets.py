@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 from . import command_targets as commands
-from .inputs import DATA, built_in_matrix, chosen, input_file, log_patterns, scratch_folder
+from .inputs import DATA, built_in_matrix, chosen, input_file, scratch_folder
 from .invariants import check_texts, planted
 
 REPOSITORY = DATA.parent.parent
@@ -67,7 +67,7 @@ def log(data: bytes) -> None:
     packed = data[:2] == b"\x1f\x8b" or data[:3] == b"BZh" or data[:2] == b"\xfd7"
     path = input_file(data if packed else planted(data).encode("utf-8", "replace"), "run.log")
     if sum(data) % judged_every:
-        reading = read_logs([path], log_patterns())
+        reading = read_logs([path], built_in_matrix().log_patterns[0])
         lines = [line for event in reading.events for line in (event.first, event.last)]
         check_texts([clean(f"{line.process} {line.text}") for line in lines])
         return

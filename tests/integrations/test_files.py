@@ -195,7 +195,9 @@ def test_the_prolog_takes_an_error_alone_for_one(tmp_path, code, ended):
 
 @pytest.mark.slow
 def test_the_prolog_ends_beside_a_check_in_state_d(tmp_path, prerequisite):
-    """The archive lies on a file system that does not answer: the kernel ends nothing that waits."""
+    """The archive lies on a file system that does not answer: the kernel ends nothing that
+    waits.
+    """
     prerequisite(os.path.exists("/dev/fuse") and os.geteuid() == 0, "root and /dev/fuse")
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "x.py").write_text(STANDS_IN.format(code=1))

@@ -2,9 +2,10 @@
 
     python -m tests.property.decisions plain|silenced [STEP]
 
-prints it as JSON, of every STEP-th scenario of each kind. Silenced, every sentence that the program makes is replaced by "x" where it is
-made: the messages of findings, the texts of remedies, reasons and causes, details of evidence,
-quotes of sources, titles and fixes of rows, notes of tables; and commands, gaps and lines as words.
+prints it as JSON, of every STEP-th scenario of each kind. Silenced, every sentence that the program
+makes is replaced by "x" where it is made: the messages of findings, the texts of remedies, reasons
+and causes, details of evidence, quotes of sources, titles and fixes of rows, notes of tables; and
+commands, gaps and lines as words.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ SENTENCES = (
     ("envdoctor.model.row", "Source", ("quote",)),
     ("envdoctor.model.row", "Row", ("title", "fix", "established_by")),
     ("envdoctor.model.facts", "Oddity", ("detail",)),
+    ("envdoctor.model.facts", "HealthFailure", ("reason",)),
     ("envdoctor.model.finding", "Remedy", ("text",)),
-    ("envdoctor.model.finding", "Finding", ("message",)),
+    ("envdoctor.model.finding", "Finding", ("message", "title")),
     ("envdoctor.model.request", "SourceStep", ("note",)),
     ("envdoctor.model.resolution", "Reason", ("text",)),
     ("envdoctor.model.resolution", "Override", ("title",)),
@@ -59,6 +61,8 @@ def silence() -> None:
             import envdoctor.lock.solver.candidates  # noqa: F401 - what stands before it
         place = import_module(module)
         setattr(place, name, _silenced(getattr(place, name), members))
+        if name == "Unknown":  # one is made where the module is
+            place.FactTable.missing = place.Unknown("not read")
     from envdoctor.rules.tool import fault_finding
 
     for module, name in WORDED:
@@ -127,7 +131,16 @@ def _finding(finding: Any) -> List[Any]:
 def _machines(matrix: Any) -> Dict[str, Any]:
     """What no case has: a probe that failed, files that were altered, nodes that differ."""
     from envdoctor.model.evidence import Evidence, Known, Unknown
-    from envdoctor.model.facts import Distribution, Facts, Oddity
+    from envdoctor.model.facts import (
+        Distribution,
+        Facts,
+        HealthFailure,
+        Library,
+        LockOverride,
+        Oddity,
+        ShadowedModule,
+        Xid,
+    )
     from envdoctor.rules import judge
 
     def node(name: str, *changes: Any) -> Any:
@@ -147,8 +160,23 @@ def _machines(matrix: Any) -> Dict[str, Any]:
             Oddity("altered-files", "torch", "/site", "1 of 9 files: libtorch.so", True),
             Oddity("missing-files", "ray", "/site", "1 of 9 files: ray/data.txt"),
         )
+        failures = (
+            HealthFailure("dcgm", "memory of GPU 3", "1 DBE"),
+            HealthFailure("dcgm", "software of GPU 0", "persistence mode is off", True),
+        )
+        soname, wheel = "libnvJitLink.so.12", "nvidia-nvjitlink-cu12"
+        libraries = (
+            Library("libnvJitLink", soname, "/cuda/lib/x", "12.1.105", "LD_LIBRARY_PATH"),
+            Library("libnvJitLink", soname, "/s/x", "12.4.127", "wheel", False, "", wheel),
+        )
         return Facts(
             {
+                "libraries": Known(libraries, here),
+                "shadowed_modules": Known((ShadowedModule("ray", "/job/ray.py"),), here),
+                "python.working_directory": Known("/job", here),
+                "lock.overrides": Known((LockOverride("vllm", "torch", "2.6.0", "row"),), here),
+                "gpus.xids": Known((Xid("0000:18:00", 79, 2), Xid("0000:18:00", 31, 1)), here),
+                "health.failures": Known(failures, here),
                 "node.name": Known(name, here),
                 "python.version": Known("3.12.4", here),
                 "distributions": Known(listed, here),

@@ -1,4 +1,6 @@
-"""A secret that comes in, in any shape and by any way, goes out by none; what is no secret stays."""
+"""A secret that comes in, in any shape and by any way, goes out by none; what is no secret
+stays.
+"""
 
 from __future__ import annotations
 

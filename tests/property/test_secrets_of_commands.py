@@ -1,5 +1,5 @@
-"""No command shows a credential, and none writes one: what is planted where people keep them, end to
-end.
+"""No command shows a credential, and none writes one: what is planted where people keep them, end
+to end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Pages: what they are made of, whatever the texts say; in a real browser, what it shows of them."""
+"""Pages: what they are made of, whatever the texts say; in a real browser, what it shows of
+them.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def test_two_nccl_wheels_and_the_older_one_won(judged: Judge) -> None:
         "libnccl.so.2",
         "/s/nvidia/nccl/lib/libnccl.so.2",
         "2.19.3",
-        "wheel:nvidia-nccl-cu13",
+        "wheel",
+        distribution="nvidia-nccl-cu13",
     )
     facts = facts_of(
         ["torch 2.11.0", "nvidia-nccl-cu12 2.19.3", "nvidia-nccl-cu13 2.29.7"],
@@ -86,7 +87,7 @@ def _copies(version: str, origin: str) -> tuple[Library, ...]:
             "libnvJitLink.so.12",
             "/s/nvidia/nvjitlink/lib/libnvJitLink.so.12",
             "12.4.127",
-            "wheel:nvidia-nvjitlink-cu12",
+            "wheel",
             False,
         ),
     )
@@ -106,11 +107,7 @@ def test_older_copy_is_loaded(judged: Judge) -> None:
 
 def test_own_copy_is_loaded(judged: Judge) -> None:
     assert "ED202" not in codes(
-        judged(
-            facts_of(
-                ["torch 2.6.0"], libraries=_copies("12.4.127", "wheel:nvidia-nvjitlink-cu12")[:1]
-            )
-        )
+        judged(facts_of(["torch 2.6.0"], libraries=_copies("12.4.127", "wheel")[:1]))
     )
     assert "ED202" not in codes(
         judged(facts_of(["torch 2.6.0"], libraries=_copies("12.4.127", "LD_LIBRARY_PATH")))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from envdoctor.model.evidence import Evidence, Known
-from envdoctor.model.facts import Facts, Oddity
+from envdoctor.model.facts import Facts, Oddity, ShadowedModule
 
 from .conftest import HERE, Judge, by_code, codes, distribution, facts_of
 
@@ -90,7 +90,9 @@ def shadowed(
 ) -> Facts:
     return facts_of(packages).updated(
         {
-            "shadowed_modules": Known(entries, HERE),
+            "shadowed_modules": Known(
+                tuple(ShadowedModule(*entry.split(": ")) for entry in entries), HERE
+            ),
             "python.working_directory": Known(directory, Evidence("getcwd")),
         },
     )

@@ -10,6 +10,7 @@ PORTS = [
     {"name": "mlx5_0/1", "kind": "infiniband", "state": "up", "speed": 400_000},
     {"name": "eth0", "kind": "ethernet", "state": "up", "speed": 100_000, "mtu": 9000},
 ]
+FAILURE = {"report": "dcgm", "part": "memory of GPU 3"}
 MOUNT = {"point": "/data", "kind": "nfs4", "source": "nfs01:/x", "size": 100 << 40}
 
 
@@ -31,6 +32,10 @@ def findings_of(change, count=6, number=4):
     return [one for one in report.sections[0].report.findings if one.code in wanted]
 
 
+def xid(number, times):
+    return {"pci_bus": "0000:18:00", "number": number, "times": times}
+
+
 def links(*counts):
     return lambda table: table.__setitem__(
         "gpus",
@@ -42,7 +47,7 @@ def links(*counts):
     ("change", "code", "severity", "words"),
     [
         (
-            setting("gpus.xids", ["0000:18:00: Xid 79 x 2"]),
+            setting("gpus.xids", [xid(79, 2)]),
             "ED118",
             "warning",
             "2 times: it fell off the bus",
@@ -67,16 +72,22 @@ def links(*counts):
             "eth0 is down",
         ),
         (
-            setting("health.failures", ["dcgm: memory of GPU 3 fails: DBE"]),
+            setting("health.failures", [{**FAILURE, "reason": "DBE."}]),
             "ED125",
             "warning",
             "dcgm: memory of GPU 3 fails: DBE.",
         ),
         (
-            setting("health.failures", ["dcgm: software of GPU 0 fails: x (a setting)"]),
+            setting("health.failures", [{**FAILURE, "reason": "x is off (a setting)"}]),
+            "ED125",
+            "warning",  # by the tool's severity, not by its words
+            "fails: x is off (a setting).",
+        ),
+        (
+            setting("health.failures", [{**FAILURE, "setting": True}]),
             "ED125",
             "advice",
-            "a setting",
+            "dcgm: memory of GPU 3 fails (a setting).",
         ),
         (setting("mounts.shared", []), "ED715", "warning", "/data is not mounted: 5 of 6"),
         (
@@ -103,7 +114,7 @@ def test_what_is_wrong_on_one_node_is_said_of_it(change, code, severity, words):
     "change",
     [
         lambda table: None,
-        setting("gpus.xids", ["0000:18:00: Xid 31 x 5", "0000:18:00: Xid 43 x 1"]),  # programs'
+        setting("gpus.xids", [xid(31, 5), xid(43, 1)]),  # programs'
         links(18, 18, 18, 18, 0, 0, 0, 0),  # bridges between some
         setting("network.ports", []),  # other names, or not read: no port is down
         lambda table: table.__setitem__("mounts.shared", {"unknown": "not read"}),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, Tuple
 
 import pytest
 
 from envdoctor.model.calls import OwnCall
 from envdoctor.model.evidence import Absent, Evidence, Fact, Known
+from envdoctor.model.facts import LockOverride
 
 from .conftest import Judge, by_code, codes, distribution, facts_of
 
@@ -15,13 +16,13 @@ LOCK = Evidence("lock/envdoctor.lock.json")
 
 
 def locked(
-    pins: str, asked: str = "vllm>=0.8", overrides: str = "", **requires: str
+    pins: str, asked: str = "vllm>=0.8", overrides: Tuple[LockOverride, ...] = (), **requires: str
 ) -> Dict[str, Fact[Any]]:
     return {
         "lock.asked": Known(tuple(asked.split()), LOCK),
         "lock.pins": Known(dict(line.split("==") for line in pins.split()), LOCK),
         "lock.requires": Known(requires, LOCK),
-        "lock.overrides": Known((overrides,) if overrides else (), LOCK),
+        "lock.overrides": Known(overrides, LOCK),
     }
 
 
@@ -93,12 +94,14 @@ def test_a_contradiction_that_the_lock_means(judged: Judge) -> None:
     """Only the lock says so, no row: without it the metadata contradict each other."""
     listed = [distribution("torch 2.6.0", "triton==3.2.0"), "triton 3.3.1"]
     lock = locked(
-        "torch==2.6.0 triton==3.3.1", overrides="torch -> triton==3.3.1 [a-row-that-went]"
+        "torch==2.6.0 triton==3.3.1",
+        overrides=(LockOverride("torch", "triton", "3.3.1", "a-row-that-went"),),
     )
     assert "ED301" in codes(judged(facts_of(listed)))
     assert "ED301" not in codes(judged(facts_of(listed).updated(lock)))
     other = locked(
-        "torch==2.6.0 triton==3.4.0", overrides="torch -> triton==3.4.0 [a-row-that-went]"
+        "torch==2.6.0 triton==3.4.0",
+        overrides=(LockOverride("torch", "triton", "3.4.0", "a-row-that-went"),),
     )
     assert "ED301" in codes(judged(facts_of(listed).updated(other)))
 

@@ -111,10 +111,10 @@ def test_gpus_of_a_node(asked, there, assumed, expected):
 
 
 def test_processes_that_have_no_gpu_are_an_error_on_this_machine_alone():
-    asked = Known(8, Evidence("train.sh:4", "--nproc_per_node 8"))
+    asked = Known(8, Evidence("train.sh:4"))
     stated = {name: Known(value, PLACE) for name, value in HERE.items()}
     facts = Facts({"gpus": Known((Gpu("H100"),) * 4, Evidence("nvidia-smi"))})
-    run = Workload({**stated, "gpus_per_node": asked})
+    run = Workload({**stated, "gpus_per_node": asked}, {"gpus_per_node": "--nproc_per_node"})
     for places, severity in ((RunPlaces(), "error"), (None, "warning")):
         found = preflight_findings(Preflight(run, facts, places))
         assert [finding.severity for finding in found] == [severity]
@@ -126,6 +126,7 @@ def test_processes_that_have_no_gpu_are_an_error_on_this_machine_alone():
         ("/ckpt/global_step_200", None, 200, True),
         ("/ckpt/global_step_200", None, 300, False),
         ("/ckpt/checkpoint-500/", None, 400, True),
+        ("/ckpt/of-step-500", None, 400, False),  # no framework's name of a checkpoint
         ("auto", 100, 100, True),
         ("auto", None, 100, False),
         ("disable", 100, 100, False),

@@ -19,13 +19,17 @@ from envdoctor.model.facts import (
     Distribution,
     Facts,
     Gpu,
+    HealthFailure,
     Library,
+    LockOverride,
     NetworkPort,
     Oddity,
     PciPlace,
+    ShadowedModule,
     SharedFile,
     SharedMount,
     Toolkit,
+    Xid,
 )
 from envdoctor.model.finding import KINDS, SEVERITIES, Remedy
 from envdoctor.model.workload import stated_workload
@@ -181,6 +185,10 @@ _BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "libraries": st.lists(_record(Library), max_size=3).map(tuple),
     "oddities": st.lists(_record(Oddity), max_size=2).map(tuple),
     "shared_files": st.lists(_record(SharedFile), max_size=2).map(tuple),
+    "shadowed_modules": st.lists(_record(ShadowedModule), max_size=3).map(tuple),
+    "lock_overrides": st.lists(_record(LockOverride), max_size=2).map(tuple),
+    "xids": st.lists(_record(Xid), max_size=3).map(tuple),
+    "health_failures": st.lists(_record(HealthFailure), max_size=3).map(tuple),
     "network_ports": st.lists(_record(NetworkPort), max_size=3).map(tuple),
     "pci_places": st.lists(_record(PciPlace), max_size=3).map(tuple),
     "shared_mounts": st.lists(_record(SharedMount), max_size=3).map(tuple),

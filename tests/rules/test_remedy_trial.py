@@ -1,0 +1,63 @@
+"""Remedies that bring an error of their own are said with it, behind the others."""
+
+from envdoctor import app
+from envdoctor.intake import parse_report
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.calls import InstallerCall
+from envdoctor.model.finding import Finding, Remedy
+from envdoctor.rules.remedy_trial import tried_remedies
+
+MATRIX = load_matrix()
+
+
+def install(requirement):
+    return Remedy(f"Install {requirement}.", (InstallerCall("install", (requirement,)),))
+
+
+def broken(*remedies, severity="error"):
+    return Finding("ED308", "peft", "too-old", severity, "It fails.", remedies=remedies)
+
+
+def judge_by(name, version, found):
+    """Judge as if one release of a package were broken."""
+
+    def judge(facts):
+        return found if facts.value("distributions")[name].version == version else ()
+
+    return judge
+
+
+FACTS = parse_report("peft 0.14.0\ntransformers 4.46.3\n", MATRIX.package)
+WORSE = Finding("ED390", "peft", "too-new", "error", "peft 0.13.2 fails too.")
+
+
+def test_the_nearest_release_of_each_remedy_is_judged():
+    finding = broken(install("peft<0.14"), install("transformers>=4.48"))
+    first, second = tried_remedies([finding], FACTS, MATRIX, judge_by("peft", "0.13.2", [WORSE]))[
+        0
+    ].remedies
+    assert first == finding.remedies[1]
+    assert second.commands == ()
+    assert second.text == "Install peft<0.14; then, though: peft 0.13.2 fails too."
+
+
+def test_what_fails_already_or_elsewhere_is_no_fault_of_a_remedy():
+    finding = broken(install("peft<0.14"))
+    of_another = WORSE._replace(component="numpy")
+    warned = WORSE._replace(severity="warning")
+    for found in ([of_another], [warned], [finding], []):
+        judged = tried_remedies([finding], FACTS, MATRIX, judge_by("peft", "0.13.2", found))
+        assert judged == [finding]
+
+
+def test_warnings_are_not_tried():
+    finding = broken(install("peft<0.14"), severity="warning")
+    assert tried_remedies([finding], FACTS, MATRIX, None) == [finding]
+
+
+def test_a_row_that_somebody_wrote_knows_the_cure_of_what_was_measured():
+    """torch 2.6 pins triton 3.2.0: an older triton, as it was measured, does not go with it."""
+    facts = parse_report("torch 2.6.0\ntriton 3.2.0\nbitsandbytes 0.44.1\n", MATRIX.package)
+    error = next(entry for entry in app.judge(facts, MATRIX) if entry.code == "ED308")
+    assert "bitsandbytes>=0.48.0" in error.remedies[0].commands[0].packages
+    assert "triton" not in error.remedies[0].text
