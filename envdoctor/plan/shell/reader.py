@@ -14,7 +14,6 @@ from __future__ import annotations
 import operator
 import re
 from contextlib import suppress
-from itertools import takewhile
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...errors import InputError
@@ -239,7 +238,7 @@ class _Reader(Expander):
 
     def _while(self, command: Node) -> None:
         condition, body = command.parts
-        leaves = any(word in _LEAVES - {"exit"} for word in map(_first_word, self._inside([body])))
+        leaves = any(_word(rest) in _LEAVES - {"exit"} for _, _, rest in self._inside([body]))
         for _ in range(_MAX_ROUNDS):
             status = self.run(condition)
             if status is (command.kind == "until"):
@@ -265,15 +264,14 @@ class _Reader(Expander):
 
     def _assigned(self, commands: Sequence[Node]) -> Iterator[str]:
         """The names that commands may assign, with all that lies in them and that they call."""
-        for command in self._inside([commands]):
-            first = _first_word(command)
+        for command, assignments, rest in self._inside([commands]):
+            first = _word(rest)
             if command.kind in ("for", "select"):
                 yield from (raw.text for raw in command.words[:1])
             if first in ("shift", "set"):
                 yield "@"
             if first in _SETS_ANY:
                 yield from [name for name in self.variables if name != "@"]
-            assignments, rest = _divided(command)
             for raw in rest or assignments:
                 yield from _assigned_by(raw, first)
             computes = command.kind in ("((", "for")
@@ -282,16 +280,19 @@ class _Reader(Expander):
                     computed = one.text if computes else one.text.partition("$((")[2]
                     yield from (*_DEFAULT.findall(one.text), *assigned_names(computed))
 
-    def _inside(self, parts: Sequence[Sequence[Node]]) -> Iterator[Node]:
-        """Commands with all that lies in them, and in the functions that they call."""
+    def _inside(
+        self, parts: Sequence[Sequence[Node]]
+    ) -> Iterator[Tuple[Node, Sequence[Raw], Sequence[Raw]]]:
+        """Commands, divided, with all that lies in them, and in the functions that they call."""
         pending = [command for part in parts for command in part]
         called: Set[str] = set()
         while pending:
             command = pending.pop()
             self.spend(1 + len(command.words), command.line)
-            yield command
+            assignments, rest = _divided(command)
+            yield command, assignments, rest
             pending += [inner for part in command.parts for inner in part]
-            name = _first_word(command)
+            name = _word(rest)
             if name in self.functions and name not in called:
                 called.add(name)
                 pending += self.functions[name]
@@ -476,14 +477,19 @@ class _Reader(Expander):
             self.why = before
 
 
-def _divided(command: Node) -> Tuple[Tuple[Raw, ...], Tuple[Raw, ...]]:
+def _divided(command: Node) -> Tuple[Sequence[Raw], Sequence[Raw]]:
     """The assignments with which a simple command begins, and its other words."""
-    assignments = tuple(takewhile(lambda raw: _ASSIGNMENT.match(raw.text), command.words))
-    return assignments, command.words[len(assignments) :]
+    count = 0
+    for raw in command.words:
+        if not _ASSIGNMENT.match(raw.text):
+            break
+        count += 1
+    return command.words[:count], command.words[count:]
 
 
-def _first_word(command: Node) -> str:
-    return "".join(raw.text for raw in _divided(command)[1][:1])
+def _word(rest: Sequence[Raw]) -> str:
+    """The first of a command's words that assign nothing; "" without one."""
+    return rest[0].text if rest else ""
 
 
 def _assigned_by(raw: Raw, command: str) -> Iterator[str]:
