@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .matrix.loader import Matrix
     from .model.diagnosis import Diagnosis, Trace
     from .model.evidence import Fact
-    from .model.log import Pattern, Reading
+    from .model.log import Event, Pattern, Reading
     from .model.memory_plan import PlanResult, Variant
     from .model.node_answers import NodeAnswer, Snapshot
     from .model.run_places import RunPlaces
@@ -483,17 +483,20 @@ def _with_quoted(reading: Reading, patterns: Sequence[Pattern], matrix: Matrix) 
     answered = {
         event.first.number for event in reading.events if not event.pattern.startswith("symptom:")
     }
-    known = {(event.pattern, tuple(sorted(event.groups.items()))) for event in reading.events}
+    known = set(map(_content_of, reading.events))
     added = [
         event
         for event in read_lines(reading.sources[0], text, patterns)
-        if event.first.number not in answered
-        and (event.pattern, tuple(sorted(event.groups.items()))) not in known
+        if event.first.number not in answered and _content_of(event) not in known
     ]
     if not added:
         return reading
     events = sorted((*reading.events, *added), key=lambda event: event.order)
     return reading._replace(events=tuple(events))
+
+
+def _content_of(event: Event) -> Tuple[str, Tuple[Tuple[str, str], ...]]:
+    return event.pattern, tuple(sorted(event.groups.items()))
 
 
 def _explained(

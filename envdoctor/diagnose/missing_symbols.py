@@ -199,14 +199,14 @@ def _of_glibc(groups: Mapping[str, str], _torch: Optional[Torch], context: Conte
     """Answer ``version `GLIBC_2.32' not found``."""
     version = groups.get("version", "0")
     systems = systems_with_glibc(version)
-    said = [f"{', '.join(systems)} and newer have it."] if systems else []
+    sentences = [f"{', '.join(systems)} and newer have it."] if systems else []
     here, name = context.facts.value("glibc.version"), context.facts.value("os.name")
     if here is not None and parse_version(here) < parse_version(version):
-        said.insert(0, f"{name or 'This system'} has glibc {here}.")
+        sentences.insert(0, f"{name or 'This system'} has glibc {here}.")
     package = _only_extension(context) if not groups.get("library") else ""
     if package in context.distributions:
-        said.append(f"Of what is named here {package} is compiled: its wheel asks for it.")
-    return " ".join(said)
+        sentences.append(f"Of what is named here {package} is compiled: its wheel asks for it.")
+    return " ".join(sentences)
 
 
 def _of_libstdcxx(groups: Mapping[str, str], _torch: Optional[Torch], _context: Context) -> str:

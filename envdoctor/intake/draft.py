@@ -33,7 +33,7 @@ _NO_MODEL = re.compile(
 )
 _MACHINE = re.compile(r"-(?:manylinux|linux)\w*?_(x86_64|aarch64)$")
 _MAX_ENTRIES = 20_000
-_MOST_SEARCHED = 500  # sentences of one text that are searched for devices without "my"
+_MOST_SEARCHED = 500  # sentences of one text that are searched for hints
 _MAJORS_AHEAD = 2  # of the newest release that is known, for what is older than the report
 
 
@@ -68,8 +68,8 @@ class Draft:
         self._variables: Dict[str, Tuple[str, int]] = {}
         self._request: Dict[str, Tuple[str, int]] = {}
         self._mentions: List[Tuple[int, Gpu, int]] = []  # count, device, line
-        self._spoken_of: List[Tuple[int, Gpu, int]] = []  # the same, where nobody says "my"
-        self._searched = 0  # sentences, for devices
+        self._hints: List[Tuple[int, Gpu, int]] = []  # the same, where nobody says "my"
+        self._searched = 0  # sentences, for hints
         self._uncounted: Set[int] = set()  # ranks whose device stands there without a count
         self._devices: Dict[int, Dict[int, Gpu]] = {}  # rank -> index -> device
         self._device_lines: Dict[int, int] = {}
@@ -271,15 +271,15 @@ class Draft:
             self.claims += 1
             self._mentions.append((count, device, line.number))
 
-    def speak_of(self, count: int, device: Gpu, line: Line) -> None:
+    def hint(self, count: int, device: Gpu, line: Line) -> None:
         """Keep the devices that a sentence only names: they hold where nothing else tells of any,
         and where they are of one model.
         """
-        if len(self._spoken_of) < 100:
-            self._spoken_of.append((count, device, line.number))
+        if len(self._hints) < 100:
+            self._hints.append((count, device, line.number))
 
-    def may_be_spoken_of(self) -> bool:
-        """Tell whether sentences are still to be searched for devices; counts each that is."""
+    def may_hint(self) -> bool:
+        """Tell whether another sentence is to be searched for hints; counts each that is."""
         self._searched += 1
         return self._searched <= _MOST_SEARCHED
 
@@ -329,8 +329,8 @@ class Draft:
         self._settle_devices(table)
         self._settle_distributions(table)
         if self._contradictions:
-            said = tuple(self._contradictions.values())
-            table["report.contradictions"] = Known(said, Evidence(self._source))
+            contradictions = tuple(self._contradictions.values())
+            table["report.contradictions"] = Known(contradictions, Evidence(self._source))
         missing = {
             name: line for name, line in self._missing.items() if name not in self._distributions
         }
@@ -403,7 +403,7 @@ class Draft:
             self._distributions[name] = claim._replace(value=unknown, note=why)
 
     def _settle_mentions(self, table: Dict[str, Fact[Any]]) -> None:
-        mentions = self._mentions or ([] if self._devices else self._spoken_of)
+        mentions = self._mentions or ([] if self._devices else self._hints)
         if not mentions or MENTION in self._devices:
             return
         models = {_model(device.name or ""): device.name for _, device, _ in mentions}

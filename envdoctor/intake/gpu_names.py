@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple
 
 from ..model.facts import Gpu
+from ..model.record import NamedTuple
 from ..model.sizes import parse_size
 
 __all__ = [
@@ -15,10 +16,10 @@ __all__ = [
     "COUNTS",
     "GPU_NAME",
     "MIG",
+    "hinted_gpus",
     "named_gpus",
     "parse_gpus",
     "plain_devices",
-    "spoken_of",
 ]
 
 CAPABILITY = re.compile(
@@ -133,30 +134,60 @@ def named_gpus(text: str) -> List[Tuple[int, Gpu]]:
     """Read the devices that a clause says somebody runs on: ``on two H100s``, ``my RTX 4090``,
     ``with 8 x A100``; not those that it only speaks of (``faster than an H100``).
     """
+    return _gpus_that(_runs_on, text)
+
+
+class _Mention(NamedTuple):
+    """A device in a text: its name, what stands before it and its number, where its name ends, and
+    whether the number alone tells that it is a device.
+    """
+
+    name: str
+    before: str
+    text: str
+    end: int
+    number: Optional[int]
+    sure: bool
+
+    @property
+    def may_be_another(self) -> bool:
+        """Whether the name is also that of other things."""
+        return self.number is None and _SHORT.fullmatch(self.name) is not None
+
+    @property
+    def is_called_gpu(self) -> bool:
+        """Whether a word beside it says what it is."""
+        return bool(_GPU_BEHIND.match(self.text, self.end) or _GPU_BEFORE.search(self.before))
+
+
+def _gpus_that(holds: Callable[[_Mention], bool], text: str) -> List[Tuple[int, Gpu]]:
+    """Return the devices, with their counts, of which a mention in a text says what is asked."""
     devices = []
     for match in GPU_NAME.finditer(text):
-        before, start = text[: match.start()], match.start()
-        if (start and text[start - 1] in "/\\.@-_:=#") or not _stands_behind(text, match.end()):
+        start, end = match.span()
+        if (start and text[start - 1] in "/\\.@-_:=#") or not _stands_behind(text, end):
             continue
-        count, sure, rest = _count_beside(before, text, match.end())
-        if _ONLY_SPOKEN_OF.search(rest) or not (
-            sure or _RUN_ON.search(rest) or _GPU_BEFORE.search(rest)
-        ):
-            continue
-        short = _SHORT.fullmatch(match.group()) is not None and count is None
-        if short and not (_GPU_BEHIND.match(text, match.end()) or _GPU_BEFORE.search(rest)):
+        count, sure, before = _count_beside(text[:start], text, end)
+        if count == 0 or not holds(_Mention(match.group(), before, text, end, count, sure)):
             continue
         entry = _gpu(match.group())
-        if entry is not None and count != 0:
+        if entry is not None:
             devices.append((count or 1, entry[1]))
     return devices
+
+
+def _runs_on(mention: _Mention) -> bool:
+    if _ONLY_SPOKEN_OF.search(mention.before) or not (
+        mention.sure or _RUN_ON.search(mention.before) or _GPU_BEFORE.search(mention.before)
+    ):
+        return False
+    return mention.is_called_gpu or not mention.may_be_another
 
 
 #: Where somebody compares, asks for, or tells of others.
 _OF_OTHERS = re.compile(
     r"\b(?:requires?|needs?|(?<!I )(?<!we )(?<!have )only|instead|wish|buy|rent|unlike|faster|"
-    r"slower|better|paper|authors?|"
-    r"README|docs|works?|worked|fine|ok(?:ay)?|tested|trained|recommend\w*|expect\w*|equivalent|"
+    r"slower|better|paper|authors?|README|docs|works?|worked|fine|ok(?:ay)?|tested|trained|recommend\w*|expect\w*|equivalent|"
     r"compar\w*|benchmark\w*|they|he|she|your?|others?|someone|people|if|e\.g|such as|example|"
     r"official\w*|designed|optimi[sz]ed|similar|newer|older|above|later|like)\b",
     re.IGNORECASE,
@@ -164,37 +195,26 @@ _OF_OTHERS = re.compile(
 _SUPPORT = re.compile(r"\bsupport\w* for (?:the )?$", re.IGNORECASE)
 _NOT_WORKING = re.compile(
     r"\b(?:not|can't|cannot|doesn't|didn't|don't|won't|fail\w*|error\w*|crash\w*|unable|"
-    r"unsupported|"
-    r"broken|stuck|hangs?)\b|n't\b|不支持|报错|失败|无法|不能",
+    r"unsupported|broken|stuck|hangs?)\b|n't\b|不支持|报错|失败|无法|不能",
     re.IGNORECASE,
 )
 
 
-def spoken_of(text: str) -> List[Tuple[int, Gpu]]:
+def hinted_gpus(text: str) -> List[Tuple[int, Gpu]]:
     """Read the devices that a clause only names: who asks whether a V100 will do has one. Not those
     of a comparison, of a demand or of others; where nothing else tells the device, they do.
     """
     if _OF_OTHERS.search(text) and not _NOT_WORKING.search(text):
         return []
-    devices = []
-    for match in GPU_NAME.finditer(text):
-        before, start = text[: match.start()], match.start()
-        if (start and text[start - 1] in "/\\.@-_:=#") or not _stands_behind(text, match.end()):
-            continue
-        count, _, rest = _count_beside(before, text, match.end())
-        short = _SHORT.fullmatch(match.group()) is not None and count is None
-        is_device = bool(
-            _GPU_BEHIND.match(text, match.end())
-            or _GPU_BEFORE.search(rest)
-            or (_RUN_ON.search(rest) and len(match.group()) > 2)
-        )
-        wanted = _SUPPORT.search(rest) is not None  # who asks for it has it
-        if (_ONLY_SPOKEN_OF.search(rest) and not wanted) or (short and not is_device):
-            continue
-        entry = _gpu(match.group())
-        if entry is not None and count != 0:
-            devices.append((count or 1, entry[1]))
-    return devices
+    return _gpus_that(_is_hinted, text)
+
+
+def _is_hinted(mention: _Mention) -> bool:
+    wanted = _SUPPORT.search(mention.before) is not None  # who asks for it has it
+    if _ONLY_SPOKEN_OF.search(mention.before) and not wanted:
+        return False
+    run_on = len(mention.name) > 2 and _RUN_ON.search(mention.before) is not None
+    return mention.is_called_gpu or run_on or not mention.may_be_another
 
 
 #: Where letters of two scripts meet, people leave no space.

@@ -73,12 +73,8 @@ _NAMED = re.compile(
     + ")",
     re.IGNORECASE,
 )
-#: Every form begins with one of these.
-_BEGINNINGS = (
-    *("llama", "qwen", "gemma", "gpt", "glm", "mistral", "deepseek", "minimax", "kimi", "mimo"),
-    *("phi", "olmo", "granite", "smol", "ernie", "seed", "apertus", "exaone", "lfm2", "falcon"),
-    *("command", "voxtral", "llava"),
-)
+#: What a line holds that names one: the word that each form begins with.
+_BEGINNINGS = frozenset(re.split("[^a-z]", form)[0] for form in FAMILIES.values())
 _NAMES = tuple(FAMILIES)
 
 

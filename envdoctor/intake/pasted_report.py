@@ -287,16 +287,16 @@ def _nothing_in(text: str) -> str:
 
 def _derive_devices(draft: Draft) -> None:
     """What collect_env's empty answers mean together."""
-    said, line = draft.noted("gpus")
+    answer, line = draft.noted("gpus")
     if line is None:
         return
     available, driver = draft.claimed("torch.cuda_available"), draft.claimed("driver.release")
-    if said == "no cuda" or (available is False and driver is None):
-        draft.device_list_is_empty(line, f"{said}: nvidia-smi lists none and torch sees none")
+    if answer == "no cuda" or (available is False and driver is None):
+        draft.device_list_is_empty(line, f"{answer}: nvidia-smi lists none and torch sees none")
         if driver is None and draft.noted("driver.release")[0] in ("no cuda", "could not collect"):
             why = "neither nvidia-smi nor torch reaches a device"
             draft.put("driver.exposed", False, line, LABEL, why)
-    elif available is True and said == "could not collect":
+    elif available is True and answer == "could not collect":
         # collect_env runs "nvidia-smi -L"; torch reaches the device all the same.
         why = "nvidia-smi could not list the GPUs, although torch sees CUDA"
         draft.put("driver.nvml_error", why, line)

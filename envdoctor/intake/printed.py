@@ -45,8 +45,7 @@ _TABLE = _sentences(
         "nvidia-fabric",
         (
             rf"nvidia-fabric-?manager(?:-\d{{3}})?(?:\.x86_64)?\s*(?::|=|\s|-)\s*(?:version\s*)?"
-            rf"(?P<"
-            rf"driver__fabric_manager>{_RELEASE})"
+            rf"(?P<driver__fabric_manager>{_RELEASE})"
         ),
         LABEL,
     ),

@@ -6,7 +6,7 @@ named 'a.b'``.
 from __future__ import annotations
 
 import re
-from typing import Container, List, Optional, Tuple
+from typing import Container, List, Tuple
 
 from .distribution_names import known_distribution
 
@@ -22,8 +22,7 @@ _MARKS = re.compile(
 )
 #: What a program printed, or code, says it in its own form.
 _PRINTED = re.compile(
-    r"\s*(?:Traceback \(|File \"|\w*Warning: |raise |except |import |"
-    r"from \S+ import )"
+    r"\s*(?:Traceback \(|File \"|\w*Warning: |raise |except |import |from \S+ import )"
     r"|.{0,160}\b(?:WARNING|WARN|UserWarning|FutureWarning|INFO|DEBUG)\b"
 )
 _CLASS = re.compile(r"^.{0,300}?\b[A-Z]\w*(?:Error|Exception): ")
@@ -114,20 +113,20 @@ def _quoted(line: str, modules: Container[str]) -> str:
             continue
         groups = match.groupdict()
         module = groups["module"].rstrip(".")
-        head = module.split(".")[0]
-        is_library = ".so." in module
-        if (
-            "." in module
-            and not is_library
-            and head not in modules
-            and known_distribution(head) is None
-        ):
+        if not _may_be_module(module, modules):
             continue
         error = printed.format(module=module, name=groups.get("name"), callee=_constructor(module))
         return "" if error in line else error
     return ""
 
 
-def _constructor(callee: str) -> Optional[str]:
+def _may_be_module(name: str, modules: Container[str]) -> bool:
+    """Tell a module, or a library, from an address and from the name of a file."""
+    head, dot, _ = name.partition(".")
+    is_package = head in modules or known_distribution(head) is not None
+    return not dot or ".so." in name or is_package
+
+
+def _constructor(callee: str) -> str:
     """``SFTTrainer`` is called as ``SFTTrainer.__init__``, ``load()`` as itself."""
     return callee[:-2] if callee.endswith("()") else f"{callee}.__init__"

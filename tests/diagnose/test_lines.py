@@ -400,24 +400,26 @@ def test_a_container_that_nobody_gave_its_gpus(tmp_path):
         "The host has an RTX 3060 and I start it with `docker run {}-it trainer:2` there.\n"
     )
     matrix = load_matrix()
-    for option, told in (("", True), ("--gpus all ", False)):
+    for option, is_named in (("", True), ("--gpus all ", False)):
         path = tmp_path / "issue.txt"
         path.write_text(text.format(option), encoding="utf-8")
         facts = parse_report(text.format(option), matrix.package)
         assert [device.name for device in facts.value("gpus")] == ["RTX 3060"]
-        found = [
-            finding.component for finding in app.check(facts, matrix, logs=[str(path)]).findings
-        ]
-        assert ("container-gpu" in found) is told
+        report = app.check(facts, matrix, logs=[str(path)])
+        components = [finding.component for finding in report.findings]
+        assert ("container-gpu" in components) is is_named
 
 
 @pytest.mark.parametrize(
     ("path", "component"),
     [
-        ("/build/xformers/third_party/flash-attention/hopper/flash_fwd_launch_template.h:175", "xformers"),
+        (
+            "/build/xformers/third_party/flash-attention/hopper/flash_fwd_launch_template.h:175",
+            "xformers",
+        ),
         ("/src/flash-attention/hopper/flash_bwd_launch_template.h:12", "flash-attn"),
     ],
-)  # fmt: skip
+)
 def test_kernels_for_hopper_on_another_gpu(said, path, component):
     found = said(f"CUDA error ({path}): no kernel image is available for execution on the device")
     assert found.traces[0].finding.component == component

@@ -479,7 +479,7 @@ def test_quotes_with_nothing_in_them_below_a_heading_state_nothing():
 
 
 #: A device that a text only names, where nothing else tells of one: who asks about it has it.
-SPOKEN_OF = [
+HINTS = [
     ("Does flash attention run on a Tesla P40?", ["Tesla P40"]),
     ("support for rtx 5080 please", ["RTX 5080"]),
     ("it crashes on my 3080ti", ["RTX 3080 Ti"]),
@@ -505,15 +505,15 @@ SPOKEN_OF = [
 ]
 
 
-@pytest.mark.parametrize(("text", "names"), SPOKEN_OF)
+@pytest.mark.parametrize(("text", "names"), HINTS)
 def test_devices_that_a_sentence_only_names(text, names):
     gpus = read(f"CUDA 12.4\n{text}").value("gpus") or ()
     assert [gpu.name for gpu in gpus] == names
 
 
 def test_what_is_only_named_yields_to_what_is_had():
-    said = "Does it run on a Tesla P40?\nI am using an RTX 4090\n"
-    assert [gpu.name for gpu in read(said).value("gpus")] == ["RTX 4090"]
+    text = "Does it run on a Tesla P40?\nI am using an RTX 4090\n"
+    assert [gpu.name for gpu in read(text).value("gpus")] == ["RTX 4090"]
 
 
 def test_a_device_without_a_count_is_as_many_as_the_variable_names():
@@ -580,15 +580,27 @@ def test_the_system_that_built_the_compiler(text, glibc):
 @pytest.mark.parametrize(
     ("text", "versions"),
     [
-        ("xformers 0.0.28 does not work with torch 2.6.0", {"xformers": "0.0.28", "torch": "2.6.0"}),
-        ("peft 0.15.0 is not compatible with transformers 4.40.1", {"peft": "0.15.0", "transformers": "4.40.1"}),
-        ("The flash-attn wheel fails to load under pytorch 2.8", {"flash-attn": None, "torch": "2.8"}),
-        ("It seems outlines==0.0.34 breaks with numpy==2.1.0", {"outlines": "0.0.34", "numpy": "2.1.0"}),
+        (
+            "xformers 0.0.28 does not work with torch 2.6.0",
+            {"xformers": "0.0.28", "torch": "2.6.0"},
+        ),
+        (
+            "peft 0.15.0 is not compatible with transformers 4.40.1",
+            {"peft": "0.15.0", "transformers": "4.40.1"},
+        ),
+        (
+            "The flash-attn wheel fails to load under pytorch 2.8",
+            {"flash-attn": None, "torch": "2.8"},
+        ),
+        (
+            "It seems outlines==0.0.34 breaks with numpy==2.1.0",
+            {"outlines": "0.0.34", "numpy": "2.1.0"},
+        ),
     ],
-)  # fmt: skip
+)
 def test_two_that_do_not_go_together_are_there(text, versions):
-    found = read(text).value("distributions")
-    assert {name: found[name].version for name in versions} == versions
+    distributions = read(text).value("distributions")
+    assert {name: distributions[name].version for name in versions} == versions
 
 
 def test_a_wish_for_compatibility_states_nothing():

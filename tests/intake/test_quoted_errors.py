@@ -8,10 +8,11 @@ from envdoctor.intake.quoted_errors import quoted_errors
 from envdoctor.matrix.loader import load_matrix
 
 PEFT = "ModuleNotFoundError: No module named 'peft.tuners.gone'"
+NOT_OPENED = "cannot open shared object file: No such file or directory"
 
 
 @pytest.mark.parametrize(
-    ("said", "printed"),
+    ("sentence", "printed"),
     [
         ("# No module named 'peft.tuners.gone' on Windows", PEFT),
         ("[Bug]: No module named `peft.tuners.gone`", PEFT),
@@ -42,11 +43,11 @@ PEFT = "ModuleNotFoundError: No module named 'peft.tuners.gone'"
         ),
         (
             "[Bug] libcublas.so.11 is missing in the image",
-            "ImportError: libcublas.so.11: cannot open shared object file: No such file or directory",
+            f"ImportError: libcublas.so.11: {NOT_OPENED}",
         ),
         (
             "it cannot find libcudnn_ops.so.9 any more",
-            "ImportError: libcudnn_ops.so.9: cannot open shared object file: No such file or directory",
+            f"ImportError: libcudnn_ops.so.9: {NOT_OPENED}",
         ),
         # said by others, printed as it is, or no module
         ("got an unexpected keyword argument 'merge_now'", ""),
@@ -58,8 +59,8 @@ PEFT = "ModuleNotFoundError: No module named 'peft.tuners.gone'"
         ("the argument of the paper is missing a reference", ""),
     ],
 )
-def test_what_python_would_have_printed(said, printed):
-    assert quoted_errors(f"\n{said}\nelse\n", load_matrix().modules) == f"\n{printed}\n\n"
+def test_what_python_would_have_printed(sentence, printed):
+    assert quoted_errors(f"\n{sentence}\nelse\n", load_matrix().modules) == f"\n{printed}\n\n"
 
 
 def judged(tmp_path, text):
@@ -79,11 +80,11 @@ def judged(tmp_path, text):
     ],
 )
 def test_a_quoted_error_is_answered_from_what_releases_hold(tmp_path, text):
-    found = judged(tmp_path, text)[0]
-    assert (found.code, found.component) == ("ED395", "triton")
-    assert "triton has triton.ops in 2.0.0 to 3.1.0 only" in found.message
-    assert "bitsandbytes 0.38.1 to 0.45.0" in found.message
-    assert "3.2.0" not in " ".join(remedy.text for remedy in found.remedies)
+    first = judged(tmp_path, text)[0]
+    assert (first.code, first.component) == ("ED395", "triton")
+    assert "triton has triton.ops in 2.0.0 to 3.1.0 only" in first.message
+    assert "bitsandbytes 0.38.1 to 0.45.0" in first.message
+    assert "3.2.0" not in " ".join(remedy.text for remedy in first.remedies)
 
 
 def test_a_missing_glibc_stands_before_what_rows_say_of_the_same_package(tmp_path):

@@ -1,0 +1,452 @@
+"""Statements of a sentence: each subject of the vocabulary that has a value of its kind beside it,
+behind the name or before it (``64 GB RAM``, ``the 580 driver``). What is wished, asked for or tried
+is no fact; what stands behind "found", "but I have" is one again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import List, Optional, Sequence, Tuple
+
+from .assigned_settings import read_assigned
+from .clean_text import Line
+from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
+from .draft import PROSE, Draft
+from .gpu_names import GPU_NAME, hinted_gpus, named_gpus, parse_gpus, plain_devices
+from .loose_words import plain_words
+from .package_lists import read_range
+from .platforms import OS_RELEASE, operating_system
+from .values import Claim, state
+from .vocabulary import HEADS, Topic
+
+__all__ = ["FROM_SOURCE", "read_sentence"]
+
+#: ``deepspeed 0.14.0 does not work with numpy 2.0``: both are there.
+_AGAINST = re.compile(r"\b(?:with|under|against|and|on)\b.*\d|不兼容|冲突", re.IGNORECASE)
+_NAMED_PACKAGE = r"[A-Za-z][A-Za-z0-9_-]{1,40}[A-Za-z0-9]"
+_RELEASED = r"(?: version)?[ =@]{1,3}v?"
+_CLASH = re.compile(
+    rf"(?<![\w./-])(?P<first>{_NAMED_PACKAGE})"
+    rf"(?:{_RELEASED}(?P<version>\d+\.\d[\w.+]*\w|\d+\.\d))?"
+    r"(?: (?:wheels?|package|release|itself|build))? "
+    r"(?:(?:is|are|seems?|was) )?(?:(?:not|in)[ -]?compatible|"
+    r"(?:does not|doesn't|do not|don't|did not|didn't|cannot|can't|won't|fails? to|not) (?:\w+ )?"
+    r"(?:work|works|working|load|run|import|compile|build|install|go|support)"
+    r"|fails|crashes|breaks|errors? out|is broken|conflicts)"
+    rf"(?: \w+){{0,2}}? (?:with|under|against|on) (?:the )?(?P<second>{_NAMED_PACKAGE}){_RELEASED}"
+    r"(?P<other>\d+\.\d[\w.+]*\w|\d+\.\d)",
+    re.IGNORECASE,
+)
+#: What may be a device, in any spelling: its letter or its series, and a number.
+_MAY_BE_DEVICE = re.compile(
+    r"[AHLBVTPKMahlbvtpkm]\d{1,3}|[2345]0[5-9]0|[RrGg][Tt][Xx]|[Tt][Ii][Tt][Aa][Nn]|Jetson|G[BH]\d"
+)
+_WORD_BREAK = re.compile(
+    r"[.;!?]\s+|,\s+|，|。|\s+(?=but\b|while\b|whereas\b|because\b|when\b)|[()\[\]\"]"
+)
+#: What makes of a clause a wish, a demand or a try, and what makes it a fact again.
+_WANTED = re.compile(
+    r"\b(?:requires?|requires-python|required|needs?|expect(?:s|ed)?|should|must|instead|"
+    r"upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed|works? (?:with|on)|tried|also|"
+    r"(?:before|after|since)(?! \w+ing\b)|until|not|"
+    r"(?:built|compiled|linked|tied|made|meant) (?:for|with|against|to)|"
+    r"(?:was|is|were|are|been) (?:trained|saved|created|exported|pickled) (?:with|by|in|under)|"
+    r"(?:re)?install|(?<!\bwe )(?<!\bI )(?:re)?build|(?<!\bwe )(?<!\bI )use|switch\w*|move to|"
+    r"pin(?:s|ned)?|changed|fixes|minimum|at least|wants?|asks?|please|if|would|could)\b|n't\b",
+    re.IGNORECASE,
+)
+_HAD = re.compile(
+    r"\b(?:found|yours is|you have|i have|we have|it has|got|detected|but (?:have|got|has|is)|"
+    r"installed (?:is|version)|is installed|currently|actually|running|i am using|i'm using|"
+    r"we use|i use|"
+    r"(?:fix\w*|fail\w*|error|crash\w*|breaks?|broken|wrong|bug)\b.{0,150}?\b"
+    r"when (?:using|running))\b",
+    re.IGNORECASE,
+)
+_MAY_STATE = re.compile(
+    r"\d|\b(?:no|not|without|missing|single|one|two|four|eight|true|false|Jetson)\b|--|未|没有",
+    re.IGNORECASE,
+)
+#: A name and its version without a space: ``torch2.1.0+cuda12.1``, ``pytorch.2.3.0``,
+#: ``accelerate-v.1.9.0``, ``flash-attn2.7.4``, ``transformers@4.49.0``, ``CUDA12.8``.
+_GLUED = re.compile(
+    r"(?<![\w/@.-])([A-Za-z][A-Za-z_-]{1,30}[A-Za-z])(?:@|[.-]?v?\.?)(?=\d+\.\d)(\d[\w.]*)",
+)
+_GLUED_WORDS = frozenset(["python", "cuda", "cudnn", "driver", "glibc", "ubuntu", "nccl", "gcc"])
+_JOINED = re.compile(r"(?<=\d)\s*\+\s*(?=[A-Za-z_-]+[.-]?v?\.?\d)(?!cu\d|rocm|git|dev)")
+_COMPARED = re.compile(r"[<>~=]")
+_FIRST = FIRST_WORDS | frozenset(HEADS)
+_WORDS = re.compile(r"[a-z]+[0-9]?|[\u4e00-\u9fff]+")
+#: A version that stands in brackets behind its name: ``torch (2.6.0)``, ``peft (version 0.14.0)``.
+_BRACKETED = re.compile(
+    r"(?<=[A-Za-z]) ?[(\[](?:(?:latest )?version:? |latest:? |ver\.? |v)?"
+    r"(\d+\.\d+[\w.+]{0,30})[)\]]",
+    re.IGNORECASE,
+)
+#: An image of an engine by its name and tag, where nothing labels it.
+_IMAGE = re.compile(
+    r"(?<![\w./@:-])(?:[\w.-]{1,80}/){0,3}(?:vllm-openai|vllm|sglang):v?\d[\w.-]{2,60}"
+)
+#: A build of one's own is no wheel of the project's.
+FROM_SOURCE = re.compile(
+    r"\b(?:compil\w+|built|build|installed|building)\b[^;]{0,50}\bfrom (?:the )?(?:source|main)\b"
+    r"|源码编译|编译安装",
+    re.IGNORECASE,
+)
+#: What an index has, not what is installed.
+_OFFERED = re.compile(
+    r"\d\S* (?:are|is) (?:only |also )?available\b|\bavailable versions?\b", re.IGNORECASE
+)
+#: What a device or a distribution of Linux begins with.
+_NAMED = re.compile(
+    r"\b(?:[AHLBV]\d{1,3}|\d{1,3}[x×*][A-Z]|[TPKM]\d|G[HB]\d{2}|RTX|GTX|Tesla|NVIDIA|GeForce|"
+    r"Quadro|TITAN|Jetson|[Uu]buntu|[Dd]ebian|Rocky|Alma|RHEL|Red Hat|CentOS|Oracle L|Amazon L)"
+)
+#: What else may state something without a word of the vocabulary: parallelism, flags, counts.
+_MARKED = re.compile(r"\b(?:[TPD]P|GPUs?)|--[a-z]|[卡张]")
+#: Who has the same has it on a machine of their own.
+_SAME = re.compile(r"\bsame (?:error|issue|problem|here|question|thing)\b", re.IGNORECASE)
+#: ``On H100, FlashAttention 3 is used`` says when, not where.
+_CONDITION = re.compile(r"(?:On|With|In|For|Under)\s[^,]*,")
+_CLAUSES = re.compile(r"[.;!?]\s+|,\s+|\s+(?=but\b|while\b|whereas\b)|[()]")
+_SENTENCES = re.compile(r"(?<=[.;!?])\s+|\s+(?=but\b)")
+#: Before a name in a clause: advice, a possibility, a comparison; the name then states no fact.
+_GENERAL = re.compile(
+    r"\b(?:support\w*|compatib\w*|can|will|may|might|when|whether|does|do|did|is|are|like|than|vs|"
+    r"such as|compar\w*|similar|benchmark\w*|optimi[sz]ed|only|works?|worked|fine|plan\w*|"
+    r"buy|order|consider\w*|authors?|paper|someone|somebody|anyone|people|they|he|she|you|your|his|"
+    r"their|how|what|which|any|other|another|different|previous\w*|earlier|instead|without)\b",
+    re.IGNORECASE,
+)
+_ATOM = re.compile(r"[A-Za-z0-9]+|[\u4e00-\u9fff]+")
+_LINK = re.compile(
+    r"\s*(?:(?:versions?|ver\.?|release|branch|is|was|are|of|at|to|set|size|returns?|installed|"
+    r"about|only|has|says|gives|shows|reports|prints|=|:|->|\u2192|\(|\u4e3a|\u662f|\u53ea\u6709|"
+    r"\u4ec5|\u6709|\u7248\u672c)\s*)*v?",
+    re.IGNORECASE,
+)
+_SIZE = r"\d{1,9}(?:\.\d{1,3})?\s?[KMGT]i?B?\b"
+_RELEASE = r"[3-9]\d{2}\.\d{2,3}(?:\.\d{1,3})?|R?[3-9]\d{2}(?:\.[xX]{1,3})?(?![\w.])"
+_NUMBER = r"\d+(?:\.\d+)+[a-zA-Z0-9.]*(?:\+[A-Za-z0-9.]*)?(?![\w/%])"
+_CUDA = r"\d{1,2}\.\d{1,2}(?:\.\d{1,4})?(?![\w.]*\w)"
+#: By kind: what the value looks like behind the subject, and before it ("" where it never stands
+#: there).
+_VALUES = {
+    kind: (re.compile(after, re.IGNORECASE), re.compile(
+        rf"(?:^|[\s(,\u4e00-\u9fff])({before})\s*(?:of\s+)?$") if before else None)
+    for kind, after, before in (
+        ("bool", r"(?:true|false|enabled|disabled)\b", ""),
+        ("capability", r"\d{1,2}\.\d(?!\d)", ""),
+        ("compat", _RELEASE, ""),
+        ("cuda", _CUDA, ""),
+        ("cudnn", r"\d+\.\d+(?:\.\d+){0,2}", ""),
+        (
+            "distribution",
+            (rf"(?:{_NUMBER}|\d+\.[xX]\b|(?:[<>]=?|==|~=)\s?\d[\w.]*)(?!\s?(?:GB|GiB|MB|"
+            rf"%|x\b|times|hours?|s\b))"),
+            "",
+        ),
+        ("glibc", r"\d\.\d{2}\b(?!\s*\+)", ""),
+        ("gpu count", r"\d{1,3}\b(?!\.)", ""),
+        ("gpu memory", _SIZE, _SIZE),
+        ("kib", r"unlimited|\d{2,12}\b", ""),
+        ("limit", r"unlimited|\d{2,12}\b", ""),
+        ("memory", _SIZE, _SIZE),
+        ("python", r"[23]\.\d{1,2}(?:\.\d{1,2})?(?![\w.])(?!\s*(?:or|\+|to|-)\s*\w)", ""),
+        ("release", _RELEASE, r"[3-9]\d{2}(?:\.\d{2,3}(?:\.\d{1,3})?)?"),
+        ("setting", r"\d+(?:\.\d+)?\b(?!\s?%)", ""),
+        ("shm", _SIZE, _SIZE),
+        ("toolkit", _CUDA, _CUDA),
+        ("torch cuda", rf"(?:CUDA )?{_CUDA}|cu\d{{3}}\b", ""),
+    )
+}  # fmt: skip
+_BUILD = re.compile(
+    r"(?<![\w./-])(torch|pytorch)\s+v?(\d+\.\d+(?:\.\d+)?)\s*\+?\s*\(?((?:cu|rocm)\d{2,3}|cpu)\b",
+    re.IGNORECASE,
+)
+_BUILD_CUDA = re.compile(
+    r"(?<![\w./-])(?:torch|pytorch)(?: version)?[ =:v]{1,4}(\d+\.\d+(?:\.\d+)?)\s*"
+    r"(?:\+|\(|with|for|built (?:for|with)|compiled with)\s*CUDA[ :v]*(\d{1,2}\.\d)\b",
+    re.IGNORECASE,
+)
+_DRIVER_CUDA = re.compile(r"\b(?:CUDA version[: ]*|CUDA[: ]+)(\d{1,2}\.\d{1,2})\b", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"(?<![\w.-])(\d{1,3}|single|one|two|four|eight)[ -]?(?:x ?)?GPUs?\b"
+    r"(?! ?(?:\d|memory|hours?|RAM))",
+    re.IGNORECASE,
+)
+_ABSENT = re.compile(
+    r"(?:\bno |\bwithout |\bnot installed:? ?)([A-Za-z][\w-]{1,40}(?: [a-z]+)?)"
+    r"|([A-Za-z][\w-]{1,40})(?: package| module)? (?:is |was |are )?"
+    r"(?:not installed|missing|未安装|没有安装)",
+    re.IGNORECASE,
+)
+#: Behind "we have": a device that is theirs.
+_OWNED = re.compile(
+    rf"\s*(?:on |with |in )?(?:an? |the |one |single |my |our )?(?:\d{{1,3}} )?{GPU_NAME.pattern}"
+)
+_NO_SHM = re.compile(r"\bno (?:volume|mount|emptyDir)\b.{0,30}/dev/shm", re.IGNORECASE)
+
+
+def read_sentence(text: str, line: Line, draft: Draft) -> bool:
+    """Read every statement of a text that has no label."""
+    if _MAY_STATE.search(text) is None:
+        return False
+    if _MAY_BE_DEVICE.search(text) and draft.may_hint():
+        text = _read_hints(text, line, draft)
+    text, understood = _read_images(text, line, draft)
+    text = plain_words(_BRACKETED.sub(r" \1", text))
+    text = _read_clash(text, line, draft)
+    if _GLUED.search(text):
+        text = _GLUED.sub(_parted, _JOINED.sub(", ", text))
+    named = _NAMED.search(text) is not None
+    if not (named or not _FIRST.isdisjoint(_WORDS.findall(text.lower())) or _MARKED.search(text)):
+        return understood
+    if _COMPARED.search(text) and read_range(text, line, draft):
+        return True
+    understood |= read_assigned(text, line, draft)
+    for version, cuda in _BUILD_CUDA.findall(text):
+        draft.distribution("torch", version, line, PROSE)
+        draft.put("torch.cuda", cuda, line, PROSE)
+        understood = True
+    for sentence in _SENTENCES.split(text):
+        if not _OFFERED.search(sentence):
+            understood |= _read_clauses(sentence, named, line, draft)
+    return understood
+
+
+def _read_images(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
+    """Keep the images that a text names; return it without them, and whether there were any."""
+    images = _IMAGE.findall(text)[:20] if ":" in text else []
+    for image in images:
+        draft.image(image.rstrip("."), line)
+        text = text.replace(image, " ")
+    return text, bool(images)
+
+
+def _read_clauses(sentence: str, named: bool, line: Line, draft: Draft) -> bool:
+    """Read a sentence clause by clause. A wish states nothing, but the clause that follows may say
+    what there is of that. named: a device or an operating system may be named.
+    """
+    understood = wished = False
+    asked: Optional[Topic] = None
+    statement = sentence.rstrip(".;!?")
+    general = not named or sentence.endswith("?") or _CONDITION.match(statement) is not None
+    for clause in _CLAUSES.split(statement):
+        wanted, had = _WANTED.search(clause), _HAD.search(clause)
+        understood |= _read_absent(clause, line, draft)
+        if wanted and (had is None or had.start() < wanted.start()):
+            asked = _first_subject(clause[wanted.end() :]) or asked
+            wished = True
+            continue
+        if had is not None:
+            stated = clause[had.end() :]
+            understood |= _read_clause(stated if wished else clause, line, draft, asked)
+            if _OWNED.match(stated) and not _devices_of(clause):
+                understood |= _put_devices(stated, line, draft)
+            wished = False
+        elif not wished:
+            understood |= _read_clause(clause, line, draft, None)
+        if not (wished or general) and _NAMED.search(clause) and not _GENERAL.search(clause):
+            understood |= _read_named(clause, line, draft)
+    return understood
+
+
+def _read_clash(text: str, line: Line, draft: Draft) -> str:
+    """Take two packages of which a text says that they do not go together for those that are
+    there; return it without them.
+    """
+    if _AGAINST.search(text) is None:
+        return text
+    for match in _CLASH.finditer(text):
+        first = known_distribution(match.group("first"))
+        second = known_distribution(match.group("second"))
+        if first is None or second is None or first == second or first in COMMON_WORDS:
+            continue
+        draft.distribution(first, match.group("version"), line, PROSE)
+        draft.distribution(second, match.group("other"), line, PROSE)
+        text = text.replace(match.group(), " ")
+    return text
+
+
+def _parted(match: re.Match[str]) -> str:
+    """Part a name from the version that sticks to it, where it is one of the vocabulary."""
+    name, version = match.groups()
+    known = name.lower() in _GLUED_WORDS or known_distribution(name) is not None
+    return f"{name} {version}" if known else match.group()
+
+
+def _read_hints(text: str, line: Line, draft: Draft) -> str:
+    """Keep the devices that a text names in any way, and return it with their full names."""
+    text = plain_devices(plain_words(text))
+    comment = line.prompt and line.indent and line.raw.lstrip().startswith("#")
+    hypothetical = comment or _CONDITION.match(text) or _SAME.search(text)
+    for clause in _WORD_BREAK.split(text) if not hypothetical else ():
+        for count, device in hinted_gpus(clause):
+            draft.hint(count, device, line)
+    return text
+
+
+def _read_named(text: str, line: Line, draft: Draft) -> bool:
+    """Read the devices and the release of an operating system that a clause runs on."""
+    devices = named_gpus(text)
+    for count, device in devices:
+        draft.mention(count, device, line)
+    releases = set(OS_RELEASE.findall(text))
+    if len(releases) == 1:  # of two, one is somewhere else
+        operating_system(releases.pop(), line, draft, PROSE + 1)
+        return True
+    return bool(devices)
+
+
+def _first_subject(text: str) -> Optional[Topic]:
+    subjects = _subjects(text)
+    return subjects[0][0] if subjects else None
+
+
+def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Topic]) -> bool:
+    build = _BUILD.search(text)
+    understood = build is not None
+    if build:
+        version = f"{build.group(2)}+{build.group(3).lower()}"
+        draft.distribution("torch", version, line, PROSE)
+    named = False
+    end = 0
+    for subject, start, behind in _subjects(text):
+        if start < end or (build and subject.name == "torch"):
+            continue
+        value = _value_beside(subject, text, start, behind)
+        if value is None:
+            continue
+        named = True
+        end = value[1]
+        understood |= state(Claim(subject, "said", value[0], line), draft)
+        if subject.kind == "distribution" and FROM_SOURCE.search(text):
+            draft.built_here(subject.name, line)
+        if subject.name == "driver.release" and (cuda := _DRIVER_CUDA.search(text[end:])):
+            draft.put("driver.cuda_version", cuda.group(1), line, PROSE)
+    if asked is not None and not named:
+        value = _value_beside(asked, text, 0, 0)
+        understood |= value is not None and state(Claim(asked, "said", value[0], line), draft)
+    return _read_devices(text, line, draft) or understood
+
+
+def _subjects(text: str) -> List[Tuple[Topic, int, int]]:
+    """Return the subjects that a text names, with where each name begins and ends."""
+    atoms = [(atom.group().lower(), atom.start(), atom.end()) for atom in _ATOM.finditer(text)]
+    named: List[Tuple[Topic, int, int]] = []
+    reached = 0
+    for number, (word, start, _) in enumerate(atoms):
+        if word not in _FIRST or start < reached:
+            continue
+        for parts, subject in HEADS.get(word, ()):
+            group = atoms[number : number + len(parts)]
+            same = tuple([atom[0] for atom in group]) == parts
+            if same and _stands_alone(text, start, group[-1][2], parts):
+                named.append((subject, start, group[-1][2]))
+                reached = group[-1][2]
+                break
+        else:
+            distribution = _distribution_at(text, start)
+            if distribution is not None:
+                named.append(distribution)
+                reached = distribution[2]
+    return named
+
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,40}")
+_TWO_WORDS = re.compile(
+    r"[A-Za-z][\w-]{1,40} (?:attention|attn|engine|factory|vision|kernel)\b", re.IGNORECASE
+)
+
+
+def _distribution_at(text: str, start: int) -> Optional[Tuple[Topic, int, int]]:
+    if start and text[start - 1] in "/\\.@-_:=":
+        return None
+    for pattern in (_TWO_WORDS, _WORD):
+        match = pattern.match(text, start)
+        name = known_distribution(match.group().rstrip("-_")) if match else None
+        if match is not None and name is not None:
+            end = start + len(match.group().rstrip("-_"))
+            return (
+                (Topic(name, "distribution"), start, end)
+                if text[end : end + 1] not in ("/", ".")
+                else None
+            )
+    return None
+
+
+def _stands_alone(text: str, start: int, end: int, parts: Sequence[str]) -> bool:
+    """Tell a name from a part of a path, an identifier or another name."""
+    before, after = text[start - 1 : start], text[end : end + 2]
+    if (before and before in "\\@-_.") or (before == "/" and parts[0] != "dev"):
+        return False
+    return not (after[:1] in ("_", "/", "\\") or (after[:1] in (".", "-") and after[1:2].isalpha()))
+
+
+def _value_beside(subject: Topic, text: str, start: int, end: int) -> Optional[Tuple[str, int]]:
+    """Return the value behind a name, else the one before it, and where it ends."""
+    patterns = _VALUES.get(subject.kind)
+    if patterns is None:
+        return None
+    after, before = patterns
+    link = _LINK.match(text, end)
+    place = link.end() if link else end
+    match = after.match(text, place + (text[place : place + 1] == "-"))
+    if match:
+        whole = (
+            text[match.start() : match.end() + 30]
+            if subject.kind == "distribution"
+            else match.group()
+        )
+        return whole, match.end()
+    match = (
+        before.search(text[max(0, start - 40) : start].rstrip("/")) if before is not None else None
+    )
+    return (match.group(1), end) if match else None
+
+
+def _read_absent(text: str, line: Line, draft: Draft) -> bool:
+    if _NO_SHM.search(text):
+        draft.put("shm.size", 64 << 20, line, PROSE, "nothing is mounted at /dev/shm: the default")
+        return True
+    understood = False
+    for match in _ABSENT.finditer(text):
+        phrase = next(filter(None, match.groups()))
+        name = known_distribution(phrase.split()[0]) or known_distribution(phrase)
+        if (
+            name is not None
+            and name not in COMMON_WORDS
+            and not re.match(r"\s+v?\d", text[match.end() :])
+        ):
+            draft.no_distribution(name, line)
+            understood = True
+    return understood
+
+
+def _devices_of(text: str) -> bool:
+    """Tell whether a text is a device, begins with one, or counts them."""
+    plain = re.sub(r"\s*[(,].*$", "", text.strip())
+    return bool(
+        GPU_NAME.fullmatch(plain)
+        or re.match(r"\s*(?:\d{1,3}\s*[x×*卡张块]\s*|NVIDIA |Tesla )", text)
+        or re.search(r"\b\d{1,3}\s?[x×*]\s?(?:NVIDIA |Tesla |GeForce )?(?:RTX|GTX|[AHBLV]\d)", text)
+        or re.search(r"(?:[x×*]\s*\d{1,3}|\(x?\d{1,3}x?\))\s*$", text)
+    )
+
+
+def _put_devices(text: str, line: Line, draft: Draft) -> bool:
+    counted = re.search(r"(?<!\w)\d{1,3}\s?[x×*]\s?(?=[A-Z]).*", text)
+    devices = parse_gpus(counted.group() if counted else text)
+    for count, device in devices:
+        draft.devices(count, device, line, PROSE)
+    return bool(devices)
+
+
+def _read_devices(text: str, line: Line, draft: Draft) -> bool:
+    if _devices_of(text) and _put_devices(text, line, draft):
+        return True
+    count = _COUNTED.search(text)
+    if count:
+        return state(Claim(Topic("gpus", "gpu count"), "said", count.group(1), line), draft)
+    return False
