@@ -153,8 +153,8 @@ def _prove_across(engine: Tuple[str, str], options: argparse.Namespace, matrix: 
     nodes = [facts_of(one, answers.environments) for one in present]
     report = check_cluster(present, answers.environments, matrix).sections[0].report
     steps = _reduce_across(request, present, nodes, options, judged)
-    found = (*report.findings, *report.undetermined)
-    compared = compare(steps, found, lambda text: _explain(text, nodes[0], matrix))
+    findings = (*report.findings, *report.undetermined)
+    compared = compare(steps, findings, lambda text: _explain(text, nodes[0], matrix))
     return Proof(tuple(compared), report)
 
 

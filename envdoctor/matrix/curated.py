@@ -5,14 +5,11 @@ Read on first use, never at start. What stands in their files: :mod:`.curated_fi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
 from ..model.layout import Layout
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "COUNTS_OF_MODELS",

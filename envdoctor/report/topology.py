@@ -77,6 +77,6 @@ def _gpu_at(place: PciPlace, facts: Facts) -> Optional[Gpu]:
     for device in facts.value("gpus", ()):
         # NVML writes the domain with eight digits, sysfs with four.
         if device.pci_bus and device.pci_bus.lower()[-12:] == place.bus.lower()[-12:]:
-            found: Gpu = device
-            return found
+            gpu: Gpu = device
+            return gpu
     return None

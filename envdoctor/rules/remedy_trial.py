@@ -80,11 +80,11 @@ def _brought_by(
     before = facts.value("distributions", {})
     evidence = facts.evidence("distributions") or Evidence("report")
     after = facts.updated({"distributions": Known({**before, **changed}, evidence)})
-    for found in judge(after):
-        about = {found.component, *found.packages}
-        is_new = found.verdict == "violated" and found.key not in known
-        if is_new and not about.isdisjoint(changed) and _fails(found):
-            return found
+    for finding in judge(after):
+        about = {finding.component, *finding.packages}
+        is_new = finding.verdict == "violated" and finding.key not in known
+        if is_new and not about.isdisjoint(changed) and _fails(finding):
+            return finding
     return None
 
 
