@@ -8,6 +8,9 @@ import re
 
 __all__ = ["plain_words"]
 
+#: What each number of a device, and each version, below has in it.
+_GEFORCE = re.compile(r"[2345]0[6789]0")
+_RELEASE = re.compile(r"\d[\w.]")
 #: ``3*4090``, ``8卡3090``: a count and the number of a GeForce, without its name.
 _BARE_NUMBER = re.compile(
     r"(?<![\w.*/-])(\d{1,2})\s?[x×*卡张块]\s?([2345]0[6789]0)(?!\.?\d|\*)\s?(Ti|SUPER|D)?(?![a-z])",
@@ -51,8 +54,6 @@ _CHANGED = re.compile(
     r"from\s+(?:version\s+)?v?\d[\w.]*\s+to\s+(?:version\s+)?v?(\d[\w.]*\w)",
     re.IGNORECASE,
 )
-
-
 #: ``downgrading numpy to 1.26.4 solved it``: what was there before is newer; ``from 2.1`` tells it.
 _CURED = re.compile(
     r"\b(?:after |by |when |if )?(?:I |we )?(?P<way>down|up)grad(?:ed|ing|e)\s+(?:the |my )?"
@@ -77,8 +78,11 @@ def _before_cure(match: re.Match[str]) -> str:
 
 def plain_words(text: str) -> str:
     """Return a text with the versions that are there now and the full names of devices."""
-    text = _BARE_NUMBER.sub(r"\1x RTX \2 \3 ", text)
-    text = _ONE_BARE_NUMBER.sub(r"\1 RTX \2 \3", text)
+    if _GEFORCE.search(text):
+        text = _BARE_NUMBER.sub(r"\1x RTX \2 \3 ", text)
+        text = _ONE_BARE_NUMBER.sub(r"\1 RTX \2 \3", text)
+    if _RELEASE.search(text) is None:
+        return text
     text = _CURED.sub(_before_cure, text) if "grad" in text else text
     for changed in (_CHANGED, _CHANGED_TO, _WORKED, _BREAKS):
         text = changed.sub(r"Now \1 \2, ", text)

@@ -18,6 +18,15 @@ _EXCERPT = re.compile(
     r"\[(pip\d?|conda|uv)\]\s+(\S{1,100})(?:\s+(\S{1,80}))?(?:\s+(\S{1,100}))?(?:\s+(\S{1,100})"
     r")?\s*$"
 )
+_SHOW_COMMAND = re.compile(r"\b(?:pip\d?|uv pip) show (?:-f )?([A-Za-z][\w.-]*)")
+_LIST_COMMAND = re.compile(
+    r"(?:\S+/)?(?:pip\d?|uv|conda|python\d? -m pip)\s+(?:pip\s+)?(?:list|freeze)\b"
+)
+#: What pip shows of a distribution beside its name, its version and where it is.
+_OTHER_FIELD = re.compile(
+    r"(?:Summary|Home-page|Author|Author-email|License|Requires|Required-by|Files|"
+    r"Metadata-Version)\b"
+)
 _LIST_HEADER = re.compile(
     r"Package\s+Version(?:\s+(?:Editable project location|Location|Installer|Build))*\s*$"
 )
@@ -57,6 +66,7 @@ _WANTS = re.compile(
     r"conflicts?|tried|switch\w*)\b|要求|依赖|尝试",
     re.IGNORECASE,
 )
+_COMPARED = re.compile(r"[<>=~]")
 _VERBS = ("require", "depends on", "depend on", "need", "pin", "要求", "需要", "依赖")
 _CLAUSE = r"[<>=!~]=?=? ?\d[\w.*+]*"
 #: What one distribution asks of another, as people and installers say it: ``vllm 0.6.5 requires
@@ -164,14 +174,11 @@ class PackageReader:
         if match:
             draft.put("python.version", match.group(1), line, EXACT)
             return True
-        show = re.search(r"\b(?:pip\d?|uv pip) show (?:-f )?([A-Za-z][\w.-]*)", line.text)
+        show = _SHOW_COMMAND.search(line.text)
         if show:
             self._shown = show.group(1)
             return True
-        if line.prompt or re.match(
-            r"(?:\S+/)?(?:pip\d?|uv|conda|python\d? -m pip)\s+(?:pip\s+)?(?:list|freeze)\b",
-            line.text,
-        ):
+        if line.prompt or _LIST_COMMAND.match(line.text):
             self._filtered = "|" in line.text and bool(
                 re.search(r"\|\s*(?:grep|egrep|rg|head|tail|findstr|awk|sed)\b", line.text)
             )
@@ -270,13 +277,7 @@ class PackageReader:
         match = _SHOW.match(line.text)
         if match is None:
             self._shown = (
-                self._shown
-                if re.match(
-                    r"(?:Summary|Home-page|Author|Author-email|License|Requires|Required-by|Files|"
-                    r"Metadata-Version)\b",
-                    line.text,
-                )
-                else None
+                self._shown if self._shown is not None and _OTHER_FIELD.match(line.text) else None
             )
             return self._shown is not None
         key, value = match.groups()
@@ -409,7 +410,7 @@ def _is_whole(block: List[_Row], *, headed: bool) -> bool:
 
 def read_range(text: str, line: Line, draft: Draft) -> bool:
     """Take the range of a known distribution where a text says nothing else (``vllm >= 0.8``)."""
-    requirement = try_requirement(text)
+    requirement = try_requirement(text) if _COMPARED.search(text) else None
     if requirement is None or not requirement.specifier or requirement.marker:
         return False
     name = known_distribution(requirement.name)

@@ -74,7 +74,6 @@ _GLUED = re.compile(
 )
 _GLUED_WORDS = frozenset(["python", "cuda", "cudnn", "driver", "glibc", "ubuntu", "nccl", "gcc"])
 _JOINED = re.compile(r"(?<=\d)\s*\+\s*(?=[A-Za-z_-]+[.-]?v?\.?\d)(?!cu\d|rocm|git|dev)")
-_COMPARED = re.compile(r"[<>~=]")
 _FIRST = FIRST_WORDS | frozenset(HEADS)
 _WORDS = re.compile(r"[a-z]+[0-9]?|[\u4e00-\u9fff]+")
 #: A version that stands in brackets behind its name: ``torch (2.6.0)``, ``peft (version 0.14.0)``.
@@ -175,6 +174,7 @@ _COUNTED = re.compile(
     r"(?! ?(?:\d|memory|hours?|RAM))",
     re.IGNORECASE,
 )
+_MAY_BE_ABSENT = re.compile(r"no |without |not ins|missing|未安装|没有安装", re.IGNORECASE)
 _ABSENT = re.compile(
     r"(?:\bno |\bwithout |\bnot installed:? ?)([A-Za-z][\w-]{1,40}(?: [a-z]+)?)"
     r"|([A-Za-z][\w-]{1,40})(?: package| module)? (?:is |was |are )?"
@@ -192,17 +192,20 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     """Read every statement of a text that has no label."""
     if _MAY_STATE.search(text) is None:
         return False
-    if _MAY_BE_DEVICE.search(text) and draft.may_hint():
+    may_be_device = _MAY_BE_DEVICE.search(text) is not None
+    if not (may_be_device or _may_be_about(text) or _GLUED.search(text)):
+        return False
+    if may_be_device and draft.may_hint():
         text = _read_hints(text, line, draft)
     text, understood = _read_images(text, line, draft)
     text = plain_words(_BRACKETED.sub(r" \1", text))
     text = _read_clash(text, line, draft)
     if _GLUED.search(text):
         text = _GLUED.sub(_parted, _JOINED.sub(", ", text))
-    named = _NAMED.search(text) is not None
-    if not (named or not _FIRST.isdisjoint(_WORDS.findall(text.lower())) or _MARKED.search(text)):
+    if not _may_be_about(text):
         return understood
-    if _COMPARED.search(text) and read_range(text, line, draft):
+    named = _NAMED.search(text) is not None
+    if read_range(text, line, draft):
         return True
     understood |= read_assigned(text, line, draft)
     for version, cuda in _BUILD_CUDA.findall(text):
@@ -213,6 +216,16 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
         if not _OFFERED.search(sentence):
             understood |= _read_clauses(sentence, named, line, draft)
     return understood
+
+
+def _may_be_about(text: str) -> bool:
+    """Tell whether a text has a word of the vocabulary, or a mark of what needs none."""
+    words = _WORDS.findall(text.lower())
+    return (
+        not _FIRST.isdisjoint(words)
+        or _NAMED.search(text) is not None
+        or _MARKED.search(text) is not None
+    )
 
 
 def _read_images(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
@@ -411,7 +424,7 @@ def _read_absent(text: str, line: Line, draft: Draft) -> bool:
         draft.put("shm.size", 64 << 20, line, PROSE, "nothing is mounted at /dev/shm: the default")
         return True
     understood = False
-    for match in _ABSENT.finditer(text):
+    for match in _ABSENT.finditer(text) if _MAY_BE_ABSENT.search(text) else ():
         phrase = next(filter(None, match.groups()))
         name = known_distribution(phrase.split()[0]) or known_distribution(phrase)
         if (

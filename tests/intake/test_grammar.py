@@ -527,6 +527,7 @@ def test_a_device_without_a_count_is_as_many_as_the_variable_names():
     ("text", "name", "version", "constraint"),
     [
         ("peft0.12.0", "peft", "0.12.0", ""),
+        ("xformers0.0.28", "xformers", "0.0.28", ""),
         ("os: debian12, liger-kernel0.5.2", "liger-kernel", "0.5.2", ""),
         ("diffusers@0.31.0", "diffusers", "0.31.0", ""),
         ("accelerate [1.2.1]", "accelerate", "1.2.1", ""),

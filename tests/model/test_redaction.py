@@ -193,3 +193,29 @@ def test_words_of_a_command_may_stand_apart_from_their_name():
     words = ["x", "api_key:", SECRET, "--hf-token", SECRET, "password=", SECRET, "n:", "8"]
     hidden = ["x", "api_key:", HIDDEN, "--hf-token", HIDDEN, "password=", HIDDEN, "n:", "8"]
     assert redact_words(words) == hidden
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *redaction._SECRET_WORDS,
+                "passwd",
+                "TOKENS",
+                "api_",
+                "=",
+                ": ",
+                " ",
+                "\n",
+                "x1y2",
+                "İ",
+            ]
+        ),
+        max_size=30,
+    )
+)
+def test_names_of_secrets_stand_where_their_words_are(pieces):
+    """The quick search for names yields what the expression does on the whole text."""
+    text = "".join(pieces)
+    spans = [match.span() for match in redaction._named_secrets(text)]
+    assert spans == [match.span() for match in redaction._NAMED.finditer(text)]
