@@ -5,7 +5,7 @@ numbers stay, secrets are hidden.
 from __future__ import annotations
 
 import re
-from typing import Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Iterator, List, NamedTuple
 
 from ..errors import InputError, NothingRecognised
 from ..model.pattern import UNSEEN
@@ -56,12 +56,6 @@ _TELLING = re.compile(
 )
 
 
-#: Lines around one which tell that it stands in a passage that was there before. Those at both ends
-#: of the passage are read again: what is new beside them may belong to them.
-_PASSAGE = 16
-_FEWEST_DIFFERENT = 8  # of them: a list of equal devices is no passage that is repeated
-
-
 def _is_log(row: str) -> bool:
     if "%|" not in row and _LOGGED.match(row) is None:
         return False
@@ -81,8 +75,7 @@ class Line(NamedTuple):
 
 
 def clean_lines(report: str) -> Iterator[Line]:
-    """Yield the lines of a report; a backslash at the end joins the next one. The middle of a
-    longer passage that stood before word for word is left out: what was pasted twice.
+    """Yield the lines of a report; a backslash at the end joins the next one.
 
     Raises :class:`InputError` where there are too many, or where it is no text.
     """
@@ -94,12 +87,9 @@ def clean_lines(report: str) -> Iterator[Line]:
     text = _UNSEEN.sub("", text)
     rows = [(number, row) for number, row in enumerate(text.split("\n"), 1) if not _is_log(row)]
     clean = redact("\n".join([row for _, row in rows])).split("\n")
-    repeated = _repeated(clean)
     pending: List[str] = []
     start = size = 0
-    for place, ((number, _), row) in enumerate(zip(rows, clean)):
-        if place in repeated and not pending and not row.endswith("\\"):
-            continue
+    for (number, _), row in zip(rows, clean):
         raw = _plain(row)
         if pending:
             raw = raw.strip()
@@ -117,19 +107,6 @@ def clean_lines(report: str) -> Iterator[Line]:
     unfinished = " ".join(pending)[:_MAX_LENGTH]
     if unfinished.strip():
         yield _line(start, unfinished)
-
-
-def _repeated(rows: Sequence[str]) -> Set[int]:
-    """Return the places of rows in the middle of a passage that stood before."""
-    seen: Set[Tuple[str, ...]] = set()
-    repeated: Set[int] = set()
-    for place in range(len(rows) - _PASSAGE + 1):
-        passage = tuple(rows[place : place + _PASSAGE])
-        if passage not in seen:
-            seen.add(passage)
-        elif len(set(passage)) >= _FEWEST_DIFFERENT:
-            repeated.add(place + _PASSAGE // 2)
-    return repeated
 
 
 def _check(report: str) -> None:
