@@ -1,6 +1,5 @@
 """Requirements, locks and conda environments as the patient; and broken ones."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,8 @@ from envdoctor.intake import parse_requirements
 from envdoctor.model.facts import Facts
 from envdoctor.model.serde import dump_facts, load_facts
 from envdoctor.text_files import read_text
+
+from ..time_taken import within
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "requirements"
 
@@ -244,6 +245,4 @@ def test_never_raises_anything_else(parts, name):
 
 def test_a_long_line_of_hashes_takes_no_longer_than_its_length():
     """Searched from each of them, these took 74 s."""
-    began = time.process_time()
-    parse_requirements("torch\n" + " #" * 100_000, "r.txt")
-    assert time.process_time() - began < 2
+    within(2, lambda: parse_requirements("torch\n" + " #" * 100_000, "r.txt"))

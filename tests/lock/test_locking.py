@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from envdoctor import sources
@@ -20,6 +18,8 @@ from envdoctor.model.resolution import Explanation, Resolution
 from envdoctor.model.versions import parse_version
 from envdoctor.rules import judge
 from envdoctor.sources import Sources, gather
+
+from ..time_taken import within
 
 HERE = Evidence("here")
 MATRIX = load_matrix()
@@ -163,12 +163,12 @@ def test_a_project_says_for_which_python_it_is():
 
 def test_a_file_of_400_lines_takes_no_second():
     lines = tuple(f"some-package-{number}>={number}" for number in range(380))
-    begun = time.process_time()
-    found = _asked(wanted=Wanted((*lines, "vllm==0.9.2", "ray[default]", "numpy")))
+    wanted = Wanted((*lines, "vllm==0.9.2", "ray[default]", "numpy"))
+    # Half a second on a machine with nothing else to do.
+    found = within(3, lambda: _asked(wanted=wanted))
     assert isinstance(found, Resolution)
     assert len(found.request.others) == 380
     assert len(found.notes) < 10
-    assert time.process_time() - begun < 3  # half a second on a machine with nothing else to do
 
 
 @pytest.mark.parametrize("roots", [("torch", "flashinfer-python", "nvidia-cuda-nvcc"), ("vllm",)])

@@ -2,14 +2,14 @@
 readable.
 """
 
-import time
-
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from envdoctor.model import redaction
 from envdoctor.model.redaction import HIDDEN, redact, redact_words
+
+from ..time_taken import within
 
 SECRET = "Zq7xW9pLk2Vn8Rt4"
 
@@ -129,8 +129,7 @@ def test_what_is_not_asked_cannot_match(name):
 
 
 def test_redact_is_quick():
-    start = time.process_time()
-    for piece in (
+    pieces = (
         "a",
         "key",
         "k=",
@@ -145,9 +144,8 @@ def test_redact_is_quick():
         "eyJ",
         ".",
         "Bearer ",
-    ):
-        redact((piece * 8192)[:8192])
-    assert time.process_time() - start < 2
+    )
+    within(2, lambda: [redact((piece * 8192)[:8192]) for piece in pieces])
 
 
 _SEGMENTS = st.sampled_from(
