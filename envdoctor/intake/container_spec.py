@@ -11,7 +11,7 @@ from .draft import INTENT, LABEL, PROSE, Draft
 from .launch_settings import read_launch, split_command
 from .word_lists import words
 
-__all__ = ["ContainerReader", "image_hints", "image_of_words"]
+__all__ = ["ContainerReader", "image_hints", "image_of_words", "states_releases"]
 
 _RUN = re.compile(r"\b(docker|podman|nerdctl)\s+(?:container\s+)?(?:run|create)\s+(.+)$")
 _FRAGMENT = re.compile(
@@ -71,9 +71,15 @@ _YAML = re.compile(r"(?:- )?([\"']?)([A-Za-z][\w./-]{0,60})\1\s*:\s*(.*)$")
 _CUDA_IN_TAG = re.compile(r"(?:^|[-_.:])(?:cuda|cu)-?(\d{2})\.?(\d)(?:\.(\d{1,2}))?(?![\d])")
 _TORCH_IN_TAG = re.compile(r"(?:^|[-_:])(?:torch|pytorch|th|pt)-?(\d\.\d{1,2}(?:\.\d)?)")
 _PYTHON_IN_TAG = re.compile(r"(?:^|[-_:])(?:py|python|cp)-?(3)\.?(\d{1,2})(?![\d])")
+#: By its name in a tag: the distribution.
+_NAMED_IN_TAG = {
+    **{name: name for name in words("vllm sglang flashinfer verl ray transformers deepspeed")},
+    "mcore": "megatron-core",
+    "te": "transformer-engine",
+}
 _PACKAGE_IN_TAG = re.compile(
-    r"(?:^|[-_:])(vllm|sglang|flashinfer|verl|ray|transformers|deepspeed|te)-?v?(\d+\.\d+\.\d+"
-    r"(?:\.post\d+|rc\d+)?)"
+    rf"(?:^|[-_:])({'|'.join(_NAMED_IN_TAG)})-?v?"
+    r"(\d+\.\d+\.\d+(?:\.post\d+|rc\d+)?|(?<=te)\d\.\d+)"
 )
 _REPOSITORY = {
     "vllm": "vllm",
@@ -84,6 +90,8 @@ _REPOSITORY = {
     "ray-ml": "ray",
     "pytorch": "torch",
 }
+#: A framework image of NVIDIA's, by year and month: its CUDA is in matrices/images.toml.
+_MONTHLY = re.compile(r"nvcr\.io/nvidia/[\w./-]+:\d\d\.\d\d\b")
 _TAG_VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:\.\d+)?(?:\.?(?:post|rc)\d+)?)(?:$|-)")
 
 
@@ -108,7 +116,13 @@ def image_hints(image: str) -> Iterator[Tuple[str, str]]:
     if torch:
         yield "torch", torch.group(1)
     for package, release in _PACKAGE_IN_TAG.findall(f":{tag}"):
-        yield "transformer-engine" if package == "te" else package, release
+        yield _NAMED_IN_TAG[package], release
+
+
+def states_releases(image: str) -> bool:
+    """Tell whether the name of an image says what is in it, or when NVIDIA published it."""
+    named = "/" in image or image.partition(":")[0] in _REPOSITORY
+    return named and (_MONTHLY.match(image) is not None or any(image_hints(image)))
 
 
 def _python_of_tag(tag: str) -> Optional[str]:

@@ -11,6 +11,7 @@ from typing import List, Optional, Tuple
 
 from .assigned_settings import FLAGS, put_setting, read_assigned
 from .clean_text import Line
+from .container_spec import states_releases
 from .distribution_names import known_distribution
 from .draft import EXACT, Draft
 from .printed import read_printed
@@ -137,6 +138,8 @@ class StatementReader:
         if self._is_question(text, line, draft):
             return True
         pair = _PAIR.match(text)
+        if pair is not None and "/" in pair.group(1) and states_releases(text.split()[0]):
+            pair = None  # an image and its tag
         if pair is not None and not _OPERATOR.match(pair.group(2)):
             understood = self._read_pair(pair.group(1), pair.group(2), line, draft)
             if understood is not None:

@@ -6,10 +6,12 @@ is no fact; what stands behind "found", "but I have" is one again.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import List, Optional, Sequence, Tuple
 
 from .assigned_settings import read_assigned
 from .clean_text import Line
+from .container_spec import states_releases
 from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .draft import PROSE, Draft
 from .gpu_names import GPU_NAME, hinted_gpus, named_gpus, parse_gpus, plain_devices
@@ -82,9 +84,14 @@ _BRACKETED = re.compile(
     r"(\d+\.\d+[\w.+]{0,30})[)\]]",
     re.IGNORECASE,
 )
-#: An image of an engine by its name and tag, where nothing labels it.
-_IMAGE = re.compile(
-    r"(?<![\w./@:-])(?:[\w.-]{1,80}/){0,3}(?:vllm-openai|vllm|sglang):v?\d[\w.-]{2,60}"
+#: What may be an image with its tag, where nothing labels it.
+_IMAGE = re.compile(r"(?<![\w./@:-])(?:[\w.-]{1,80}/){0,4}[\w.-]{1,80}:[\w.-]{2,128}")
+#: Before an image: that it is advised, or is what works.
+_OTHER_IMAGE = re.compile(
+    r"\b(?:(?:please|should|could|can|might|to) (?:\w+ )?(?:use|try)|try|"
+    r"(?:switch|mov|go)\w* (?:\w+ )?to|work(?:s|ed)?(?: \w+){0,2} (?:with|on|in|using)|"
+    r"(?:fixed|solved|resolved) (?:in|by|with)|instead of|recommend\w*|unlike|compared)\b",
+    re.IGNORECASE,
 )
 #: A build of one's own is no wheel of the project's.
 FROM_SOURCE = re.compile(
@@ -230,11 +237,17 @@ def _may_be_about(text: str) -> bool:
 
 def _read_images(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
     """Keep the images that a text names; return it without them, and whether there were any."""
-    images = _IMAGE.findall(text)[:20] if ":" in text else []
-    for image in images:
-        draft.image(image.rstrip("."), line)
+    whole = text
+    images = 0
+    for match in islice(_IMAGE.finditer(whole), 20) if ":" in whole else ():
+        image = match.group().rstrip(".-")
+        if not states_releases(image):
+            continue
+        if _OTHER_IMAGE.search(_CLAUSES.split(whole[: match.start()])[-1]) is None:
+            draft.image(image, line)
         text = text.replace(image, " ")
-    return text, bool(images)
+        images += 1
+    return text, images > 0
 
 
 def _read_clauses(sentence: str, named: bool, line: Line, draft: Draft) -> bool:

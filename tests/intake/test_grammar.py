@@ -606,3 +606,34 @@ def test_two_that_do_not_go_together_are_there(text, versions):
 
 def test_a_wish_for_compatibility_states_nothing():
     assert read("Which peft works with transformers 4.40.1?").value("distributions") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("I run vllm/vllm-openai:v0.9.1 here.", {"vllm": "0.9.1"}),
+        ("Using `lmsysorg/sglang:v0.4.6.post1-cu124`, it hangs.", {"sglang": "0.4.6.post1"}),
+        ("Running in rayproject/ray:2.44.1-py311-cu124 today", {"ray": "2.44.1"}),
+        ("FROM pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel", {"torch": "2.6.0"}),
+        (
+            "a/verl:app-verl0.4-vllm0.8.5-mcore0.12.1-te2.2 was started",
+            {"vllm": "0.8.5", "megatron-core": "0.12.1", "transformer-engine": "2.2"},
+        ),
+        # A list of what is installed is closer to the machine than the name of its image.
+        ("We run vllm/vllm-openai:v0.9.1.\n\nvllm==0.9.2", {"vllm": "0.9.2"}),
+        # Two images; one that is advised or works; a port and a place in a file.
+        ("vllm/vllm-openai:v0.9.1 fails as vllm/vllm-openai:v0.9.2 does", {}),
+        ("GPU: H100. Please try vllm/vllm-openai:v0.9.1 once more", {}),
+        ("GPU: H100. It works with lmsysorg/sglang:v0.4.6-cu124", {}),
+        ("GPU: H100 at ray/vllm:8000 and vllm/worker/model_runner.py:1203", {}),
+    ],
+)
+def test_an_image_in_a_sentence_states_what_its_tag_says(text, stated):
+    assert {
+        name: entry.version for name, entry in (read(text).value("distributions") or {}).items()
+    } == stated
+
+
+def test_the_month_of_an_image_of_nvidia_is_kept_for_its_cuda():
+    facts = read("We take nvcr.io/nvidia/pytorch:25.03-py3 as the base.")
+    assert facts.value("image.name") == "nvcr.io/nvidia/pytorch:25.03-py3"
