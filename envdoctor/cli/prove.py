@@ -178,7 +178,6 @@ def _reduce_across(
     """Run one collective in processes of all nodes, and return their steps."""
     from ..model.node_answers import Answers
     from ..nodes.payload import trial_text
-    from ..prove.expectation import expected_bandwidth
 
     devices = [_devices(facts, options.busy) for facts in nodes]
     backend = "nccl" if all(devices) else "gloo"
@@ -199,14 +198,29 @@ def _reduce_across(
     }
     PROGRESS.say(f"trying {subject}")
     request = request._replace(arguments=arguments, deadline=options.deadline + _START)
-    bound = expected_bandwidth(nodes, backend)
-    return [
-        step._replace(expected=bound[0], expected_by=bound[1])
-        if bound is not None and step.unit.startswith("GB/s")
-        else step
+    steps = [
+        step
         for answer in _ask(request, program, Answers())
         if answer.node in arguments
         for step in _steps_of(answer, subject, every=answer.node == head.node)
+    ]
+    return _beside_expected(steps, nodes, backend)
+
+
+def _beside_expected(
+    steps: Sequence[TrialStep], nodes: Sequence[Facts], backend: str
+) -> List[TrialStep]:
+    """Return the steps, those that measure a bandwidth with what the hardware carries."""
+    from ..prove.expectation import expected_bandwidth
+
+    bound = expected_bandwidth(nodes, backend)
+    if bound is None:
+        return list(steps)
+    return [
+        step._replace(expected=bound[0], expected_by=bound[1])
+        if step.unit.startswith("GB/s")
+        else step
+        for step in steps
     ]
 
 
@@ -295,12 +309,10 @@ def _trial(trial: str, subject: str, parameters: Dict[str, Any]) -> Trial:
 
 
 def _collective(devices: Sequence[str], facts: Facts) -> Trial:
-    from ..prove.expectation import expected_bandwidth
     from ..prove.running import run_together
 
     backend = "nccl" if len(devices) > 1 else "gloo"
     used = list(devices) if len(devices) > 1 else ["cpu"] * _PROCESSES
-    bound = expected_bandwidth([facts], backend)
 
     def run(python: str, deadline: float) -> List[TrialStep]:
         parameters = {
@@ -311,14 +323,7 @@ def _collective(devices: Sequence[str], facts: Facts) -> Trial:
             "bytes": _REDUCED,
         }
         steps = run_together(python, "collective", parameters, deadline, len(used), backend)
-        if bound is None:
-            return steps
-        return [
-            step._replace(expected=bound[0], expected_by=bound[1])
-            if step.unit.startswith("GB/s")
-            else step
-            for step in steps
-        ]
+        return _beside_expected(steps, [facts], backend)
 
     return f"{backend} over {len(used)} processes", run
 

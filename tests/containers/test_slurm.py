@@ -27,10 +27,12 @@ OVERHEAD = 32 * MIB
 #: node is marked, or does not work at all.
 WRAPPER = """import os, sys
 def marked(what):
-    return os.path.exists(os.path.join({folder!r}, what + "-" + os.environ.get("SLURMD_NODENAME", "")))
+    name = what + "-" + os.environ.get("SLURMD_NODENAME", "")
+    return os.path.exists(os.path.join({folder!r}, name))
 if marked("crash"):
     sys.exit(3)
-more = ["--assume", "torch==2.6.0+cu124", "nvidia-driver=450.80.02", "gpu=H100:8"] if marked(os.environ["INSTALLED_AS"]) else []
+more = ["--assume", "torch==2.6.0+cu124", "nvidia-driver=450.80.02", "gpu=H100:8"]
+more = more if marked(os.environ["INSTALLED_AS"]) else []
 os.execv(sys.executable, [sys.executable, {pyz!r}, *sys.argv[1:], *more])
 """
 
@@ -79,7 +81,10 @@ def slurm(tmp_path_factory, prerequisite, site):
         first, _, rest = text.replace("/usr/bin/python3", sys.executable).partition("\n")
         (site / name).write_text(f"{first}\n{variables}{rest}")
         (site / name).chmod(0o755)
-    health = f"HealthCheckProgram={site}/slurm-health-check\nHealthCheckInterval=2\nHealthCheckNodeState=ANY"
+    health = (
+        f"HealthCheckProgram={site}/slurm-health-check\nHealthCheckInterval=2\n"
+        "HealthCheckNodeState=ANY"
+    )
     cluster = Slurm(
         folder,
         f"Prolog={site}/slurm-prolog\nPrologFlags=Alloc\nEpilog={site}/slurm-epilog\n{health}",

@@ -1,5 +1,5 @@
-"""An API server with pods and ``exec`` for a real kubectl, and a kubelet that starts what it is told
-to on this machine.
+"""An API server with pods and ``exec`` for a real kubectl, and a kubelet that starts what it is
+told to on this machine.
 
 What kubectl asks is answered as api-conventions.md says, what is no resource with a Status of code
 404. ``exec`` speaks both protocols that kubectl does: SPDY/3.1 (draft-mbelshe-httpbis-spdy-00, the
@@ -149,7 +149,6 @@ class ApiServer:
     ) -> None:
         self.pods = {entry["metadata"]["name"]: entry for entry in pods}
         self.environment = environment
-        self.asked: List[str] = []  # the protocols of exec
         handler = type("Handler", (_Handler,), {"api": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
@@ -187,8 +186,8 @@ class _Handler(BaseHTTPRequestHandler):
         if url.path.endswith("/exec") and "upgrade" in self.headers.get("Connection", "").lower():
             self._exec(url)
             return
-        found = _found(self.api, url.path, parse_qs(url.query))
-        self._answer(404 if found is None else 200, found or _status("NotFound", 404))
+        document = _document(self.api, url.path, parse_qs(url.query))
+        self._answer(404 if document is None else 200, document or _status("NotFound", 404))
 
     def do_POST(self) -> None:
         url = urlsplit(self.path)
@@ -220,7 +219,6 @@ class _Handler(BaseHTTPRequestHandler):
         if wanted is None or wanted not in [word.strip() for word in protocols.split(",")]:
             self._answer(400, _status("BadRequest", 400))
             return
-        self.api.asked.append(kind)
         self.close_connection = True
         streams: _Streams
         if kind == "websocket":
@@ -260,7 +258,9 @@ def _status(reason: str, code: int) -> Dict[str, Any]:
     }
 
 
-def _found(api: ApiServer, path: str, query: Mapping[str, List[str]]) -> Optional[Dict[str, Any]]:
+def _document(
+    api: ApiServer, path: str, query: Mapping[str, List[str]]
+) -> Optional[Dict[str, Any]]:
     """Return what lies at a path of the API."""
     discovery = {
         "/version": {"major": "1", "minor": "30", "gitVersion": "v1.30.0"},

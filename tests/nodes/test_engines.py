@@ -156,7 +156,7 @@ def test_nodes_that_fail_stop_no_other(engine, machines, tmp_path):
     reasons = {entry["node"]: entry["reason"] for entry in report["failed"]}
     assert reasons.keys() == {*expected, gone}
     assert {
-        name for name, said in {**expected, gone: words}.items() if said not in reasons[name]
+        name for name, text in {**expected, gone: words}.items() if text not in reasons[name]
     } == set(), reasons
     healthy = set(wanted) - reasons.keys()
     assert set(differing(report)) == healthy
@@ -171,9 +171,9 @@ def test_nodes_that_fail_stop_no_other(engine, machines, tmp_path):
 def old_python(tmp_path):
     """Return a Python 3.6 of pyenv, or what one would do: it refuses whatever it is asked."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    found = sorted(pyenv.glob("versions/3.6.*"))
-    if found:
-        return found[0] / "bin/python3"
+    versions = sorted(pyenv.glob("versions/3.6.*"))
+    if versions:
+        return versions[0] / "bin/python3"
     stub = tmp_path / "python3.6"
     stub.write_text("#!/bin/sh\nexit 1\n")
     stub.chmod(0o755)

@@ -331,10 +331,8 @@ def test_an_image_is_read_without_starting_anything(stack, tmp_path):
     ):
         machine.facts.update(function(machine))
     loaded = {entry.name: entry for entry in machine.facts["libraries"].value if entry.loaded}
-    assert (
-        loaded["libcublas"].path
-        == f"/opt/venv/{stack.site.relative_to(stack.environment)}/nvidia/cublas/lib/libcublas.so.12"
-    )
+    site = stack.site.relative_to(stack.environment)
+    assert loaded["libcublas"].path == f"/opt/venv/{site}/nvidia/cublas/lib/libcublas.so.12"
     assert loaded["libcublas"].version == "12.4.5.8"
     assert machine.facts["libraries"].evidence.detail == "loader rules"
 

@@ -99,9 +99,9 @@ def _write(folder, *files):
 )
 def test_what_the_working_directory_hides(place, monkeypatch, files, hidden):
     _write(place.working, *files)
-    found = place.read(monkeypatch)["shadowed_modules"]
-    told = [f"{module.name}: {module.path}" for module in found.value]
-    assert sorted(told) == sorted(entry.format(place.working) for entry in hidden)
+    shadowed = place.read(monkeypatch)["shadowed_modules"].value
+    lines = [f"{module.name}: {module.path}" for module in shadowed]
+    assert sorted(lines) == sorted(entry.format(place.working) for entry in hidden)
     for module in ("ray", "yaml", "torch"):
         real = (
             place.truth(module)

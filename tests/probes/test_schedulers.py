@@ -119,11 +119,11 @@ def test_ray_of_this_process():
 )
 def test_a_session_counts_where_its_raylet_listens(listening, version):
     """A Ray that was killed leaves its session, and the file that says which is current."""
-    listed = f"0: 2 0 10000 1 1 5 /tmp/ray/{listening}/sockets/raylet\n"
+    sockets = f"0: 2 0 10000 1 1 5 /tmp/ray/{listening}/sockets/raylet\n"
     files = {
         "/tmp/ray/ray_current_cluster": "192.0.2.1:6379",
         "/tmp/ray/session_latest/usage_stats.json": '{"ray_version": "2.46.0"}',
-        "/proc/net/unix": listed if listening else "",
+        "/proc/net/unix": sockets if listening else "",
     }
 
     class OneFolder(Machine):
