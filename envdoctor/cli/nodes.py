@@ -197,10 +197,10 @@ def _request(options: argparse.Namespace) -> Optional[NodeRequest]:
         here = engine_here(os.environ)
         if here is None:
             raise InputError(
-                "nobody to ask: this is no Slurm job and $RAY_ADDRESS is not set; name the nodes "
-                "with --ray, --slurm -p PARTITION, --kubectl, --mpi, --ssh or --facts"
+                "nobody to ask: this is no Slurm job and no pod, and $RAY_ADDRESS is not set; name "
+                "the nodes with --ray, --slurm -p PARTITION, --kubectl, --mpi, --ssh or --facts"
             )
-        engine = here[0], ""
+        engine = here, ""
     return request_of(engine, options)
 
 

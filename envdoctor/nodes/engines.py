@@ -23,6 +23,8 @@ __all__ = ["ENGINES", "Asked", "NodeRequest", "engine_here", "jobs_of"]
 #: Slurm's words for a node on which nothing can be started (slurm.conf(5), sinfo(1)).
 _DOWN = ("down", "drained", "draining", "drain", "fail", "failing", "unknown", "powered_down")
 _LIST_DEADLINE = 20.0
+#: What a kubelet mounts into a pod, and kubectl takes there.
+_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 
 class NodeRequest(NamedTuple):
@@ -52,12 +54,23 @@ class Asked(NamedTuple):
     failed: Tuple[NodeAnswer, ...] = ()
 
 
-def engine_here(environment: Mapping[str, str]) -> Optional[Tuple[str, str]]:
-    """Return the engine that this process runs under, with the variable that tells it."""
+def engine_here(environment: Mapping[str, str]) -> Optional[str]:
+    """Return the engine that this process runs under: a job of Slurm's, a cluster of Ray's, a pod.
+
+    Raises:
+        InputError: it is a pod without kubectl.
+    """
     for engine, variable in (("slurm", "SLURM_JOB_ID"), ("ray", "RAY_ADDRESS")):
         if environment.get(variable):
-            return engine, variable
-    return None
+            return engine
+    if not os.path.exists(_SERVICE_ACCOUNT):
+        return None
+    if shutil.which("kubectl") is None:
+        raise InputError(
+            f"this is a pod ({_SERVICE_ACCOUNT}), whose siblings kubectl would ask, but kubectl is "
+            "not on PATH: put it into the image, or name the nodes with --ssh, --mpi or --facts"
+        )
+    return "kubectl"
 
 
 def jobs_of(request: NodeRequest) -> Asked:
@@ -161,14 +174,16 @@ def _slurm_states(request: NodeRequest) -> Dict[str, str]:
 
 
 def _kubectl(request: NodeRequest) -> Asked:
-    """One ``kubectl exec`` per running pod that a label selector names."""
+    """One ``kubectl exec`` per running pod that a label selector names; without one, per pod that
+    the controller of this pod has made.
+    """
     space = ("--namespace", request.namespace) if request.namespace else ()
-    text = _output(
-        ["kubectl", *space, "get", "pods", "--selector", request.where, "--output", "json"],
-        "--kubectl",
-    )
+    selector = ("--selector", request.where) if request.where else ()
+    text = _output(["kubectl", *space, "get", "pods", *selector, "--output", "json"], "--kubectl")
     try:
         pods = json.loads(text)["items"]
+        if not selector:
+            pods = _siblings(pods, os.environ.get("HOSTNAME", ""))
         named = [
             (str(pod["metadata"]["name"]), pod["status"].get("phase"), _digest(pod, request))
             for pod in pods
@@ -195,6 +210,25 @@ def _kubectl(request: NodeRequest) -> Asked:
             ]
         ),
     )
+
+
+def _siblings(pods: Sequence[Mapping[str, Any]], name: str) -> List[Mapping[str, Any]]:
+    """Return the pods with the controller of the one of this name, a Job for example; raises
+    :class:`InputError` where that has none.
+    """
+    controllers = {
+        pod["metadata"]["name"]: owner["uid"]
+        for pod in pods
+        for owner in pod["metadata"].get("ownerReferences", ())
+        if owner.get("controller")
+    }
+    if name not in controllers:
+        raise InputError(
+            f"--kubectl: the pod {name or 'of this process'} has no controller that kubectl shows; "
+            "name the pods by their labels: --kubectl app=verl"
+        )
+    own = controllers[name]
+    return [pod for pod in pods if controllers.get(pod["metadata"]["name"]) == own]
 
 
 def _digest(pod: Mapping[str, Any], request: NodeRequest) -> Dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -261,6 +262,57 @@ def test_pods_have_images_and_states(kubectl):
         kubectl.own.pods.update(before)
     assert report["failed"] == [{"node": pending, "reason": "the pod is Pending"}]
     assert differing(report)[other] == {"image.digest"}
+
+
+IN_A_POD = """mount -t tmpfs none /run; mkdir -p /run/secrets/kubernetes.io/serviceaccount
+echo x >/run/secrets/kubernetes.io/serviceaccount/token; exec "$@"
+"""
+
+
+@pytest.fixture
+def in_a_pod(prerequisite):
+    """What starts a command where a kubelet has mounted a service account."""
+    prefix = ["unshare", "-m", "sh", "-ec", IN_A_POD, "sh"]
+    prerequisite(subprocess.run([*prefix, "true"], check=False).returncode == 0, "unshare -m")
+    return prefix
+
+
+def test_inside_a_pod_its_siblings_are_asked(kubectl, in_a_pod):
+    """Those of the same controller; of a pod without one nobody is known."""
+    pods = kubectl.own.pods
+    for name, uid in zip(FOUR, ("a", "a", "a", "b")):
+        owner = {"kind": "Job", "name": uid, "uid": uid, "controller": True}
+        pods[name]["metadata"]["ownerReferences"] = [owner]
+    environment = {**kubectl.environment, "HOSTNAME": FOUR[1]}
+    try:
+        report = nodes("--deadline", 60, environment=environment, prefix=in_a_pod)
+        assert [sorted(names) for names in kinds_of(report)[0]] == [FOUR[:3]]
+        environment["HOSTNAME"] = NAMES[-1]
+        assert "has no controller" in refusal(environment, in_a_pod)
+    finally:
+        for name in FOUR:
+            del pods[name]["metadata"]["ownerReferences"]
+
+
+def test_a_pod_without_kubectl_says_what_is_missing(in_a_pod, tmp_path):
+    for name in ("sh", "mount", "mkdir"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    prefix = [shutil.which(in_a_pod[0]), *in_a_pod[1:]]
+    assert "kubectl is not on PATH" in refusal({"PATH": str(tmp_path)}, prefix)
+
+
+def refusal(environment, prefix):
+    """Return what ``nodes`` says where it asks nobody."""
+    done = subprocess.run(
+        [*prefix, sys.executable, "-m", "envdoctor", "nodes"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    return done.stderr
 
 
 def prove(*arguments, environment=None):
