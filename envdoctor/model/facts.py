@@ -431,6 +431,12 @@ FIELDS: Mapping[str, Field] = {
     "distributions.absent": _environment(
         "packages", "strings", "Distributions that a report says are not installed."
     ),
+    "distributions.files": _environment(
+        "packages",
+        "variables",
+        "A digest of what RECORD says of each distribution's files, by name; read on the nodes of "
+        "a cluster alone.",
+    ),
     "distributions.oddities": _environment(
         "packages", "oddities", "Duplicates, leftovers, damage."
     ),

@@ -73,7 +73,8 @@ _PROBES = """\
 from envdoctor.model.serde import dump_facts
 from envdoctor.probes import probe_machine
 
-answer["facts"] = dump_facts(probe_machine(python=python, deadline={deadline!r}))
+facts = probe_machine(python=python, deadline={deadline!r}, in_cluster=True)
+answer["facts"] = dump_facts(facts)
 """
 
 #: Where others reach this node: the address from which it would speak to the outside (connecting a

@@ -62,6 +62,11 @@ NODE_MODULES = ("interconnect", "kernel_state", "health_reports")
 them.
 """
 
+CLUSTER_MODULES = ("distribution_files",)
+"""The modules with probes of what takes too long for a check: only the nodes of a cluster that are
+asked run them.
+"""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
@@ -69,7 +74,7 @@ if TYPE_CHECKING:
 
 def all_probes() -> Tuple[Probe, ...]:
     """Return all probes in order."""
-    return load_probes((*MODULES, *NODE_MODULES))
+    return load_probes((*MODULES, *NODE_MODULES, *CLUSTER_MODULES))
 
 
 def load_probes(modules: Sequence[str]) -> Tuple[Probe, ...]:
@@ -86,6 +91,7 @@ def probe_machine(
     deep: bool = False,
     deadline: Optional[float] = None,
     environment: Optional[Mapping[str, str]] = None,
+    in_cluster: bool = False,
 ) -> Facts:
     """Read everything that can be read of one target. Creates no file and opens no connection.
 
@@ -96,10 +102,12 @@ def probe_machine(
         deadline: Seconds for all probes together, by default 5, and 60 with ``deep``; what is not
             read by then is Unknown.
         environment: Environment variables of the target, where they are not this process's.
+        in_cluster: It will be compared with others: run the probes of CLUSTER_MODULES, too.
     """
     if deadline is None:
         deadline = DEEP_DEADLINE if deep else DEADLINE
-    return run_probes(Machine(root or "", environment, python, deep, deadline), all_probes())
+    probes = all_probes() if in_cluster else load_probes((*MODULES, *NODE_MODULES))
+    return run_probes(Machine(root or "", environment, python, deep, deadline), probes)
 
 
 def run_probes(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FIELDS_HERE",
     "PROBES_HERE",
+    "RECORD_LIMIT",
     "Metadata",
     "parse_conda_name",
     "parse_direct_url",
@@ -45,7 +46,7 @@ FIELDS_HERE = ("distributions", "distributions.complete", "distributions.odditie
 
 _FIRST_READ = 8 << 10
 _HEADER_LIMIT = 512 << 10
-_RECORD_LIMIT = 16 << 20
+RECORD_LIMIT = 16 << 20
 _MOST_CASES = (
     50  # oddities of one kind and folder: a broken copy of an environment must not flood the report
 )
@@ -404,7 +405,7 @@ class _Search:
 
     def record(self, path: str) -> Iterable[Tuple[str, Optional[int]]]:
         """Return path and size of each file that the RECORD in a ``.dist-info`` lists."""
-        return parse_record(self._read(path + "/RECORD", _RECORD_LIMIT)[0] or b"")
+        return parse_record(self._read(path + "/RECORD", RECORD_LIMIT)[0] or b"")
 
 
 # conda packages whose Python distribution has another name.

@@ -67,6 +67,9 @@ _FOLLOWS = frozenset(
         "variables.complete",
     ]
 )
+#: What an entry of a field is called, where its own name does not say it.
+_PREFIXES = {"variables": "$", "distributions.files": "files of "}
+
 #: In names of variables that say which node or process this is.
 _OWN_NAMES = ("RANK", "_PID", "_ID", "_ADDR", "_ADDRESS", "_IP", "_PORT", "HOSTNAME", "TMPDIR")
 #: Set by mpirun for each process of its own.
@@ -330,10 +333,23 @@ def _differences(
     keys = {key for key in {*cells, *others} if cells.get(key) != others.get(key)}
     for field, entry in sorted(keys, key=_rank):
         # Of a list that was read, what is not there is not there.
-        if (field, "") in cells and (field, "") in others:
+        was_read = (field, "") in cells and (field, "") in others
+        if was_read and (field != _FILES or _is_one_release(entry, cells, others)):
             value, other = cells.get((field, entry)), others.get((field, entry))
             key = field, entry
             yield NodeDifference(_label(key), _text(key, value), _text(key, other))
+
+
+def _is_one_release(
+    name: str, cells: Mapping[Tuple[str, str], Any], others: Mapping[Tuple[str, str], Any]
+) -> bool:
+    """Tell whether the files of a distribution can be compared: another release has others, another
+    Python may have, and those of one without RECORD are not known.
+    """
+    same = (("distributions", name), ("python.abi", ""))
+    return all(cells.get(key) == others.get(key) for key in same) and all(
+        (_FILES, name) in table for table in (cells, others)
+    )
 
 
 def _rank(key: Tuple[str, str]) -> Tuple[int, str]:
@@ -343,7 +359,7 @@ def _rank(key: Tuple[str, str]) -> Tuple[int, str]:
 
 def _label(key: Tuple[str, str]) -> str:
     field, entry = key
-    return f"${entry}" if field == "variables" and entry else entry or field
+    return _PREFIXES.get(field, "") + entry if entry else field
 
 
 def _text(key: Tuple[str, str], value: Any) -> Optional[str]:
@@ -381,6 +397,7 @@ def _cells(table: Mapping[str, Any]) -> Iterator[Cell]:
 
 
 _READ = "a list"
+_FILES = "distributions.files"
 
 
 def _gpu_entries(devices: List[Mapping[str, Any]]) -> Iterator[Tuple[str, Any]]:

@@ -136,6 +136,9 @@ PLANTED: Dict[str, Plant] = {
     "a small stack": Plant("ulimit -s 1024", {"rlimit.stack"}),
     "one CPU": Plant('set -- taskset -c 0 "$@"', {"cpu.count"}),
     "a small /dev/shm": Plant("mount -t tmpfs -o size=48m none /dev/shm", {"shm.size"}),
+    "other files of a release": Plant(
+        "sed -i s/aa/bb/ site/vllm-0.8.5.dist-info/RECORD", {"files of vllm"}
+    ),
     "another NCCL_ALGO": _variable("NCCL_ALGO", "Tree"),
     "InfiniBand switched off": _variable("NCCL_IB_DISABLE", "1"),
     "another transport": _variable("UCX_TLS", "tcp"),
@@ -272,6 +275,7 @@ def _build(base: Path) -> None:
     )
     for name, version in _DISTRIBUTIONS.items():
         files[f"site/{name}-{version}.dist-info/METADATA"] = _METADATA.format(name, version)
+        files[f"site/{name}-{version}.dist-info/RECORD"] = f"{name}/__init__.py,sha256=aa,3\n"
     for name, text in files.items():
         (base / name).parent.mkdir(parents=True, exist_ok=True)
         (base / name).write_text(text)

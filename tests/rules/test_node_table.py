@@ -115,6 +115,32 @@ def test_the_node_that_differs_is_named_with_both_values(change, name, value, ot
     assert [tuple(entry) for entry in odd.differences] == [(name, value, others)]
 
 
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({}, ["files of torch"]),
+        ({"distributions": entry([{"name": "torch", "version": "2.7.0"}])}, ["ray", "torch"]),
+        ({"python.abi": entry("cp310")}, ["python.abi"]),
+        ({"distributions.files": entry({})}, []),
+        ({"distributions.files": {"unknown": "took longer than 2 s"}}, []),
+    ],
+)
+def test_files_are_compared_within_a_release(changes, names):
+    """Of another release, or for another Python, they are others; without RECORD nothing is
+    known.
+    """
+
+    def other(table):
+        usual(table)
+        table.update({"distributions.files": entry({"torch": "bb"}), **changes})
+
+    def usual(table):
+        table.update({"distributions.files": entry({"torch": "aa"}), "python.abi": entry("cp312")})
+
+    odd = kinds_of(*cluster(4, {1: usual, 2: usual, 3: usual, 4: other}))[1:]
+    assert sorted(one.name for kind in odd for one in kind.differences) == names
+
+
 def test_what_one_node_could_not_read_is_no_difference():
     changes = {
         2: lambda table: table.update(
