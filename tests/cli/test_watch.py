@@ -200,7 +200,7 @@ def test_the_last_report_as_json(tmp_path):
     file = tmp_path / "report.json"
     grow = (
         "import time\nkept = []\nfor _ in range(40):\n    kept.append(b'x' * (1 << 22))\n"
-        "    time.sleep(0.1)\nprint('done')"
+        "    time.sleep(0.1)\ntime.sleep(0.5)\nprint('done')"  # all of it is seen more than once
     )
     code, output, _ = run(
         *("--interval", "0.1", "--format", "json", "-o", str(file)),
