@@ -24,6 +24,7 @@ from ...model.row import Row
 from .candidate_table import bits_of
 from .candidates import Catalog
 from .engine import Nogood, Variable
+from .misfit import Misfit
 from .ordering import requirers_first, topological
 from .problem import (
     MONTHS_BEHIND,
@@ -63,10 +64,10 @@ class Parts(NamedTuple):
     domains: the candidates of each node. edges: by requirer and required node, for each set of
     admitted candidates the requirers and the specifier. named: by package, for each pre-release
     that only counts where it is named, who names it. calls: what rows ask for, without a
-    requirement. refused: what cannot be installed, by package, limit and words; left out where the
-    domains do not hold it. weighed: whether it is to have an optimum that sees age. unread: by
-    node, the candidates of which it was not read what they ask for. circles: nodes that some
-    solution had only because they ask for each other.
+    requirement. refused: what cannot be installed, by package and reason; left out where domains do
+    not hold it. weighed: whether it is to have an optimum that sees age. unread: by node, the
+    candidates of which it was not read what they ask for. circles: nodes that some solution had
+    only because they ask for each other.
     """
 
     roots: Tuple[Root, ...]
@@ -78,7 +79,7 @@ class Parts(NamedTuple):
     costs: Tuple[Cost, ...]
     settings: Tuple[BoundRow, ...]
     overrides: Tuple[OverrideOption, ...]
-    refused: Mapping[str, Mapping[Tuple[str, str], int]]
+    refused: Mapping[str, Mapping[Misfit, int]]
     targets: Tuple[Target, ...]
     weighed: bool
     unread: Mapping[str, int] = {}
@@ -310,9 +311,10 @@ class _Assembly:
     def _add_refusals(self) -> None:
         for name, groups in sorted(self._parts.refused.items()):
             if name in self._numbers:
-                for (limit, text), bits in sorted(groups.items()):
-                    key = ("host", limit, name)
-                    self._add({name: bits}, Why("host", key, text=text, limits=frozenset((limit,))))
+                for misfit, bits in sorted(groups.items()):
+                    limit = misfit.limit
+                    why = Why("host", ("host", limit, name), misfit=misfit)
+                    self._add({name: bits}, why._replace(limits=frozenset((limit,))))
 
     def _bound_overrides(self, allowed: int) -> None:
         """No more than so many overrides at once."""

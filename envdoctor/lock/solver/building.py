@@ -42,6 +42,7 @@ from .build_rows import rows_of_builds
 from .candidate_table import NOT_THERE, bits_of
 from .candidates import Asked, Catalog, Limits
 from .engine import Nogood
+from .misfit import Misfit
 from .ordering import reached
 from .problem import BoundRow, Call, OverrideOption, Problem, Why, base_of
 from .row_masks import RowMasks
@@ -138,7 +139,7 @@ class Builder:
         self._read: Dict[str, int] = {}
         self._waiting: List[Tuple[str, int]] = []
         self._names: List[str] = []  # of packages that take part, and whose rows are bound
-        self._refused: Dict[str, Mapping[Tuple[str, str], int]] = {}
+        self._refused: Dict[str, Mapping[Misfit, int]] = {}
         self._excluded: Dict[str, int] = {}
         self._masks = RowMasks(catalog, self.targets)
         self._rows: List[BoundRow] = []
@@ -275,7 +276,7 @@ class Builder:
         excluded = self._excluded.get(name)
         if excluded is None:
             refusals = self._catalog.refusals(name, self.limits)
-            groups = {key: bits for key, bits in refusals.items() if key[0] not in self._lifted}
+            groups = {why: bits for why, bits in refusals.items() if why.limit not in self._lifted}
             self._refused[name] = groups
             excluded = self._excluded[name] = sum(groups.values())
         return excluded

@@ -38,6 +38,7 @@ from ...model.versions import (
 )
 from .candidate_table import Candidate, CandidateTable, bits_of, early_versions
 from .inference import Inference
+from .misfit import BE, HAVE, NEED, WERE, Misfit
 from .source_builds import attributes_of, build_of
 from .target_lines import TargetLine, TargetLines
 
@@ -92,7 +93,7 @@ class _Made:
             Tuple[str, int], Tuple[Asked, FrozenSet[str]]
         ] = {}  # with the packages whose tables the answer rests on
         self.others: Dict[Any, Any] = {}  # what ``Catalog.once`` made
-        self.refusals: Dict[Any, Dict[Tuple[str, str], int]] = {}
+        self.refusals: Dict[Any, Dict[Misfit, int]] = {}
         self.admitted: Dict[str, bool] = {}
         self.served: Dict[Tuple[str, ...], bool] = {}
         self.glibc_of: Dict[Tuple[str, ...], Tuple[Version, ...]] = {}
@@ -369,10 +370,8 @@ class Catalog:
             kept = [line for line in kept if not line.name.startswith(_OF_DEFAULT_BUILD)]
         return kept
 
-    def refusals(self, name: str, limits: Limits) -> Mapping[Tuple[str, str], int]:
-        """Return the candidates that cannot be installed on the targets at all, by (limit,
-        words).
-        """
+    def refusals(self, name: str, limits: Limits) -> Mapping[Misfit, int]:
+        """Return the candidates that cannot be installed on the targets at all, by reason."""
         refusals = (self._mine if name in self._own else self._shared).refusals
         key = (name, limits, self.request.as_of, self.request.of_the_time)
         groups = refusals.get(key)
@@ -384,11 +383,11 @@ class Catalog:
                     groups[refusal] = groups.get(refusal, 0) | 1 << number
             for root in self.request.constraints:
                 if root.name == name:
-                    words = f"is kept out by the constraint {root.text}"
+                    misfit = Misfit("constraint", BE, f"kept out by the constraint {root.text}")
                     outside = self.table(name).all & ~self.table(name).mask(root.specifier)
-                    groups["constraint", words] = outside & ~sum(groups.values())
+                    groups[misfit] = outside & ~sum(groups.values())
             if self.request.of_the_time:
-                late = next((refusal for refusal in groups if refusal[0] == "date"), None)
+                late = next((misfit for misfit in groups if misfit.limit == "date"), None)
                 if late is not None and all(
                     self._is_late(candidate) for candidate in self.table(name).candidates
                 ):
@@ -462,38 +461,42 @@ class Catalog:
         as_of = self.request.as_of
         return as_of is not None and candidate.release.released > as_of
 
-    def refusal(self, name: str, candidate: Candidate, limits: Limits) -> Optional[Tuple[str, str]]:
-        """Return (limit, words) where a candidate cannot be installed on any of the targets at all,
-        or would not use their GPUs, whatever else is.
+    def refusal(self, name: str, candidate: Candidate, limits: Limits) -> Optional[Misfit]:
+        """Return why, where a candidate cannot be installed on any of the targets at all, or would
+        not use their GPUs, whatever else is.
         """
         request, release = self.request, candidate.release
         if self._is_late(candidate):
-            return "date", f"was uploaded after {request.as_of}"
+            return Misfit("date", WERE, f"uploaded after {request.as_of}")
         if release.requires_python and not self._admits(release.requires_python):
             asked = release.requires_python.replace(" ", "")
-            return "python", f"needs Python {asked}, not {request.python}"
+            return Misfit("python", NEED, f"Python {asked}, not {request.python}")
         if release.malformed:
-            return (
+            return Misfit(
                 "metadata",
-                f"has a requirement that pip 24.1 and newer refuse: {release.malformed}",
+                HAVE,
+                f"a requirement that pip 24.1 and newer refuse: {release.malformed}",
             )
         if not candidate.from_source and not self._has_wheel(release):
-            return "python", f"has no wheel for Python {request.python}"
+            return Misfit("python", HAVE, f"no wheel for Python {request.python}")
         if candidate.from_source and candidate.build is None and release.sdist_only:
-            return (
+            return Misfit(
                 "python",
-                f"has no wheel, only sources not known to build for Python {request.python}",
+                HAVE,
+                f"no wheel, only sources not known to build for Python {request.python}",
             )
         refusal = self._platform_refusal(candidate, limits.glibc)
         if refusal is not None or not limits.cuda or name not in self.matrix.code_demands:
             return refusal
         if is_without_cuda(candidate):
             where = "PyPI" if candidate.index_name == "pypi" else candidate.index_name
-            return "cuda", f"has no build for CUDA on {request.architecture} on {where}"
+            return Misfit("cuda", HAVE, f"no build for CUDA on {request.architecture} on {where}")
         if limits.before is not None and "cuda" in candidate.subject.attributes:
-            return "driver", (
-                f"is built for Arm servers, and {limits.before.gpu} takes that from "
-                f"{limits.before.system} on"
+            return Misfit(
+                "driver",
+                BE,
+                f"built for Arm servers, and {limits.before.gpu} takes that from "
+                f"{limits.before.system} on",
             )
         return None
 
@@ -503,19 +506,18 @@ class Catalog:
         floors = self._floors(candidate.release) if of_index else ()
         return min(floors, default=None)
 
-    def _platform_refusal(
-        self, candidate: Candidate, glibc: Optional[Version]
-    ) -> Optional[Tuple[str, str]]:
+    def _platform_refusal(self, candidate: Candidate, glibc: Optional[Version]) -> Optional[Misfit]:
         request, release = self.request, candidate.release
         if candidate.index_name == "pypi" and release.platforms and candidate.build is None:
             lowest = self.wheel_floor(candidate)
             if lowest is None:
-                return "platform", f"has no wheel for {request.platform} on {request.architecture}"
+                where = f"{request.platform} on {request.architecture}"
+                return Misfit("platform", HAVE, f"no wheel for {where}")
             if glibc is not None and glibc < lowest:
-                return "glibc", f"has wheels for glibc {lowest} or newer"
+                return Misfit("glibc", HAVE, f"wheels for glibc {lowest} or newer")
         needed = candidate.subject.attributes.get("glibc")
         if glibc is not None and isinstance(needed, Version) and needed > glibc:
-            return "glibc", f"needs glibc {needed}"
+            return Misfit("glibc", NEED, f"glibc {needed}")
         return None
 
 

@@ -36,6 +36,7 @@ from .candidate_table import CandidateTable, bits_of
 from .candidates import Catalog
 from .engine import Nogood, solve
 from .inference import INFERRED_WORDS
+from .misfit import ASK, NEED
 from .problem import Problem, Why, base_of
 from .staleness import days_behind, years
 from .ways_out import Loosened, ways_out
@@ -62,8 +63,6 @@ _CUT_LAST = ("request", "hardware", "python", "date", "build", "row", "metadata"
 #: Releases that are left out of a range by name, and ranges that are named one by one.
 _LEFT_OUT = 2
 _RUNS = 3
-#: Verbs that stand first in what is said of releases, as they are said of more than one.
-_PLURAL = {"asks": "ask", "has": "have", "is": "are", "needs": "need", "was": "were"}
 #: Ways in which releases do not fit that are told apart, and what is said of more, by limit.
 _TEXTS = 2
 WORDS_OF_MANY = {
@@ -295,8 +294,9 @@ def _edge_words(problem: Problem, group: Sequence[Nogood], reachable: Sequence[i
     table = problem.tables[node]
     if wanted.startswith(f"{node}["):
         joined = sum(pieces.values())
-        words = f"asks for torch only with the extra {wanted[len(node) + 1 : -1]}"
-        return f"{node} {release_words(table, joined)} {_said_of(words, _is_many(table, joined))}"
+        extra, verb = wanted[len(node) + 1 : -1], ASK.of(_is_many(table, joined))
+        releases = release_words(table, joined)
+        return f"{node} {releases} {verb} for torch only with the extra {extra}"
     ordered = sorted(
         pieces.items(), key=lambda piece: min(table.at(bit).version for bit in bits_of(piece[1]))
     )
@@ -314,9 +314,9 @@ def _edge_words(problem: Problem, group: Sequence[Nogood], reachable: Sequence[i
         return f"{subject} each need their own range of {wanted} ({shown})"
     parts = []
     for place, (specifier, bits) in enumerate(ordered):
-        words = f"needs {'' if place else wanted + ' '}{_plain(specifier)}".rstrip()
         releases = f"{'' if place else node + ' '}{release_words(table, bits)}"
-        parts.append(f"{releases} {_said_of(words, _is_many(table, bits))}")
+        required = f"{'' if place else wanted + ' '}{_plain(specifier)}"
+        parts.append(f"{releases} {NEED.of(_is_many(table, bits))} {required}".rstrip())
     gone = not any(nogood.why.edge.allowed for nogood in group if nogood.why.edge is not None)
     return "; ".join(parts) + (", which the index does not have" if gone else "")
 
@@ -362,12 +362,6 @@ def _is_many(table: CandidateTable, bits: int) -> bool:
     return len({table.at(bit).version for bit in bits_of(bits & table.all)}) > 1
 
 
-def _said_of(words: str, many: bool) -> str:
-    """What is said of a release, as it is said of it or of many."""
-    verb, _, rest = words.partition(" ")
-    return f"{_PLURAL.get(verb, verb)} {rest}" if many else words
-
-
 def _run_words(run: Sequence[Version]) -> str:
     if len(run) < 2:
         return str(run[0])
@@ -398,10 +392,11 @@ def _subjects(problem: Problem, group: Sequence[Nogood], reachable: Sequence[int
 def _limit_statement(
     problem: Problem, group: Sequence[Nogood], reachable: Sequence[int], why: Why, request: Request
 ) -> Statement:
-    texts = list(dict.fromkeys(nogood.why.text for nogood in group))
+    misfits = [nogood.why.misfit for nogood in group if nogood.why.misfit is not None]
     limit = why.key[1]
     many = any(_is_many(*spoken[1:]) for spoken in _spoken_of(problem, group, reachable))
-    shown = " or ".join(_said_of(text, many) for text in texts)
+    texts = list(dict.fromkeys(misfit.words(many) for misfit in misfits))
+    shown = " or ".join(texts)
     asked = {"glibc": f"; the target has glibc {_glibc(problem)}" if _glibc(problem) else ""}
     if len(texts) > _TEXTS and limit in WORDS_OF_MANY:
         shown = WORDS_OF_MANY[limit]

@@ -38,6 +38,7 @@ from ...model.versions import (
 from ...rules.packages import COMPANIONS
 from .candidate_table import Candidate
 from .candidates import Asked, Catalog, Limits
+from .misfit import Misfit
 from .target_lines import TargetLine
 
 __all__ = ["INSTALLED", "InstalledCatalog", "Situation", "usual_python"]
@@ -246,7 +247,7 @@ class InstalledCatalog(Catalog):
             candidate = candidate._replace(index_name="pypi")
         return super()._applying(name, candidate, extra)
 
-    def refusal(self, name: str, candidate: Candidate, limits: Limits) -> Optional[Tuple[str, str]]:
+    def refusal(self, name: str, candidate: Candidate, limits: Limits) -> Optional[Misfit]:
         """What is installed can be installed."""
         if candidate.index_name == INSTALLED:
             return None

@@ -376,6 +376,8 @@ def _reason(
             return Reason(
                 "required", f"{requirer} {version} requires {required}{why.edge.specifier}"
             )
+        if why.misfit is not None:
+            return Reason(why.kind, why.misfit.words())
         if why.text:
             return Reason(why.kind, why.text)
     return (

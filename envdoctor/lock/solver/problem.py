@@ -10,6 +10,7 @@ from ...matrix.bind import Target
 from ...model.row import Row
 from .candidate_table import CandidateTable
 from .engine import Nogood, Sum, Variable
+from .misfit import Misfit
 
 __all__ = [
     "MONTHS_BEHIND",
@@ -54,8 +55,9 @@ class Why(NamedTuple):
     """Why a nogood holds.
 
     kind: request, extra, metadata, build, row, host, override, cost. key: what belongs together in
-    an explanation. limits: the properties of targets that it rests on (driver, gpu, glibc, python,
-    platform, date). targets: numbers of the targets that it holds for; empty: all.
+    an explanation. text: the request. misfit: what is wrong with the candidates. limits: the
+    properties of targets that it rests on (driver, gpu, glibc, python, platform, date). targets:
+    numbers of the targets that it holds for; empty: all.
     """
 
     kind: str
@@ -63,6 +65,7 @@ class Why(NamedTuple):
     edge: Optional[Edge] = None
     row: Optional[Row] = None
     text: str = ""
+    misfit: Optional[Misfit] = None
     limits: FrozenSet[str] = frozenset()
     targets: Tuple[int, ...] = ()
 

@@ -18,6 +18,7 @@ from envdoctor.lock.locking import lock
 from envdoctor.lock.solver.building import build_problem
 from envdoctor.lock.solver.candidates import Catalog, Limits
 from envdoctor.lock.solver.explanation import WORDS_OF_MANY, refusal_of
+from envdoctor.lock.solver.misfit import Misfit
 from envdoctor.lock.solver.problem import Problem
 from envdoctor.matrix.bind import bind
 from envdoctor.matrix.derive import derive_target
@@ -205,7 +206,6 @@ _OF_ONE = re.compile(
 _UNREAD = re.compile(
     rf"; the [\w ]+ of (?P<node>{_NODE}) (?P<ranges>{_RANGES}) was not read, and is taken to be that of"
 )
-_VERBS = {"needs": "need", "has": "have", "is": "are", "was": "were"}
 _SUBJECT = re.compile(rf"(?P<node>{_NODE}) (?P<ranges>{_RANGES})(?P<rest>.*)")
 
 
@@ -362,8 +362,8 @@ class _Reader:
             refusal = catalog.refusal(table.name, candidate, limits)
             if refusal is None:
                 self.faults.append(f"{table.name} {candidate.version} is admitted: {text}")
-            elif not any(words in rest for words in (*_said(refusal[1]), *WORDS_OF_MANY.values())):
-                self.faults.append(f"{table.name} {candidate.version} {refusal[1]}: {text}")
+            elif not any(words in rest for words in (*_said(refusal), *WORDS_OF_MANY.values())):
+                self.faults.append(f"{table.name} {candidate.version} {refusal.words()}: {text}")
         needs = re.findall(r"needs? Python (\S+), not ", rest)
         late = re.search(r"uploaded after (\S+?)(?:;|$)", rest)
         package = self._matrix.package(table.name)
@@ -466,10 +466,9 @@ class _Reader:
         return sorted(found)
 
 
-def _said(words: str) -> Tuple[str, str]:
+def _said(misfit: Misfit) -> Tuple[str, str]:
     """What is said of a release, of it alone and of many."""
-    verb, _, rest = words.partition(" ")
-    return words, f"{_VERBS.get(verb, verb)} {rest}"
+    return misfit.words(), misfit.words(many=True)
 
 
 def _specifier(pin: str) -> Optional[SpecifierSet]:

@@ -10,6 +10,7 @@ from envdoctor.intake.assumptions import parse_assumptions
 from envdoctor.lock.solver import resolve
 from envdoctor.lock.solver.candidates import Catalog, Limits
 from envdoctor.lock.solver.inference import Inference
+from envdoctor.lock.solver.misfit import HAVE, Misfit
 from envdoctor.matrix.loader import Matrix
 from envdoctor.matrix.tables import Build, Release
 from envdoctor.model.facts import Facts
@@ -84,7 +85,7 @@ def test_torch_for_arm_has_no_cuda_before_2_11(version: str, matrix: Matrix) -> 
     ]
     assert catalog.refusal("torch", candidate, Limits()) is None
     refusal = catalog.refusal("torch", candidate, Limits(cuda=True))
-    assert refusal == ("cuda", "has no build for CUDA on aarch64 on PyPI")
+    assert refusal == Misfit("cuda", HAVE, "no build for CUDA on aarch64 on PyPI")
 
 
 def test_no_processor_build_for_a_gpu_but_the_driver_that_it_takes(matrix: Matrix) -> None:
