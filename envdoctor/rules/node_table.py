@@ -279,7 +279,7 @@ class NodeTable:
         """Return the size for which this one counts: the first that lay within the tolerance."""
         known = self._sizes.setdefault(name, [])
         for value in known:
-            if abs(size - value) <= _TOLERANCE * value:
+            if abs(size - value) <= _TOLERANCE * abs(value):  # no limit is -1
                 return value
         known.append(size)
         return size

@@ -85,6 +85,15 @@ def test_nodes_that_differ_in_nothing_are_one_kind():
     assert not kind.differences
 
 
+def test_no_limit_is_one_size():
+    """Sizes are searched for each node: what is equal must not lengthen the list."""
+    store, answers = cluster(5, {3: setting("rlimit.memlock", 65536)})
+    table = NodeTable(store.environments)
+    for answer in answers:
+        table.add(answer)
+    assert table._sizes["rlimit.memlock"] == [-1, 65536]
+
+
 @pytest.mark.parametrize(
     ("change", "name", "value", "others"),
     [
