@@ -11,7 +11,7 @@ from ...model.facts import Facts
 from ...model.resolution import Statement
 from ...model.versions import Version, parse_version
 
-__all__ = ["board_statements", "boards_of", "is_before"]
+__all__ = ["board_statements", "boards_of", "outdated_board"]
 
 
 def boards_of(facts: Iterable[Facts], matrix: Matrix) -> List[Board]:
@@ -38,7 +38,7 @@ def board_statements(facts: Iterable[Facts], matrix: Matrix) -> List[Statement]:
     ]
 
 
-def is_before(target: Target, matrix: Matrix) -> Optional[Board]:
+def outdated_board(target: Target, matrix: Matrix) -> Optional[Board]:
     """Return the board of a target whose driver is older than any of the system from which on it
     takes builds for Arm servers.
     """

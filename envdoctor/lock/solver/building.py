@@ -37,7 +37,7 @@ from ...model.requirement import parse_requirement
 from ...model.row import Row, Term
 from ...model.versions import Version, parse_version
 from .assembly import Cost, Parts, assemble
-from .boards import is_before
+from .boards import outdated_board
 from .build_rows import rows_of_builds
 from .candidate_table import NOT_THERE, bits_of
 from .candidates import Asked, Catalog, Limits
@@ -126,11 +126,11 @@ class Builder:
             for version in [target.host.attributes.get("glibc")]
             if isinstance(version, Version)
         ]
-        early = (is_before(target, catalog.matrix) for target in self.targets)
+        outdated = (outdated_board(target, catalog.matrix) for target in self.targets)
         self.limits = Limits(
             min(known) if known else None,
             any(target.gpus or "driver" in target.host.attributes for target in self.targets),
-            next(filter(None, early), None),
+            next(filter(None, outdated), None),
         )
         self._domains: Dict[str, int] = {}
         self._held: Dict[str, int] = {}  # pre-releases that nothing names so far, by node

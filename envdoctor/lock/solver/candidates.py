@@ -76,12 +76,12 @@ Asked = Tuple[Tuple[str, int, str], ...]
 class Limits(NamedTuple):
     """What the targets together admit: wheels for this glibc or an older one (None: not known), and
     where they have a GPU or NVIDIA's driver (``cuda``) only builds for it of what has such builds;
-    ``before``: a board that takes no CUDA builds for Arm servers yet.
+    ``outdated_board``: a board that takes no CUDA builds for Arm servers yet.
     """
 
     glibc: Optional[Version] = None
     cuda: bool = False
-    before: Optional[Board] = None
+    outdated_board: Optional[Board] = None
 
 
 class _Made:
@@ -491,12 +491,12 @@ class Catalog:
         if is_without_cuda(candidate):
             where = "PyPI" if candidate.index_name == "pypi" else candidate.index_name
             return Misfit("cuda", HAVE, f"no build for CUDA on {request.architecture} on {where}")
-        if limits.before is not None and "cuda" in candidate.subject.attributes:
+        board = limits.outdated_board
+        if board is not None and "cuda" in candidate.subject.attributes:
             return Misfit(
                 "driver",
                 BE,
-                f"built for Arm servers, and {limits.before.gpu} takes that from "
-                f"{limits.before.system} on",
+                f"built for Arm servers, and {board.gpu} takes that from {board.system} on",
             )
         return None
 

@@ -133,30 +133,36 @@ def explain(
     refusal: where it is known already. loosened: the roots whose bounds can be given up; by default
     all.
     """
-    found = refusal or refusal_of(catalog, facts)
-    causes = _shown(found, catalog)
+    refusal = refusal or refusal_of(catalog, facts)
+    causes = _shown(refusal, catalog)
     if any(cause.kind == "hardware" for cause in causes):
         causes = (*causes, *board_statements(facts, catalog.matrix))
     return Explanation(
         catalog.request,
         tuple(causes),
-        tuple(ways_out(catalog, facts, found.problem, found.groups, loosened)),
+        tuple(ways_out(catalog, facts, refusal.problem, refusal.groups, loosened)),
         tuple(objective.target_words(entry) for entry in facts),
     )
 
 
 def _shown(refusal: Refusal, catalog: Catalog) -> Sequence[Statement]:
     """The causes; where they are too many to be read, those that exclude what is young of the
-    roots, of these what was measured before what packages require, and how many more there are.
+    roots, of these what was measured before what packages require, and how many more there are, of
+    either sort.
     """
     causes = refusal.causes
     if len(causes) <= _LINES:
         return causes
-    shown = statements(refusal.problem, _against_young(refusal, catalog), catalog)
-    if len(shown) > _LINES:
-        kept = sorted(shown, key=lambda cause: _CUT_LAST.index(cause.kind))[:_LINES]
-        shown = [cause for cause in shown if cause in kept]
-    more = f"and {len(causes) - len(shown)} more, without which older releases would do"
+    against_young = statements(refusal.problem, _against_young(refusal, catalog), catalog)
+    kept = sorted(against_young, key=lambda cause: _CUT_LAST.index(cause.kind))[:_LINES]
+    shown = [cause for cause in against_young if cause in kept]
+    cut, older = len(against_young) - len(shown), len(causes) - len(against_young)
+    of_older = "without which older releases would do"
+    if not cut:
+        more = f"and {older} more, {of_older}"
+    else:
+        more = f"and {cut} more against young releases"
+        more += f", and {older} {of_older}" if older else ""
     return (*shown, Statement("metadata", more))
 
 

@@ -62,6 +62,7 @@ class _Answer(NamedTuple):
     is behind. free: the roots that no pin of the request says. gpus: the compute capabilities that
     do, as far as the drivers are known; none where nothing has code for GPUs. lacks_torch: which
     other releases of the roots ask for. lacks_cuda: something is a build for the processor alone.
+    boards: those among the machines whose driver is to be newer.
     """
 
     chosen: Mapping[str, Candidate]
@@ -71,6 +72,7 @@ class _Answer(NamedTuple):
     gpus: Tuple[str, ...] = ()
     lacks_torch: bool = False
     lacks_cuda: bool = False
+    boards: Tuple[Board, ...] = ()
 
     @property
     def is_good(self) -> bool:
@@ -142,7 +144,7 @@ def ways_out(
         loosened = [Loosened(root, root._replace(specifier="")) for root in roots]
     relaxations = [
         entry
-        for entry in _relaxations(catalog, facts, problem, groups, loosened)
+        for entry in _relaxations(catalog, problem, groups, loosened)
         if other_pythons or entry.name != "python"
     ]
     ways = [
@@ -155,8 +157,7 @@ def ways_out(
         own = [entry for root in loosened for entry in _bounds(root)]
         targets = tuple(range(len(facts)))
         fault = _fault_of_machine(groups, catalog)
-        boards = boards_of(facts, catalog.matrix)
-        machine = [_without_limit(limit, targets, fault, boards) for limit in _OF_MACHINE]
+        machine = [_without_limit(limit, targets, fault) for limit in _OF_MACHINE]
         ways += _fewest(catalog, facts, machine, own, pythons)
         if not ways and len(catalog.request.roots) > 1:
             left_out = [_without_root(root) for root in loosened]
@@ -265,7 +266,6 @@ def _limits(problem: Problem, groups: Groups) -> List[Tuple[str, Tuple[int, ...]
 
 def _relaxations(
     catalog: Catalog,
-    facts: Sequence[Facts],
     problem: Problem,
     groups: Groups,
     loosened: Sequence[Loosened],
@@ -280,8 +280,8 @@ def _relaxations(
     ]
     for limit, targets in _limits(problem, groups):
         if limit in _OF_MACHINE:
-            fault, boards = _fault_of_machine(groups, catalog), boards_of(facts, catalog.matrix)
-            relaxations.append(_without_limit(limit, targets, fault, boards))
+            fault = _fault_of_machine(groups, catalog)
+            relaxations.append(_without_limit(limit, targets, fault))
         elif limit == "date":
             relaxations.append(_Relaxation("date", _undated, lambda _answer: "without the date"))
         elif limit == "platform" and catalog.request.platform != "linux":
@@ -348,10 +348,7 @@ def _fault_of_machine(groups: Groups, catalog: Catalog) -> Optional[Row]:
 
 
 def _without_limit(
-    limit: str,
-    targets: Tuple[int, ...],
-    fault: Optional[Row] = None,
-    boards: Sequence[Board] = (),
+    limit: str, targets: Tuple[int, ...], fault: Optional[Row] = None
 ) -> _Relaxation:
     def change(catalog: Catalog, facts: Tuple[Facts, ...], relaxed: Sequence[int]) -> Changed:
         return catalog, tuple(
@@ -368,7 +365,7 @@ def _without_limit(
         if limit == "gpu" and fault is not None:
             return "use a GPU that the driver supports"
         if limit == "driver" and requires.driver is not None:
-            system = "".join(f", with {board.system} or newer" for board in boards)
+            system = "".join(f", with {board.system} or newer" for board in answer.boards)
             return f"update the driver to {requires.driver} or newer{system}"
         if limit == "glibc" and requires.glibc is not None:
             return f"use a system with glibc {requires.glibc} or newer"
@@ -462,7 +459,11 @@ def _settled(
     answer = _answer(catalog, there)
     if answer is None:
         return None
-    return answer._replace(requires=answer.requires._replace(**floors))
+    boards = boards_of((there[number] for number in relaxed), catalog.matrix)
+    return answer._replace(
+        requires=answer.requires._replace(**floors),
+        boards=tuple(boards) if "driver" in floors else (),
+    )
 
 
 def _changed(

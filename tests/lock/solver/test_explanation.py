@@ -7,9 +7,9 @@ import re
 import pytest
 
 from envdoctor.intake.assumptions import parse_assumptions
-from envdoctor.lock.solver import resolve
+from envdoctor.lock.solver import explanation, resolve
 from envdoctor.lock.solver.candidates import Catalog
-from envdoctor.lock.solver.explanation import release_words
+from envdoctor.lock.solver.explanation import explain, refusal_of, release_words
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.facts import Facts
 from envdoctor.model.request import Request, parse_root
@@ -114,3 +114,21 @@ def test_of_many_causes_those_are_shown_that_exclude_what_is_young(matrix: Matri
     assert causes[-1].text.startswith("outlines-core ")
     assert causes[-1].text.endswith(" have no wheel for Python 3.13")
     assert re.fullmatch(r"and \d+ more, without which older releases would do", rest.text)
+
+
+def test_of_too_many_causes_that_exclude_what_is_young_the_rest_is_counted_apart(
+    matrix: Matrix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = Facts(parse_assumptions(["gpu=H100", "nvidia-driver=580.95.05"]))
+    request = Request((parse_root("xformers"), parse_root("sglang")), "3.13", as_of="2026-11-22")
+    catalog = Catalog(matrix, request)
+    refusal = refusal_of(catalog, (gpu,))
+    against_young = explain(catalog, (gpu,), refusal, ()).causes[:4]
+    monkeypatch.setattr(explanation, "_LINES", 3)
+    *causes, rest = explain(catalog, (gpu,), refusal, ()).causes
+    assert causes == [cause for cause in against_young if cause in causes]
+    assert [cause.kind for cause in causes] == ["request", "metadata", "python"]
+    older = len(refusal.causes) - len(against_young)
+    assert rest.text == (
+        f"and 1 more against young releases, and {older} without which older releases would do"
+    )

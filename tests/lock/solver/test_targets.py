@@ -107,6 +107,18 @@ def test_a_board_takes_builds_for_servers_from_some_system_on(matrix: Matrix) ->
         assert any("JetPack 7.2" in note for note in found.notes) is is_named
 
 
+def test_a_board_is_named_for_the_driver_of_its_own_target_alone(matrix: Matrix) -> None:
+    torch = Request((parse_root("torch"),), "3.12", architecture="aarch64")
+    drivers = {"Orin": "595.58.03", "GH200": "595.58.03"}
+    for old, system in (("Orin", ", with JetPack 7.2 or newer"), ("GH200", "")):
+        there = {**drivers, old: "540.4.0"}
+        refused = resolve(torch, [machine(driver, gpu) for gpu, driver in there.items()], matrix)
+        assert isinstance(refused, Explanation)
+        assert refused.ways_out[0].startswith(
+            f"update the driver to 580.65.06 or newer{system} on {old}, driver 540.4.0: "
+        ), refused.ways_out
+
+
 def test_no_build_for_the_processor_is_a_way_out_where_a_gpu_was_named(matrix: Matrix) -> None:
     """PyPI's torch 2.8.0 for aarch64 is without CUDA, on whatever driver and GPU."""
     torch = Request((parse_root("torch==2.8.0"),), "3.10", architecture="aarch64")
