@@ -637,3 +637,64 @@ def test_an_image_in_a_sentence_states_what_its_tag_says(text, stated):
 def test_the_month_of_an_image_of_nvidia_is_kept_for_its_cuda():
     facts = read("We take nvcr.io/nvidia/pytorch:25.03-py3 as the base.")
     assert facts.value("image.name") == "nvcr.io/nvidia/pytorch:25.03-py3"
+
+
+#: What is there now, by the name and the version, against what was, would be or works elsewhere.
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("I upgraded transformers from 4.51.3 to 4.52.1 and now it fails.", "transformers 4.52.1"),
+        ("We downgraded numpy from 2.1.0 to 1.26.4 yesterday.", "numpy 1.26.4"),
+        ("After upgrading to vLLM 0.9.1 the server no longer starts.", "vllm 0.9.1"),
+        ("After upgrading to torch 2.6, flash-attn fails to import.", "torch 2.6"),
+        ("vllm works with transformers 4.51.3.", ""),
+        ("We have transformers pinned to 4.49.0.", "transformers 4.49.0"),
+        ("I am on the latest vllm (0.9.2).", "vllm 0.9.2"),
+        ("Latest vLLM 0.9.2 shows this problem.", "vllm 0.9.2"),
+        ("Since v0.8.0, vllm hangs at startup.", "vllm>=0.8.0"),
+        ("Since vllm 0.8.3 the server hangs.", "vllm>=0.8.3"),
+        ("The bug appeared in vllm 0.8.5.", "vllm 0.8.5"),
+        ("The problem started with transformers 4.52.", "transformers 4.52"),
+        ("I recently moved from vllm 0.7.3 to 0.8.4.", "vllm 0.8.4"),
+        ("Upgrading vllm from 0.8.5 to 0.9.0 breaks our service.", "vllm 0.9.0"),
+        ("I updated PyTorch to 2.7.0 and it crashes.", "torch 2.7.0"),
+        ("It worked before with vllm 0.6.6.", ""),
+        ("vllm 0.7.2 worked, but 0.7.3 does not.", "vllm 0.7.3"),
+        ("It works in deepspeed 0.15.4 but fails in deepspeed 0.16.0.", "deepspeed 0.16.0"),
+        ("Everything was fine until I upgraded transformers to 4.50.0.", "transformers 4.50.0"),
+        ("Rolled back torch from 2.7.0 to 2.6.0 and it is the same.", "torch 2.6.0"),
+        ("I rolled back to transformers 4.48.3.", "transformers 4.48.3"),
+        ("My vllm version is 0.8.5.post1.", "vllm 0.8.5.post1"),
+        ("With vllm 0.8.5 I get this error.", "vllm 0.8.5"),
+        ("On vllm 0.8.5, the server crashes.", "vllm 0.8.5"),
+        ("I am currently running version 0.8.5 of vllm.", "vllm 0.8.5"),
+        ("Version 0.15.1 of bitsandbytes was installed.", "bitsandbytes 0.15.1"),
+        ("vllm was bumped from 0.8.4 to 0.8.5.", "vllm 0.8.5"),
+        ("After the upgrade of transformers to 4.53.0, loading fails.", "transformers 4.53.0"),
+        ("After an upgrade from vllm 0.8.5 to vllm 0.9.0 the engine dies.", "vllm 0.9.0"),
+        ("The upgrade to transformers 4.53.0 broke our training.", "transformers 4.53.0"),
+        ("Would vllm 0.10.0 fix this?", ""),
+        ("I plan to upgrade to vllm 0.10.0.", ""),
+        ("Please upgrade to transformers 4.53.0.", ""),
+        ("It was fixed in vllm 0.9.2.", ""),
+        ("I reinstalled flash-attn 2.7.4.post1 from source.", "flash-attn 2.7.4.post1"),
+        ("We switched to numpy 2.0.2 last week and see an error.", "numpy 2.0.2"),
+        ("torch got upgraded to 2.7.0 by pip.", "torch 2.7.0"),
+        ("Installing vllm upgraded torch from 2.5.1 to 2.6.0.", "torch 2.6.0"),
+        ("vllm pulled in transformers 4.52.0.", "transformers 4.52.0"),
+        ("If I use transformers 4.51.3 instead, it works.", ""),
+        ("Going back to vllm 0.8.5 makes the error go away.", "vllm>0.8.5"),
+        ("It crashes since transformers 4.53.0 with OOM.", "transformers>=4.53.0"),
+        ("After upgrading to vllm 0.9.1 the issue is gone.", "vllm<0.9.1"),
+        ("It was solved after upgrading torch to 2.6.0.", ""),
+        ("It works after I upgraded to transformers 4.53.0.", ""),
+        ("It does not work after I upgraded to transformers 4.53.0.", "transformers 4.53.0"),
+        ("If I upgraded to vllm 0.9.1, would that be better?", ""),
+    ],
+)
+def test_what_is_there_now_and_what_was_or_would_be(text, stated):
+    distributions = read(text).value("distributions") or {}
+    assert stated == ", ".join(
+        f"{name} {entry.version}" if entry.version else f"{name}{entry.constraint}"
+        for name, entry in sorted(distributions.items())
+    )
