@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Distribution, Facts, Gpu
 from envdoctor.model.finding import Finding
 from envdoctor.model.proof import Comparison, Proof, TrialStep
-from envdoctor.prove import running
+from envdoctor.prove import running, trials
 from envdoctor.prove.judging import compare
 from envdoctor.prove.running import run_together, run_trial
 from envdoctor.report import View
@@ -300,6 +301,39 @@ def test_four_processes_reduce(torch_python):
         ("all-reduce of 1024 KiB", "works"),
         ("leaving", "works"),
     ]
+
+
+@pytest.mark.slow
+def test_torchrun_starts_what_reduces(torch_python, tmp_path):
+    """The oracle of what a process is told by its starter: torch's own launcher, the same trial."""
+    each = ",".join(f"{rank}:1" for rank in range(4))  # torch 1.13 on Python 3.11 knows no "0"
+    launcher = ["torch.distributed.run", "--nproc_per_node", "4", "-r", each, "-t", each]
+    places = ["--master_port", free_port(), "--log_dir", tmp_path / "log"]
+    parameters = json.dumps(collective(4, store=f"{tmp_path}/store"))
+    trial = [trials.__file__, "1", "collective", parameters]
+    done = subprocess.run(
+        [torch_python, "-m", *launcher, *places, *trial],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split(":", 1)[1] for line in done.stdout.split("\n") if line.startswith("[def")]
+    ended = [entry for entry in map(json.loads, lines) if "ends" in entry]
+    assert [entry for entry in ended if "error" in entry] == []
+    names = [entry["ends"] for entry in ended]
+    assert {name: names.count(name) for name in names} == {
+        "joining": 4,
+        "all-reduce of 1024 KiB": 4,
+        "leaving": 4,
+    }
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return str(one.getsockname()[1])
 
 
 @pytest.mark.slow
