@@ -98,8 +98,8 @@ def check(
         # A line that the log holds is no presumption.
         seen = [trace.finding._replace(presumed=False) for trace in traces]
         findings = [*seen, *rest]
-        if len(nodes) == 1 and not run:
-            findings = _with_tried_remedies(findings, nodes[0], matrix)
+        if not run:
+            findings = _with_tried_remedies(findings, nodes, matrix)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
     report = report._replace(examined=examined_of(judged, options))
     if changes is None:
@@ -112,11 +112,13 @@ def check(
 
 
 def _with_tried_remedies(
-    findings: Sequence[Finding], facts: Facts, matrix: Matrix
+    findings: Sequence[Finding], nodes: Sequence[Facts], matrix: Matrix
 ) -> List[Finding]:
+    if len(nodes) != 1:
+        return list(findings)
     from .rules.remedy_trial import tried_remedies
 
-    return tried_remedies(findings, facts, matrix, lambda changed: judge(changed, matrix))
+    return tried_remedies(findings, nodes[0], matrix, lambda changed: judge(changed, matrix))
 
 
 def _changes(nodes: Sequence[Facts], since: Optional[Snapshot]) -> Optional[TargetChanges]:
@@ -438,9 +440,11 @@ def diagnose(
         nodes = (_joined(given[0], own),)
     findings = _judge_all(nodes, matrix, run, framework)
     traces, rest = _explained(reading, knowledge, nodes, matrix, findings)
+    tried = _with_tried_remedies([*[trace.finding for trace in traces], *rest], nodes, matrix)
+    traces = [trace._replace(finding=finding) for trace, finding in zip(traces, tried)]
     return Diagnosis(
         tuple([_addressed_trace(trace, nodes) for trace in traces]),
-        tuple(_grave(rest, nodes)),
+        tuple(_grave(tried[len(traces) :], nodes)),
         reading.sources,
         reading.lines,
         reading.size,

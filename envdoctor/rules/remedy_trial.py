@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["tried_remedies"]
 
-_MOST = 6  # remedies of one report that are tried
+_MOST = 12  # remedies of one report that are tried
 
 
 def tried_remedies(
@@ -31,7 +31,7 @@ def tried_remedies(
     """Return findings whose remedies go with what else is there.
 
     Args:
-        findings: What was found; errors are looked at.
+        findings: What was found; errors and warnings are looked at.
         facts: What was judged.
         matrix: What is known of releases.
         judge: Judges other facts in the same way.
@@ -40,7 +40,7 @@ def tried_remedies(
     tried = []
     left = _MOST
     for finding in findings:
-        if finding.severity == "error" and finding.verdict == "violated" and left > 0:
+        if finding.severity != "advice" and finding.verdict == "violated" and left > 0:
             left -= len(finding.remedies)
             finding = _with_tried(finding, known, facts, matrix, judge)
         tried.append(finding)

@@ -50,9 +50,27 @@ def test_what_fails_already_or_elsewhere_is_no_fault_of_a_remedy():
         assert judged == [finding]
 
 
-def test_warnings_are_not_tried():
-    finding = broken(install("peft<0.14"), severity="warning")
-    assert tried_remedies([finding], FACTS, MATRIX, None) == [finding]
+def test_remedies_of_warnings_are_tried_and_those_of_advice_are_not():
+    for severity, commands in (("warning", 0), ("advice", 1)):
+        finding = broken(install("peft<0.14"), severity=severity)
+        (judged,) = tried_remedies([finding], FACTS, MATRIX, judge_by("peft", "0.13.2", [WORSE]))
+        assert len(judged.remedies[0].commands) == commands
+
+
+def test_a_diagnosis_tries_what_it_advises(tmp_path):
+    """trl 0.12.2 bounds transformers below 4.47, and the first that has the name is newer."""
+    facts = parse_report("trl 0.12.2\ntransformers 4.41.2\n", MATRIX.package)
+    log = tmp_path / "run.log"
+    log.write_text(
+        'File "/x/trl/trainer/dpo_trainer.py", line 45, in <module>\n'
+        "ImportError: cannot import name 'is_liger_kernel_available' from 'transformers.utils'\n"
+    )
+    texts = [
+        remedy.text
+        for trace in app.diagnose([str(log)], facts, MATRIX).traces
+        for remedy in trace.finding.remedies
+    ]
+    assert any("transformers" in text and "then, though: " in text for text in texts)
 
 
 def test_a_row_that_somebody_wrote_knows_the_cure_of_what_was_measured():
