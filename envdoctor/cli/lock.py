@@ -270,7 +270,7 @@ def _write(
 ) -> Tuple[str, int]:
     """Write the files where they were asked for; return what goes to standard output."""
     from .. import __version__
-    from ..lock.emit import NAMES, render, state_words, summary_lines
+    from ..lock.emit import NAMES, left_out_words, render, summary_lines
 
     folder, closure = _folder(options), resolution.closure
     files = render(resolution, __version__, matrix)
@@ -280,7 +280,7 @@ def _write(
     elif folder is None and options.format != "html":
         shown = shown or "requirements.txt"
     if shown is not None and shown not in files:
-        raise InputError(f"--print {shown}: {state_words(resolution)}")
+        raise InputError(f"--print {shown}: {left_out_words(resolution)}")
     if folder is not None:
         _keep_closed(folder, resolution, options.close)
         _write_all(folder, files, set(NAMES))

@@ -290,6 +290,10 @@ def test_what_only_a_folder_here_has_is_named_and_the_folder_is_not(lock, instal
     assert "--index-strategy unsafe-best-match" in files["install.sh"]
     held_by = json.loads(files["envdoctor.lock.json"])["closure"]
     assert held_by["local"] == ["jinja2"]
+    places = ("--index-url", index.address, "--find-links", place)
+    done = lock("torch==2.4.0", *H20, *places, "--print", "pylock.toml")
+    assert done.returncode == 2
+    assert b"it needs an address for each file, and from a folder came jinja2" in done.stderr
 
 
 def test_no_setup_code_runs_and_a_source_archive_tells_what_it_requires(lock, index, tmp_path):

@@ -16,12 +16,19 @@ from . import (
     requirements_txt,
 )
 from .summary import explanation_lines, summary_lines
-from .words import state_words
+from .words import left_out_words, state_words
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
 
-__all__ = ["NAMES", "explanation_lines", "render", "state_words", "summary_lines"]
+__all__ = [
+    "NAMES",
+    "explanation_lines",
+    "left_out_words",
+    "render",
+    "state_words",
+    "summary_lines",
+]
 
 #: File name -> what writes it of a resolution. It returns None where a resolution has no such file
 #: (no closure, no ``pylock.toml``).

@@ -11,6 +11,7 @@ from ...model.resolution import Pin, Reason, Resolution
 
 __all__ = [
     "header",
+    "left_out_words",
     "one_line",
     "pin_line",
     "profile_lines",
@@ -97,6 +98,14 @@ def state_words(resolution: Resolution) -> str:
         )
     words = "core pins, not a full lock: what these packages need besides is not pinned"
     return f"{words}; {one_line(closure.reason)}" if closure.reason else words
+
+
+def left_out_words(resolution: Resolution) -> str:
+    """Return why a lock has no ``pylock.toml``."""
+    if resolution.closure.local:
+        named = ", ".join(resolution.closure.local)
+        return f"it needs an address for each file, and from a folder came {named}"
+    return state_words(resolution)
 
 
 def requires_words(resolution: Resolution) -> str:
