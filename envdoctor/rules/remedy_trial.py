@@ -8,6 +8,7 @@ from ..model.calls import InstallerCall
 from ..model.evidence import Evidence, Known
 from ..model.requirement import try_requirement
 from ..model.versions import InvalidSpecifier, VersionSet, try_version
+from .requirement_lines import meets, served_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def tried_remedies(
     """Return findings whose remedies go with what else is there.
 
     Args:
-        findings: What was found; errors and warnings are looked at.
+        findings: What was found. The remedies of errors and warnings are judged; what those of
+            any finding install has to have a release for the Python that is there.
         facts: What was judged.
         matrix: What is known of releases.
         judge: Judges other facts in the same way.
@@ -43,7 +45,7 @@ def tried_remedies(
         if finding.severity != "advice" and finding.verdict == "violated" and left > 0:
             left -= len(finding.remedies)
             finding = _with_tried(finding, known, facts, matrix, judge)
-        tried.append(finding)
+        tried.append(_with_installable_first(finding, facts, matrix))
     return tried
 
 
@@ -88,6 +90,45 @@ def _brought_by(
     return None
 
 
+def _with_installable_first(finding: Finding, facts: Facts, matrix: Any) -> Finding:
+    """Put what no release can cure on this Python behind the other remedies, and say so."""
+    python = try_version(facts.value("python.version"))
+    if python is None or not any(remedy.commands for remedy in finding.remedies):
+        return finding
+    fitting: List[Remedy] = []
+    others: List[Remedy] = []
+    for remedy in finding.remedies:
+        refused = _refused_by(remedy, python, facts, matrix)
+        if refused is None:
+            fitting.append(remedy)
+        else:
+            why = f"no known release of {refused} is for Python {python}, though."
+            others.append(remedy._replace(text=f"{remedy.text.rstrip('.')}; {why}", commands=()))
+    return finding._replace(remedies=(*fitting, *others)) if others else finding
+
+
+def _refused_by(remedy: Remedy, python: Version, facts: Facts, matrix: Any) -> Optional[str]:
+    """Return what a remedy installs of which every known release refuses this Python, by its
+    Requires-Python; None where one can be installed, none is known, or another Python comes along.
+    """
+    calls = [call for call in remedy.commands if isinstance(call, InstallerCall)]
+    if len(calls) < len(remedy.commands):
+        return None
+    for call in calls:
+        for line in call.packages if call.action == "install" else ():
+            requirement = try_requirement(line)
+            if requirement is None or not requirement.specifier:
+                continue
+            package = matrix.package(requirement.name)
+            wanted = [
+                served_here(package.release(version), facts).requires_python
+                for version in _admitted(package, requirement.specifier)
+            ]
+            if wanted and all(asked and meets(python, asked) is False for asked in wanted):
+                return f"{requirement.name} {requirement.specifier}"
+    return None
+
+
 def _fails(finding: Finding) -> bool:
     """Tell whether a finding is an error, or a requirement that pip would refuse to break."""
     return finding.severity == "error" or finding.code == "ED301"
@@ -117,12 +158,16 @@ def _nearest(matrix: Any, name: str, specifier: str, version: Optional[str]) -> 
     """Return the release in a range that is the nearest to a version: the next newer one, else the
     next older one.
     """
-    package, here = matrix.package(name), try_version(version)
+    fitting, here = _admitted(matrix.package(name), specifier), try_version(version)
+    newer = [entry for entry in fitting if here is None or entry >= here]
+    return newer[0] if newer else fitting[-1] if fitting else None
+
+
+def _admitted(package: Any, specifier: str) -> List[Version]:
+    """Return the known final releases of a package in a range, oldest first."""
     try:
         admitted = VersionSet.parse(specifier)
     except InvalidSpecifier:
-        return None
+        return []
     releases: Tuple[Version, ...] = tuple(package.versions) if package is not None else ()
-    fitting = [entry for entry in releases if entry in admitted and not entry.is_prerelease]
-    newer = [entry for entry in fitting if here is None or entry >= here]
-    return newer[0] if newer else fitting[-1] if fitting else None
+    return [entry for entry in releases if entry in admitted and not entry.is_prerelease]

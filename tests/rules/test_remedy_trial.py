@@ -1,5 +1,7 @@
 """Remedies that bring an error of their own are said with it, behind the others."""
 
+import pytest
+
 from envdoctor import app
 from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
@@ -71,6 +73,25 @@ def test_a_diagnosis_tries_what_it_advises(tmp_path):
         for remedy in trace.finding.remedies
     ]
     assert any("transformers" in text and "then, though: " in text for text in texts)
+
+
+@pytest.mark.parametrize("severity", ["error", "warning"])
+def test_what_no_release_can_cure_on_this_python_stands_behind(severity):
+    facts = parse_report("Python 3.9.18\ntransformers 4.46.3\n", MATRIX.package)
+    finding = broken(install("transformers>=5.0"), install("transformers>=4.48"), severity=severity)
+    first, second = tried_remedies([finding], facts, MATRIX, lambda _: ())[0].remedies
+    assert first == finding.remedies[1]  # of which 4.57 is for Python 3.9
+    assert second.commands == ()
+    assert second.text.endswith(
+        "; no known release of transformers >=5.0 is for Python 3.9.18, though."
+    )
+
+
+@pytest.mark.parametrize("python", ["Python 3.12.3\n", ""])
+def test_a_remedy_stays_first_where_its_python_is_there_or_not_known(python):
+    facts = parse_report(python + "transformers 4.46.3\n", MATRIX.package)
+    finding = broken(install("transformers>=5.0"), install("transformers>=4.48"))
+    assert tried_remedies([finding], facts, MATRIX, lambda _: ()) == [finding]
 
 
 def test_a_row_that_somebody_wrote_knows_the_cure_of_what_was_measured():
