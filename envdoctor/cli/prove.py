@@ -256,7 +256,14 @@ def _explain(text: str, facts: Facts, matrix: Matrix) -> List[Finding]:
         file.flush()
         traces = diagnose([file.name], facts, matrix).traces
     # What only repeats the exception explains nothing.
-    return [trace.finding for trace in traces if trace.finding.remedies or trace.finding.row]
+    explaining = [trace.finding for trace in traces if trace.finding.remedies or trace.finding.row]
+    return [_of_the_trial(finding, file.name) for finding in explaining]
+
+
+def _of_the_trial(finding: Finding, path: str) -> Finding:
+    """Return the finding without places in the file that only the diagnosis read."""
+    places = [place for place in finding.evidence if not place.source.startswith(path)]
+    return finding._replace(evidence=tuple(places))
 
 
 def _trials(options: argparse.Namespace, facts: Facts) -> Tuple[List[Trial], List[str]]:

@@ -8,7 +8,7 @@ from .view import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List
+    from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
 
     from ..model.proof import Comparison, Proof, TrialStep
 
@@ -46,9 +46,8 @@ def lay_out(proof: Proof, view: View) -> List[Block]:
     """Return the whole answer."""
     blocks = [heading(verdict_of(proof))]
     blocks += [paragraph(text, head="not tried") for text in proof.skipped]
-    for entry in proof.compared:
-        if entry.verdict or entry.step.outcome != "works":
-            blocks += [_BLANK, *_compared(entry, view.verbose)]
+    for entry, count in _distinct(proof.compared, view.verbose):
+        blocks += [_BLANK, *_compared(entry, count, view.verbose)]
     working = [entry.step for entry in proof.compared if entry.step.outcome == "works"]
     if working:
         blocks += [_BLANK, heading("Works:"), *_working(working, view.verbose)]
@@ -64,10 +63,25 @@ def _name(step: TrialStep) -> str:
     return f"{step.trial}{subject}: {step.name}{rank}"
 
 
-def _compared(entry: Comparison, verbose: bool) -> Iterator[Block]:
+def _distinct(compared: Sequence[Comparison], verbose: bool) -> Iterable[Tuple[Comparison, int]]:
+    """Return what is to be shown, and for how many steps of a subject it stands: those that end
+    alike, unless every step is asked for.
+    """
+    kinds: Dict[object, List[Comparison]] = {}
+    for number, entry in enumerate(compared):
+        step = entry.step
+        if entry.verdict or step.outcome != "works":
+            keys = tuple([finding.key for finding in entry.findings])
+            alike = (step.trial, step.subject, step.outcome, step.error, entry.verdict, keys)
+            kinds.setdefault(number if verbose else alike, []).append(entry)
+    return [(same[0], len(same)) for same in kinds.values()]
+
+
+def _compared(entry: Comparison, count: int, verbose: bool) -> Iterator[Block]:
     step = entry.step
     head = f"{step.outcome}:" if step.outcome != "works" else "works, against the check:"
-    text = f"{_name(step)}{': ' if step.error else ''}{step.error}"
+    more = f" and {count - 1} more" if count > 1 else ""
+    text = f"{_name(step)}{more}{': ' if step.error else ''}{step.error}"
     yield Block(fold(clean(text)), head, "error", 0, 2)
     lines = [line for line in step.said.split("\n") if line.strip()]
     for line in lines[-_KEPT_LINES:] if verbose else []:

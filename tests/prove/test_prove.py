@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -161,6 +162,48 @@ def test_without_a_gpu_gpus_are_not_tried(environment):
     code, text, _ = run("--python", environment, "--gpu", "--kernels")
     assert code == 0
     assert "not tried: GPUs: none is visible" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["healthy", "lost"])
+def test_gpus_of_a_fake_driver(name, fakes, torch_python, golden):
+    """A torch for CPUs on a machine that shows GPUs: the true first error, and what explains it."""
+    gpus = {"healthy": "gpus=1", "lost": "gpus=2,lost=1"}[name]
+    code, text, error = with_driver(fakes, gpus, "--gpu", "--python", torch_python)
+    assert code == 1, error
+    text = re.sub(r" +", " ", re.sub(r"\n +", " ", text))  # one line for each step
+    text = re.sub(r"torch \d\S+", "torch VERSION", text)
+    text = re.sub(r"/\S+/dist-packages", "PACKAGES", text)
+    golden(f"prove_{name}_gpu.txt", text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "words"),
+    [
+        ("gpus=1,used=30000", 2, "memory is in use on GPU 0 (NVIDIA H100 80GB HBM3, 29.3 GiB)"),
+        ("gpus=1,init=18", 0, "not tried: GPUs: none is visible"),
+        ("gpus=1,mode=crash", 0, "not tried: GPUs: none is visible"),
+    ],
+)
+def test_what_a_fake_driver_says_before_anything_is_tried(fakes, settings, code, words):
+    found, text, error = with_driver(fakes, settings, "--gpu")
+    assert (found, words in text + error) == (code, True), text + error
+
+
+def with_driver(fakes, settings, *arguments):
+    environment = {"FAKE_NVIDIA": settings, "LD_LIBRARY_PATH": str(fakes)}
+    return started.run("prove", *arguments, timeout=200, environment=environment)
+
+
+def test_steps_that_end_alike_stand_once():
+    def fails(name, error="AssertionError: no CUDA"):
+        return Comparison(TrialStep("arithmetic", "cuda:0", name, "fails", error), "agrees", (ABI,))
+
+    proof = Proof((fails("a"), fails("b"), fails("c", "RuntimeError: x"), fails("d")), HEALTHY)
+    text = render(proof, View(100))
+    assert "fails: arithmetic of cuda:0: a and 2 more: AssertionError: no CUDA" in text
+    assert text.count("the check agrees") == 2
+    assert render(proof, View(100, True)).count("the check agrees") == 4
 
 
 def facts(**fields):
