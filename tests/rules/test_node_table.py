@@ -237,6 +237,23 @@ def test_a_node_without_an_answer_is_a_failure_until_it_answers():
     assert not again.failed
 
 
+GPUS = BASE["gpus"]["value"]
+LIMITED = {"rlimit.memlock": entry(8 << 20)}
+
+
+def older(table):
+    """An older partition: other GPUs, driver, torch and engine."""
+    table["gpus"] = entry([{"name": "NVIDIA A100-SXM4-80GB"}] * 4)
+    table["driver.release"] = entry("550.54.15")
+    table["distributions"] = entry([{"name": "torch", "version": "2.4.0"}])
+
+
+def without_devices(table):
+    table["gpus"] = entry([])
+    table["driver.release"] = {"absent": True, "source": "t"}
+    table["distributions"] = entry([{"name": "ray", "version": "2.44.1"}])
+
+
 #: Clusters as they are built: none has an error.
 HEALTHY = {
     "one node": cluster(1),
@@ -262,13 +279,50 @@ HEALTHY = {
     "an interface of its own": cluster(
         4, {2: setting("variables", {"NCCL_ALGO": "Ring", "NCCL_SOCKET_IFNAME": "eth1"})}
     ),
+    "two partitions with drivers and torches of their own": (
+        *cluster(8, dict.fromkeys((5, 6, 7, 8), older)),
+        {"new": ["gpu01", "gpu02", "gpu03", "gpu04"], "old": ["gpu05", "gpu06", "gpu07", "gpu08"]},
+    ),
+    "a partition of CPUs with another stack": (
+        *cluster(6, dict.fromkeys((5, 6), without_devices)),
+        {"cpu": ["gpu05", "gpu06"]},
+    ),
+    "a head without GPUs or torch": cluster(5, {1: without_devices}),
+    "every node is another": cluster(
+        6, {n: setting("memory.total", n * 100 * GIB) for n in range(1, 7)}
+    ),
+    "hidden GPUs on a node that is shared": cluster(
+        4,
+        {2: setting("gpus", [{**gpu, "visible": n < 4} for n, gpu in enumerate(GPUS)])},
+    ),
+    "MIG on one of four": cluster(
+        4, {2: setting("gpus", [{**gpu, "mig_mode": True} for gpu in GPUS])}
+    ),
+    "a kernel that is newer after a reboot": cluster(4, {3: setting("os.kernel", "6.8.0-60")}),
+    "a driver of the same branch": cluster(6, {6: setting("driver.release", "570.124.06")}),
+    "names of hosts and ranks in variables": cluster(
+        4,
+        {
+            n: setting("variables", {"NCCL_ALGO": "Ring", "RANK": str(n), "VLLM_HOST_IP": f"::{n}"})
+            for n in range(1, 5)
+        },
+    ),
+    "what was not read on one": cluster(
+        4, {2: lambda table: table.update({"gpus": {"unknown": "not permitted"}})}
+    ),
+    "memory locked by a limit on the login node": cluster(
+        5, {1: lambda table: (without_devices(table), table.update(LIMITED))}
+    ),
+    "an idle and a full machine of each kind": cluster(
+        4, {n: setting("memory.available", n * 200 * GIB) for n in range(1, 5)}
+    ),
 }
 
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_healthy_clusters_have_no_error(name):
-    store, answers = HEALTHY[name]
-    report = report_of(store, answers)
+    store, answers, *parts = HEALTHY[name]
+    report = report_of(store, answers, **({"parts": parts[0]} if parts else {}))
     assert [
         f.code for part in report.sections for f in part.report.findings if f.severity == "error"
     ] == []
