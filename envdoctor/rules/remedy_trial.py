@@ -42,30 +42,21 @@ def tried_remedies(
     tried = []
     left = _MOST
     for finding in findings:
-        if finding.severity != "advice" and finding.verdict == "violated" and left > 0:
-            left -= len(finding.remedies)
-            finding = _with_tried(finding, known, facts, matrix, judge)
-        tried.append(_with_installable_first(finding, facts, matrix))
+        is_judged = finding.severity != "advice" and finding.verdict == "violated" and left > 0
+        left -= len(finding.remedies) if is_judged else 0
+        fitting: List[Remedy] = []
+        others: List[Remedy] = []
+        for remedy in finding.remedies:
+            objection = _refused_by(remedy, facts, matrix)
+            if not objection and is_judged:
+                objection = _brought_by(remedy, known, facts, matrix, judge)
+            if objection:
+                text = f"{remedy.text.rstrip('.')}; {objection}"
+                others.append(remedy._replace(text=text, commands=()))
+            else:
+                fitting.append(remedy)
+        tried.append(finding._replace(remedies=(*fitting, *others)) if others else finding)
     return tried
-
-
-def _with_tried(
-    finding: Finding,
-    known: Set[str],
-    facts: Facts,
-    matrix: Any,
-    judge: Callable[[Facts], Sequence[Finding]],
-) -> Finding:
-    fitting: List[Remedy] = []
-    others: List[Remedy] = []
-    for remedy in finding.remedies:
-        brought = _brought_by(remedy, known, facts, matrix, judge)
-        if brought is None:
-            fitting.append(remedy)
-        else:
-            text = f"{remedy.text.rstrip('.')}; then, though: {brought.message}"
-            others.append(remedy._replace(text=text, commands=()))
-    return finding._replace(remedies=(*fitting, *others)) if others else finding
 
 
 def _brought_by(
@@ -74,11 +65,13 @@ def _brought_by(
     facts: Facts,
     matrix: Any,
     judge: Callable[[Facts], Sequence[Finding]],
-) -> Optional[Finding]:
-    """Return the first thing that fails after a remedy and does not now; None for nothing."""
+) -> str:
+    """Return in words the first thing that fails after a remedy and does not now; "" for
+    nothing.
+    """
     changed = _changed(remedy, facts, matrix)
     if not changed:
-        return None
+        return ""
     before = facts.value("distributions", {})
     evidence = facts.evidence("distributions") or Evidence("report")
     after = facts.updated({"distributions": Known({**before, **changed}, evidence)})
@@ -86,34 +79,19 @@ def _brought_by(
         about = {finding.component, *finding.packages}
         is_new = finding.verdict == "violated" and finding.key not in known
         if is_new and not about.isdisjoint(changed) and _fails(finding):
-            return finding
-    return None
+            return f"then, though: {finding.message}"
+    return ""
 
 
-def _with_installable_first(finding: Finding, facts: Facts, matrix: Any) -> Finding:
-    """Put what no release can cure on this Python behind the other remedies, and say so."""
-    python = try_version(facts.value("python.version"))
-    if python is None or not any(remedy.commands for remedy in finding.remedies):
-        return finding
-    fitting: List[Remedy] = []
-    others: List[Remedy] = []
-    for remedy in finding.remedies:
-        refused = _refused_by(remedy, python, facts, matrix)
-        if refused is None:
-            fitting.append(remedy)
-        else:
-            why = f"no known release of {refused} is for Python {python}, though."
-            others.append(remedy._replace(text=f"{remedy.text.rstrip('.')}; {why}", commands=()))
-    return finding._replace(remedies=(*fitting, *others)) if others else finding
-
-
-def _refused_by(remedy: Remedy, python: Version, facts: Facts, matrix: Any) -> Optional[str]:
-    """Return what a remedy installs of which every known release refuses this Python, by its
-    Requires-Python; None where one can be installed, none is known, or another Python comes along.
+def _refused_by(remedy: Remedy, facts: Facts, matrix: Any) -> str:
+    """Return in words what a remedy installs of which every known release refuses this Python, by
+    its Requires-Python; "" where one can be installed, none is known, or another Python comes
+    along.
     """
+    python = try_version(facts.value("python.version"))
     calls = [call for call in remedy.commands if isinstance(call, InstallerCall)]
-    if len(calls) < len(remedy.commands):
-        return None
+    if python is None or len(calls) < len(remedy.commands):
+        return ""
     for call in calls:
         for line in call.packages if call.action == "install" else ():
             requirement = try_requirement(line)
@@ -125,8 +103,9 @@ def _refused_by(remedy: Remedy, python: Version, facts: Facts, matrix: Any) -> O
                 for version in _admitted(package, requirement.specifier)
             ]
             if wanted and all(asked and meets(python, asked) is False for asked in wanted):
-                return f"{requirement.name} {requirement.specifier}"
-    return None
+                release = f"{requirement.name} {requirement.specifier}"
+                return f"no known release of {release} is for Python {python}, though."
+    return ""
 
 
 def _fails(finding: Finding) -> bool:
