@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
@@ -139,7 +140,7 @@ class Slurm:
             group for name in self.names for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{name}")
         ):
             for folder, _, _ in os.walk(top, topdown=False):
-                os.rmdir(folder)
+                _remove_group(Path(folder), end)
 
     def __call__(self, *command: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
         """Run one of Slurm's programs against this cluster."""
@@ -180,6 +181,21 @@ class Slurm:
 
 
 _MUNGE = (("socket", "sock"), ("pid-file", "pid"), ("log-file", "log"), ("seed-file", "seed"))
+
+
+def _remove_group(group: Path, end: float) -> None:
+    """Remove a control group; what still runs in it is killed, for as long as there is time."""
+    while True:
+        try:
+            group.rmdir()
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+        for pid in (group / "cgroup.procs").read_text().split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def _free_ports(count: int) -> List[int]:
