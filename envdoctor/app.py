@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import (
         Any,
+        BinaryIO,
         Callable,
         Dict,
         Iterable,
@@ -47,6 +48,7 @@ __all__ = [
     "check",
     "check_cluster",
     "diagnose",
+    "diagnose_output",
     "judge",
     "plan",
     "plan_sweep",
@@ -402,7 +404,7 @@ def plan_sweep(
 
 
 def diagnose(
-    logs: Sequence[str],
+    logs: Sequence[Union[str, BinaryIO]],
     facts: Union[Facts, Sequence[Facts], None] = None,
     matrix: Optional[Matrix] = None,
     *,
@@ -414,7 +416,8 @@ def diagnose(
     would decide.
 
     Args:
-        logs: Files, or ``-`` for standard input; gzip, bzip2 and xz are unpacked.
+        logs: Files, or ``-`` for standard input; gzip, bzip2 and xz are unpacked. An open file
+            has to have a name.
         facts: What is known of the machine and environment that wrote them, or of each node; by
             default what the logs themselves tell.
         matrix: What is known of versions, hardware and lines of logs; by default the one that
@@ -458,7 +461,7 @@ def diagnose(
 
 
 def _read_logs(
-    logs: Sequence[str], matrix: Matrix, quoted: bool = False
+    logs: Sequence[Union[str, BinaryIO]], matrix: Matrix, quoted: bool = False
 ) -> Tuple[Reading, Knowledge]:
     """Read logs in one pass, and return what is known of the lines that were looked for.
 
@@ -584,6 +587,18 @@ def _facts_of_log(reading: Reading, matrix: Matrix) -> Facts:
         if FIELDS[field].group != "report" and not field.endswith(".complete")
     ]
     return facts if len(stated) > 1 else Facts()
+
+
+def diagnose_output(recording: Recording, facts: Facts) -> Diagnosis:
+    """Say what failed in a run that was watched with ``keep_output``, on the machine of ``facts``.
+
+    OOM kills that were counted before it began are no sign of it, nor are those of other groups.
+    """
+    from .model.evidence import Evidence
+
+    kills = recording.oom_kills if recording.group.directory is not None else 0
+    own = facts.updated({"memory.oom_kills": Known(kills, Evidence("watch"))})
+    return diagnose(recording.output, own, facts_from="this machine")
 
 
 def watch(**options: Any) -> Recording:

@@ -60,6 +60,7 @@ COMMANDS: Mapping[str, Tuple[str, str, str]] = {
     ),
     "bake": ("bake", "Run it", "judge a container image at build time for its target machines"),
     "entrypoint": ("entrypoint", "Run it", "check at container start, then become the command"),
+    "run": ("run", "Run it", "check, start a command, watch it, and say why it failed"),
     "watch": ("watch", "Run it", "watch the memory of a run and predict when it meets its limit"),
     "matrix": ("matrix", "Look behind it", "inspect, validate, compare and update what is known"),
 }
@@ -269,8 +270,8 @@ _EXIT_CODES = (
     ("130", "interrupted"),
 )
 _OTHER_CODES = (
-    "watch exits as its command does; entrypoint becomes its command, or exits with 64, 69, 78, "
-    "126 or 127."
+    "run and watch exit as their command does; entrypoint becomes its command, or exits with 64, "
+    "69, 78, 126 or 127."
 )
 
 

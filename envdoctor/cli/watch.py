@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 from contextlib import suppress
-from typing import Optional, Tuple
+from functools import partial
+from typing import Callable, Optional, Tuple, TypeVar
 
+from ..entrypoint.handoff import execute
 from ..errors import InputError
 from .command import Command
-from .output import view, write_error, write_file
+from .output import text_width, view, write_error, write_file
 from .shared_options import TEXT_FORMATS, add_format, add_general
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, TextIO
+    from typing import List, Sequence, TextIO
 
     from ..watch.recording import Outlook, Recording
 
-__all__ = ["COMMAND"]
+__all__ = [
+    "COMMAND",
+    "add_samples",
+    "check_samples",
+    "draw_samples",
+    "guarded",
+    "open_samples",
+    "say_lines",
+    "say_outlook",
+    "say_why",
+]
+
+_T = TypeVar("_T")
 
 _HEADER = "elapsed_s,kind,pid,name,bytes\n"
 
@@ -44,7 +59,27 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         type=float,
         help="stop watching after this many seconds; a command goes on",
     )
-    group = parser.add_argument_group("what is reported, on standard error")
+    add_samples(parser)
+    group = parser.add_argument_group("what is said at the end")
+    group.add_argument(
+        "--diagnose",
+        action="store_true",
+        help="keep the last 4 MiB of the command's output, and where it fails say why",
+    )
+    add_format(group, {**TEXT_FORMATS, "json": "the last report (schemas/watch.schema.json)"})
+    group.add_argument(
+        "--output",
+        "-o",
+        dest="last_report",
+        metavar="FILE",
+        help="write the last report to this file",
+    )
+    add_general(parser)
+
+
+def add_samples(parser: argparse.ArgumentParser) -> None:
+    """Add what is measured of a run, and how often that is said."""
+    group = parser.add_argument_group("what is reported while it runs, on standard error")
     group.add_argument(
         "--interval",
         metavar="S",
@@ -61,47 +96,44 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--csv", metavar="FILE", help="write every sample to this file at once")
     group.add_argument("--svg", metavar="FILE", help="draw the run in this file when it has ended")
-    add_format(group, {**TEXT_FORMATS, "json": "the last report (schemas/watch.schema.json)"})
-    group.add_argument(
-        "--output",
-        "-o",
-        dest="last_report",
-        metavar="FILE",
-        help="write the last report to this file",
-    )
-    add_general(parser)
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..app import watch
 
     _check(options)
-    _check_file("--svg", options.svg)
+    check_samples(options)
     _check_file("--output", options.last_report)
-    csv = _open(options.csv)
+    csv = open_samples(options.csv)
     try:
         recording = watch(
             command=options.command_line,
+            become=execute,
+            keep_output=options.diagnose,
             pid=options.pid,
             container=options.container,
             interval=options.interval,
             duration=options.duration,
             csv=csv,
-            report=_say_nothing if options.quiet else _say,
+            report=_say_nothing if options.quiet else say_outlook,
             report_every=options.every,
         )
     finally:
         if csv is not None:
             with suppress(OSError):  # a full disk, which the summary tells
                 csv.close()
+    return guarded(partial(_tell, recording, options)) or "", recording.exit_code or 0
+
+
+def guarded(step: Callable[[], _T]) -> Optional[_T]:
+    """Return what a step at the end of a run gives; None, and a remark, for a fault in it."""
     try:
-        report = _tell(recording, options)
+        return step()
     except Exception as error:  # noqa: BLE001 - the run is over: its exit code is what counts
-        report = ""
         write_error(
             f"envdoctor watch: a fault of envdoctor itself: {type(error).__name__}: {error}"
         )
-    return report, recording.exit_code or 0
+        return None
 
 
 def _tell(recording: Recording, options: argparse.Namespace) -> str:
@@ -118,16 +150,64 @@ def _tell(recording: Recording, options: argparse.Namespace) -> str:
     elif options.last_report:
         report = "".join(f"{line}\n" for line in lines)
     else:  # the run's own output has standard output; what is said of it goes beside it
-        for line in lines:
-            write_error(f"envdoctor watch: {line}")
-    if options.svg:
-        from ..report.chart import chart_svg
-
-        _write_last(options.svg, chart_svg(recording))
+        say_lines(lines)
+    draw_samples(recording, options.svg)
+    if options.diagnose:
+        say_why(recording)
     if options.last_report:
         _write_last(options.last_report, report)
         report = ""
     return report
+
+
+def say_lines(lines: Sequence[str]) -> None:
+    """Say on standard error what was seen of a run."""
+    for line in lines:
+        write_error(f"envdoctor watch: {line}")
+
+
+def draw_samples(recording: Recording, path: Optional[str]) -> None:
+    """Draw the run, where that was asked for."""
+    if path:
+        from ..report.chart import chart_svg
+
+        _write_last(path, chart_svg(recording))
+
+
+def say_why(recording: Recording) -> None:
+    """Say why a run that was watched failed, on standard error; nothing where it did not."""
+    if recording.exit_code in (None, 0, 128 + signal.SIGPIPE):
+        return
+    if recording.stopped_by:
+        names = ", ".join(f"SIG{name}" for name in map(_signal_name, recording.stopped_by))
+        write_error(f"envdoctor watch: it was asked to end ({names}), so nothing is diagnosed")
+        return
+    if not recording.output:
+        write_error("envdoctor watch: nothing is known of its output, so nothing is diagnosed")
+        return
+    from ..app import diagnose_output
+    from ..report.diagnosis_text import render_diagnosis, summary
+    from ..report.view import View
+    from ..sources import Sources, gather
+
+    left_out = sum(kept.left_out for kept in recording.output)
+    if left_out:
+        from ..model.sizes import size_text
+
+        write_error(f"envdoctor watch: {size_text(left_out)} before it were not kept")
+    diagnosis = diagnose_output(recording, gather(Sources())[0])
+    if diagnosis.traces:
+        text = render_diagnosis(diagnosis, "plain", View(text_width()))
+        write_error(text.rstrip("\n"))
+    else:
+        write_error(f"{summary(diagnosis)} of {diagnosis.lines} lines that was kept")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name[3:]
+    except ValueError:  # a real-time signal
+        return str(number)
 
 
 def _page(recording: Recording, lines: List[str], options: argparse.Namespace) -> str:
@@ -158,10 +238,19 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError(
             f"--format {options.format}: standard output is the command's; name a file with -o"
         )
+    if options.diagnose and not options.command_line:
+        raise InputError("--diagnose: expected a command after '--', whose output can be kept")
+    if options.duration is not None and not options.duration > 0:
+        raise InputError("--duration: expected more than 0 seconds")
+
+
+def check_samples(options: argparse.Namespace) -> None:
+    """Raise :class:`InputError` for what ``add_samples`` parsed and means nothing."""
     if not 0.05 <= options.interval <= 3600:
         raise InputError(f"--interval: expected 0.05 to 3600 seconds, found {options.interval:g}")
-    if not options.every > 0 or (options.duration is not None and not options.duration > 0):
-        raise InputError("--every and --duration: expected more than 0 seconds")
+    if not options.every > 0:
+        raise InputError("--every: expected more than 0 seconds")
+    _check_file("--svg", options.svg)
 
 
 def _check_file(option: str, path: Optional[str]) -> None:
@@ -174,7 +263,8 @@ def _check_file(option: str, path: Optional[str]) -> None:
         raise InputError(f"{option} {path}: expected a file that can be written, found {place}")
 
 
-def _open(path: Optional[str]) -> Optional[TextIO]:
+def open_samples(path: Optional[str]) -> Optional[TextIO]:
+    """Return the file of the samples, begun; raises :class:`InputError`."""
     if path is None:
         return None
     from ..file_replacement import open_growing
@@ -189,7 +279,8 @@ def _open(path: Optional[str]) -> Optional[TextIO]:
     return file
 
 
-def _say(outlook: Outlook) -> None:
+def say_outlook(outlook: Outlook) -> None:
+    """Say on standard error how a run does."""
     from ..report.watch_text import outlook_line
 
     write_error(f"envdoctor watch: {outlook_line(outlook)}")

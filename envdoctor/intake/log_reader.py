@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from operator import attrgetter
-from typing import Any, BinaryIO, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, BinaryIO, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ..errors import InputError
 from ..model.log import PLACES_OF_LINE, Event, Pattern, Reading
@@ -97,19 +97,20 @@ _REPORT_SIZE = 512 << 10
 _BEGINNING = 1 << 20
 
 
-def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
+def read_logs(logs: Sequence[Union[str, BinaryIO]], patterns: Sequence[Pattern]) -> Reading:
     """Read logs and return the lines that ``patterns`` name.
 
-    ``-`` is standard input; gzip, bzip2 and xz are unpacked, as far as they are whole.
+    A log is a path (``-`` is standard input; gzip, bzip2 and xz are unpacked, as far as they are
+    whole), or an open file that has a name.
 
     Raises:
         InputError: a file that cannot be read, or is packed in a way that Python cannot unpack.
     """
     search = _Search(patterns)
     damages = []
-    for path in paths:
-        name = "standard input" if path == "-" else path
-        stream = _open(path, name)
+    names = tuple(map(_name_of, logs))
+    for log, name in zip(logs, names):
+        stream = _open(log, name) if isinstance(log, str) else log
         before = search.size
         try:
             for data, cut in _windows(stream):
@@ -119,7 +120,7 @@ def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
                 f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}"
             ) from error
         finally:
-            if path != "-":
+            if log != "-":
                 stream.close()
         search.end()
         damage = getattr(stream, "damage", "")
@@ -127,8 +128,11 @@ def read_logs(paths: Sequence[str], patterns: Sequence[Pattern]) -> Reading:
             raise InputError(f"{name}: nothing in it can be read: {damage}")
         if damage:
             damages.append(f"{name} was read as far as it goes: {damage}")
-    names = tuple("standard input" if path == "-" else path for path in paths)
     return search.reading(names, tuple(damages))
+
+
+def _name_of(log: Union[str, BinaryIO]) -> str:
+    return "standard input" if log == "-" else log if isinstance(log, str) else log.name
 
 
 def read_lines(name: str, text: str, patterns: Sequence[Pattern]) -> Tuple[Event, ...]:

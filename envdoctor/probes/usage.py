@@ -7,7 +7,7 @@ is watched for milliseconds per GiB).
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..model.record import NamedTuple
 from ..mounts import parse_mountinfo
@@ -113,7 +113,7 @@ def _machine_sizes(files: Files) -> Dict[str, int]:
 def read_group(files: Files, group: Group) -> Optional[GroupUse]:
     """Return what the group uses now; None where it is gone."""
     if group.directory is None:
-        return _use_of_machine(_machine_sizes(files), group.limit)
+        return _use_of_machine(files, group.limit)
     names = _NAMES_V2 if group.version == 2 else _NAMES_V1
     usage = (files.read_text(f"{group.directory}/{names.usage}", 64) or "").strip()
     table = parse_table(files.read_text(f"{group.directory}/memory.stat", 1 << 16))
@@ -160,9 +160,11 @@ _NAMES_V2 = _Names(
 )
 
 
-def _use_of_machine(sizes: Mapping[str, int], limit: int) -> Optional[GroupUse]:
+def _use_of_machine(files: Files, limit: int) -> Optional[GroupUse]:
+    sizes = _machine_sizes(files)
     if "MemAvailable" not in sizes:
         return None
+    events = parse_table(files.read_text("/proc/vmstat", 1 << 16))
     shared = sizes.get("Shmem", 0)
     return GroupUse(
         sizes.get("MemTotal", limit) - sizes["MemAvailable"],
@@ -170,7 +172,7 @@ def _use_of_machine(sizes: Mapping[str, int], limit: int) -> Optional[GroupUse]:
         shared,
         max(0, sizes.get("Cached", 0) + sizes.get("Buffers", 0) - shared),
         sizes.get("Slab", 0) + sizes.get("KernelStack", 0) + sizes.get("PageTables", 0),
-        0,
+        events.get("oom_kill", 0),  # of the whole machine, from Linux 4.13 on
     )
 
 

@@ -25,7 +25,9 @@ def dump_recording(recording: Recording) -> str:
         "peak": recording.peak,
         "duration": round(recording.duration, 3),
         "exit_code": recording.exit_code,
+        "own": recording.is_own,
         "oom_kills": recording.oom_kills,
+        "killed_at": [round(elapsed, 3) for elapsed in recording.killed_at],
         "samples": recording.taken,
         "cpu_seconds": round(recording.cost, 3),
         "outlook": None if recording.outlook is None else _outlook(recording.outlook),
@@ -35,7 +37,7 @@ def dump_recording(recording: Recording) -> str:
 
 
 def _outlook(outlook: Outlook) -> Dict[str, Any]:
-    use = outlook.sample.use
+    use = outlook.sample.own
     growing = outlook.growing
     return {
         "used": use.used,

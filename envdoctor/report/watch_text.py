@@ -30,14 +30,14 @@ def outlook_line(outlook: Outlook) -> str:
 
 def outlook_parts(outlook: Outlook) -> List[str]:
     """Return use against the limit, where it is heading, and who grows, each by itself."""
-    limit = outlook.group.limit
-    words = [
-        (
-            f"{size_text(outlook.sample.use.used)} of {size_text(limit)} "
-            f"({100 * outlook.sample.use.used / limit:.0f} %)"
-        ),
-        _trend_words(outlook.trend),
-    ]
+    limit, sample = outlook.group.limit, outlook.sample
+    share = (
+        f"{size_text(sample.use.used)} of {size_text(limit)} "
+        f"({100 * sample.use.used / limit:.0f} %)"
+    )
+    if sample.is_own:
+        share = f"{size_text(sample.own.used)} of its own; the machine uses {share}"
+    words = [share, _trend_words(outlook.trend)]
     if outlook.arrival is not None:
         words.append(_arrival_words(outlook.arrival))
     if outlook.growing is not None:
@@ -80,11 +80,11 @@ def summary_lines(recording: Recording) -> List[str]:
     """Return what the whole run did, how it ended, and what the watch itself cost."""
     limit = recording.group.limit
     share = 100 * recording.peak / limit
+    whole = "of its own, of the machine's" if recording.is_own else "of"
     lines = [
         (
             f"watched for {duration_text(recording.duration)}; at most "
-            f"{size_text(recording.peak)} of "
-            f"{size_text(limit)} ({share:.0f} %)"
+            f"{size_text(recording.peak)} {whole} {size_text(limit)} ({share:.0f} %)"
         ),
         f"limit from {recording.group.source}",
     ]
@@ -94,7 +94,7 @@ def summary_lines(recording: Recording) -> List[str]:
         )
     outlook = recording.outlook
     if outlook is not None:
-        use = outlook.sample.use
+        use = outlook.sample.own
         pools = (
             ("anonymous", use.anonymous),
             ("shared and pinned", use.shared),
@@ -117,22 +117,20 @@ def summary_lines(recording: Recording) -> List[str]:
 
 def _end_lines(recording: Recording) -> List[str]:
     code: Optional[int] = recording.exit_code
-    if recording.oom_kills:
-        return [
-            (
-                f"the kernel killed {recording.oom_kills} process(es) of this group for lack of "
-                "memory "
-                "meanwhile (oom_kill)"
-            )
-        ]
+    is_machine = recording.group.directory is None
+    kills = (
+        f"the kernel killed {recording.oom_kills} process(es) "
+        f"{'of this machine, of whatever group,' if is_machine else 'of this group'} for lack of "
+        "memory meanwhile (oom_kill)"
+    )
+    if recording.oom_kills and not (is_machine and code is not None and code != 137):
+        return [kills]
     if code == 137:
+        counter = "machine" if is_machine else "group"
+        elsewhere = "" if is_machine else ", or by the kernel for lack of memory elsewhere"
         return [
-            "ended by SIGKILL, and the group's counter of OOM kills did not move:",
-            (
-                "killed by somebody (Ray's memory monitor, the scheduler, a person), or by the "
-                "kernel "
-                "for lack of memory on the whole machine"
-            ),
+            f"ended by SIGKILL, and the {counter}'s counter of OOM kills did not move:",
+            f"killed by somebody (Ray's memory monitor, the scheduler, a person){elsewhere}",
         ]
     if code is not None and code > 128:
         return [f"ended by signal {code - 128}"]

@@ -1,8 +1,8 @@
 """Watching a run: samples of its memory, where they are heading, and the run's own end.
 
-The command is started, never changed: it keeps the terminal, gets every signal that asks this
-process to end, and its exit code is what is returned. A run that is watched from outside (by its
-process number) is only read.
+The command is started, never changed: it keeps the terminal, gets every signal that this process
+gets, and its exit code is what is returned. A run that is watched from outside (by its process
+number) is only read.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import signal
 import time
 from functools import partial
 from types import FrameType
-from typing import Callable, Dict, List, Optional, Sequence, TextIO, Tuple, TypeVar
+from typing import Callable, Dict, List, NoReturn, Optional, Sequence, TextIO, Tuple, TypeVar
 
 from ..errors import InputError
 from ..probes.machine import Machine
 from ..probes.usage import find_group, find_members, find_tree, read_group, read_processes
+from .output import Kept, Output
 from .recording import Outlook, Recording, Sample
+from .started_command import StartedCommand
 from .trend import Point, find_trend, predict
 
 __all__ = ["watch"]
@@ -26,16 +28,9 @@ __all__ = ["watch"]
 #: Samples that are kept at most; beyond, every second one goes.
 _KEPT = 4096
 _KEPT_OF_PROCESS = 256
+_KEPT_KILLS = 64
 _NOISE = 1 << 20  # bytes
 _T = TypeVar("_T")
-_FORWARDED = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
 
 
 class _Series:
@@ -79,6 +74,12 @@ class _Watch:
         self.used = _Series(_KEPT)
         self.by_process: Dict[Tuple[int, int], _Series] = {}
         self.kills: Optional[int] = None
+        self.killed_at: List[float] = []
+
+    @property
+    def is_own(self) -> bool:
+        """Tell whether the run is judged by its own memory: the limit is the machine's."""
+        return self.group.directory is None and not self.container
 
     def take(self) -> Optional[Sample]:
         """Take one sample, or None where the group is gone."""
@@ -92,11 +93,17 @@ class _Watch:
         )
         own = os.getpid()
         processes = read_processes(self.machine, [pid for pid in pids if pid != own])
-        sample = self.latest = Sample(time.monotonic() - self.begun, use, processes)
+        if self.is_own and not processes and self.latest is not None:
+            return self.latest  # it has just ended
+        elapsed = time.monotonic() - self.begun
+        before = self.latest.use.oom_kills if self.latest is not None else use.oom_kills
+        sample = self.latest = Sample(elapsed, use, processes, self.is_own)
         self.kills = use.oom_kills if self.kills is None else self.kills
+        self._note_kills(before, use.oom_kills, elapsed)
         self.taken += 1
-        self.peak = max(self.peak, use.used)
-        self.used.add(sample.elapsed, use.used)
+        used = sample.own.used
+        self.peak = max(self.peak, used)
+        self.used.add(elapsed, used)
         alive = {(process.pid, process.started): process for process in processes}
         for identity, process in alive.items():
             self.by_process.setdefault(identity, _Series(_KEPT_OF_PROCESS)).add(
@@ -109,6 +116,10 @@ class _Watch:
             self.samples = self.samples[::2]
         self._write(sample)
         return sample
+
+    def _note_kills(self, before: int, now: int, elapsed: float) -> None:
+        if now > before and len(self.killed_at) < _KEPT_KILLS:
+            self.killed_at.append(elapsed)
 
     def _write(self, sample: Sample) -> None:
         """Append a sample to the CSV file; a full disk ends the file, never the run."""
@@ -146,16 +157,16 @@ class _Watch:
         sample = self.latest
         if sample is None:
             return None
-        # On a whole machine others come and go: below a hundredth of its memory that is no trend of
-        # this run.
-        noise = self.group.limit / 100 if self.group.directory is None else _NOISE
-        trend = find_trend(self.used.points, noise)
+        # On a whole machine others come and go: below a hundredth of its memory that is no trend.
+        is_machine = self.group.directory is None and not self.is_own
+        trend = find_trend(self.used.points, self.group.limit / 100 if is_machine else _NOISE)
         growing = None
         for process in sample.processes:
             own = find_trend(self.by_process[(process.pid, process.started)].points)
             if own.grows and (growing is None or own.slope > growing[1].slope):
                 growing = (process, own)
-        return Outlook(sample, self.group, trend, predict(trend, self.group.limit), growing)
+        limit = sample.own.used + sample.room(self.group.limit)
+        return Outlook(sample, self.group, trend, predict(trend, limit), growing)
 
     def guarded(self, step: Callable[[], _T], otherwise: _T) -> _T:
         """Return what a step gives; a fault of ours in it is a remark at the end, no end of the
@@ -170,20 +181,31 @@ class _Watch:
             self.failure = f"a fault of envdoctor itself while sampling, {fault}"
             return otherwise
 
-    def end(self, exit_code: Optional[int]) -> Recording:
+    def end(
+        self,
+        exit_code: Optional[int],
+        stopped_by: Tuple[int, ...] = (),
+        output: Tuple[Kept, ...] = (),
+    ) -> Recording:
         # A kill comes after the last sample.
         last = self.guarded(lambda: read_group(self.machine, self.group), None)
+        duration = time.monotonic() - self.begun
+        if last is not None and self.latest is not None:
+            self._note_kills(self.latest.use.oom_kills, last.oom_kills, duration)
         return Recording(
             self.group,
             tuple(self.samples),
             self.taken,
             self.guarded(self.outlook, None),
             self.peak,
-            time.monotonic() - self.begun,
+            duration,
             exit_code,
             max(0, last.oom_kills - (self.kills or 0)) if last is not None else 0,
             time.process_time() - self.cpu,
             self.failure,
+            tuple(self.killed_at),
+            stopped_by,
+            output,
         )
 
 
@@ -196,6 +218,8 @@ def _cell(name: str) -> str:
 def watch(
     *,
     command: Sequence[str] = (),
+    become: Optional[Callable[[Sequence[str]], NoReturn]] = None,
+    keep_output: bool = False,
     pid: Optional[int] = None,
     container: bool = False,
     interval: float = 1.0,
@@ -208,6 +232,8 @@ def watch(
 
     Args:
         command: what to start and watch.
+        become: turns a process into the command, or ends it as shells do where there is none.
+        keep_output: keep the end of what the command writes.
         pid: a process that runs already, watched with all that descend from it.
         container: every process of the control group that limits this one; alone, or beside a
             command.
@@ -219,17 +245,17 @@ def watch(
         report_every: seconds.
 
     Raises:
-        InputError: no such process, or a command that cannot be started.
+        InputError: no such process, or nothing of which memory can be read; the command was not
+            started then.
     """
     machine = Machine()
-    if command:
-        return _watch_command(
-            machine, command, container, interval, duration, csv, report, report_every
-        )
-    watched = os.getpid() if container else pid
+    watched = os.getpid() if container or command else pid
     if watched is None or not machine.exists(f"/proc/{watched}"):
         raise InputError(f"process {pid}: expected a running process, found none")
     seen = _Watch(machine, watched, container, interval, csv)
+    sample = partial(_sample_until, seen, duration=duration, report=report, every=report_every)
+    if command:
+        return _watch_command(seen, command, become or _become, keep_output, sample)
     handle = _open_process(watched) if not container else None
     stopped: List[int] = []
 
@@ -238,12 +264,8 @@ def watch(
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        _sample_until(
-            seen,
-            lambda wait: bool(stopped) or _ended(machine, watched, handle, wait) or bool(stopped),
-            duration,
-            report,
-            report_every,
+        sample(
+            lambda wait: bool(stopped) or _ended(machine, watched, handle, wait) or bool(stopped)
         )
     finally:
         for number, old in before.items():
@@ -253,60 +275,48 @@ def watch(
     return seen.end(None)
 
 
-def _watch_command(
-    machine: Machine,
-    command: Sequence[str],
-    container: bool,
-    interval: float,
-    duration: Optional[float],
-    csv: Optional[TextIO],
-    report: Callable[[Outlook], None],
-    report_every: float,
-) -> Recording:
-    import subprocess
-
-    seen = _Watch(machine, os.getpid(), container, interval, csv)
+def _become(command: Sequence[str]) -> NoReturn:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        signal.signal(number, signal.SIG_DFL)
     try:
-        child = subprocess.Popen(list(command))
+        os.execvp(command[0], list(command))  # noqa: S606 - no shell is wanted
+    except FileNotFoundError:
+        os._exit(127)
+    except OSError:
+        os._exit(126)
+
+
+def _watch_command(
+    seen: _Watch,
+    command: Sequence[str],
+    become: Callable[[Sequence[str]], NoReturn],
+    keep_output: bool,
+    sample: Callable[[Callable[[float], bool]], None],
+) -> Recording:
+    output = seen.guarded(Output, None) if keep_output else None
+    try:
+        if output is not None:
+            output.redirect()
+        child = StartedCommand(command, become)
     except OSError as error:
         raise InputError(f"{command[0]}: cannot be started: {error.strerror}") from error
-    seen.pid = child.pid
-
-    def forward(number: int, _: Optional[FrameType]) -> None:
-        # Ctrl-C of a terminal reaches the whole foreground group, the command included: twice would
-        # be once too often.
-        if number not in (signal.SIGINT, signal.SIGQUIT) or not _in_foreground():
-            child.send_signal(number)
-
-    before = {number: signal.signal(number, forward) for number in _FORWARDED}
-    handle = _open_process(child.pid)
-
-    def is_over(wait: float) -> bool:
-        if handle is None:
-            try:
-                child.wait(wait)
-            except subprocess.TimeoutExpired:
-                return False
-            return True
-        select.select([handle], [], [], wait)
-        return child.poll() is not None
-
-    try:
-        _sample_until(seen, is_over, duration, report, report_every)
-        status = child.wait()
     finally:
-        for number, old in before.items():
-            signal.signal(number, old)
-        if handle is not None:
-            os.close(handle)
-    return seen.end(128 - status if status < 0 else status)
-
-
-def _in_foreground() -> bool:
+        if output is not None:
+            output.restore()
+    seen.pid = child.pid
     try:
-        return os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:  # no terminal
-        return False
+        sample(child.ended)
+        while not child.ended(3600):
+            continue
+    finally:
+        child.close()
+    kept: List[Kept] = []
+    if output is not None:
+        try:
+            kept = seen.guarded(output.settle, kept)
+        except KeyboardInterrupt:  # whoever reads our output does not; the run has ended
+            kept = []
+    return seen.end(child.code, tuple(sorted(child.stopped_by)), tuple(kept))
 
 
 def _open_process(pid: int) -> Optional[int]:
@@ -329,7 +339,7 @@ def _sample_until(
     is_over: Callable[[float], bool],
     duration: Optional[float],
     report: Callable[[Outlook], None],
-    report_every: float,
+    every: float,
 ) -> None:
     """Sample until the run is over. Early samples come faster, so that a short run has some too."""
     shape = "unknown"
@@ -340,11 +350,11 @@ def _sample_until(
             return
         # The trend costs more than a sample, and changes its mind early on: it is asked ten times
         # in the period in which it is told.
-        is_due = now - looked >= report_every / 10
+        is_due = now - looked >= every / 10
         outlook = seen.guarded(seen.outlook, None) if is_due else None
         looked = now if is_due else looked
         if outlook is not None and (
-            now - reported >= report_every or (outlook.trend.shape != shape and outlook.trend.grows)
+            now - reported >= every or (outlook.trend.shape != shape and outlook.trend.grows)
         ):
             seen.guarded(partial(report, outlook), None)
             reported, shape = now, outlook.trend.shape

@@ -171,7 +171,7 @@ def test_can_be_asked_to_stop_watching():
             ("--svg", "/proc", "--", "echo", "ran"),
             "--svg /proc: expected a file that can be written, found a folder",
         ),
-        (("--", "no-such-command"), "no-such-command: cannot be started: No such file"),
+        (("--diagnose", "1"), "--diagnose: expected a command after '--'"),
     ],
 )
 def test_wrong_arguments(arguments, words):
@@ -179,6 +179,27 @@ def test_wrong_arguments(arguments, words):
     assert (code, output) == (2, "")
     assert words in errors
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("command", "code"), [("no-such-command", 127), ("/proc", 126)])
+def test_a_command_that_cannot_be_run(command, code):
+    """As a shell says it: the exit codes are those that docker and schedulers know."""
+    returned, output, errors = run("--", command)
+    assert (returned, output) == (code, "")
+    assert f"'{command}' cannot be run" in errors
+
+
+def test_an_end_by_exception_is_diagnosed():
+    code, output, errors = run("--diagnose", "--", "python3", "-c", "print(1); int('x')")
+    assert (code, output) == (1, "1\n")
+    assert "The run failed with ValueError" in errors.split("of CPU time")[1]
+
+
+@pytest.mark.parametrize("program", ["exit 0", "kill -TERM $PPID; sleep 20"])
+def test_a_run_that_ended_well_or_was_stopped_is_not_diagnosed(program):
+    _, _, errors = run("--diagnose", "--", "sh", "-c", f"echo 'ValueError: no'; {program}")
+    assert "envdoctor: " not in errors
+    assert ("asked to end (SIGTERM)" in errors) == ("kill" in program)
 
 
 def test_a_full_disk_does_not_end_the_run():

@@ -207,6 +207,24 @@ def test_watch(said, planted):
     assert leaks(text) == []
 
 
+@pytest.mark.parametrize("command", [("run",), ("watch", "--diagnose")])
+def test_what_a_failed_command_wrote(planted, command):
+    """Its own output is its own; what is said of it repeats no secret."""
+    program = f"raise ValueError('no access with hf_{secret_of(17)} --api-key {secret_of(16)}')"
+    done = subprocess.run(
+        [*(sys.executable, "-m", "envdoctor", *command), "--", sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=planted,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    own, _, ours = done.stderr.partition("of one core)")
+    assert "failed with ValueError" in ours
+    assert leaks(own) != []
+    assert leaks(ours) == []
+
+
 def test_plan(said, planted):
     script = planted / "run.sh"
     lines = "".join(f"  +trainer.x{n}='{text}' \\\n" for n, text in enumerate(EVERY))

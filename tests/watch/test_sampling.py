@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 
 import pytest
@@ -54,4 +56,57 @@ def test_the_outlook_is_of_the_group_and_of_the_latest_sample(monkeypatch):
     assert recording.failure == ""
     assert recording.outlook is not None
     assert recording.outlook.sample.elapsed >= recording.samples[-1].elapsed
-    assert recording.outlook.trend.level >= recording.outlook.sample.use.used // 2
+    assert recording.outlook.trend.level >= recording.outlook.sample.own.used // 2
+
+
+GROWS = """
+import time
+held = []
+for _ in range(30):
+    held.append(bytearray(b"x") * (4 << 20))
+    time.sleep(0.05)
+"""
+
+
+def own_limit(monkeypatch):
+    """Have the machine be the limit, whatever group the tests run in."""
+    group = sampling.find_group(sampling.Machine(), 1)
+    whole = group._replace(directory=None)
+    monkeypatch.setattr(sampling, "find_group", lambda *_: whole)
+
+
+def test_without_a_limit_of_its_own_a_run_is_judged_by_its_own_growth(monkeypatch):
+    """Another process grows ten times as fast meanwhile: that is no trend of this one."""
+    own_limit(monkeypatch)
+    other = subprocess.Popen([sys.executable, "-c", GROWS.replace("4 << 20", "40 << 20")])
+    try:
+        level = watch(command=["sleep", "1.6"], interval=0.05, report_every=0.1)
+    finally:
+        other.kill()
+        other.wait()
+    assert level.outlook.trend.shape == "level"
+    assert level.peak < 10 << 20
+    assert level.is_own
+    grown = watch(command=[sys.executable, "-c", GROWS], interval=0.05, report_every=0.1)
+    assert grown.outlook.trend.shape == "steady"
+    assert 110 << 20 < grown.peak < 200 << 20
+    arrival = grown.outlook.arrival
+    room = grown.outlook.sample.room(grown.group.limit)
+    assert arrival.likely == pytest.approx(room / grown.outlook.trend.slope, rel=0.2)
+
+
+def test_kills_are_noted_when_they_are_seen(monkeypatch):
+    """The counter of the group moves by three before its tenth sample."""
+    reads = []
+    whole = sampling.read_group
+
+    def counted(*args):
+        reads.append(1)
+        return whole(*args)._replace(oom_kills=2 if len(reads) < 10 else 5)
+
+    monkeypatch.setattr(sampling, "read_group", counted)
+    recording = watch(command=["sleep", "1"], interval=0.05)
+    assert len(reads) > 10
+    assert recording.oom_kills == 3
+    (moment,) = recording.killed_at
+    assert 0.2 < moment < recording.duration
