@@ -40,7 +40,7 @@ from ..model.resolution import Explanation, Reason
 from ..model.versions import meets_pin, try_version
 
 if TYPE_CHECKING:
-    from ..lock.solver.installed import Situation
+    from ..lock.solver.installed import InstalledCatalog
     from ..lock.solver.nearest import Repair
 
 __all__ = ["changed_facts", "errors_of", "faults_of", "plan", "plan_for_lock"]
@@ -168,8 +168,8 @@ def _search(
         seen.update(news)
     if best is None:
         raise InternalFault("no round of the search for changes was run")
-    for name in sorted(best.situation.faulty):  # given up in vain
-        tried = _try(facts, seen, best.situation.faulty - {name}, request, matrix, goal)
+    for name in sorted(best.catalog.situation.faulty):  # given up in vain
+        tried = _try(facts, seen, best.catalog.situation.faulty - {name}, request, matrix, goal)
         if isinstance(tried, _Tried) and len(tried.remaining) <= len(best.remaining):
             best = tried
     return _within_remedies(facts, seen, best, request, matrix, goal)
@@ -202,7 +202,7 @@ def _within_remedies(
             continue
         bounded = request._replace(constraints=(*request.constraints, *bounds))
         try:
-            tried = _try(facts, seen, best.situation.faulty, bounded, matrix, goal)
+            tried = _try(facts, seen, best.catalog.situation.faulty, bounded, matrix, goal)
         except GaveUp:  # a side question: what was found before stands
             continue
         if isinstance(tried, _Tried) and len(tried.remaining) < len(best.remaining):
@@ -215,7 +215,7 @@ class _Tried(NamedTuple):
     made.
     """
 
-    situation: Situation
+    catalog: InstalledCatalog
     repair: Repair
     remaining: Tuple[Finding, ...]
 
@@ -228,15 +228,16 @@ def _try(
     matrix: Matrix,
     goal: str,
 ) -> Union[_Tried, Explanation]:
-    from ..lock.solver.installed import Situation
+    from ..lock.solver.installed import InstalledCatalog, Situation
     from ..lock.solver.nearest import repair
 
     situation = Situation(facts, _enforced(list(seen.values())), faulty)
-    outcome = repair(situation, request, matrix)
+    catalog = InstalledCatalog(matrix, request, situation)
+    outcome = repair(catalog)
     if isinstance(outcome, Explanation):
         return outcome
     after = changed_facts(facts, outcome.changes)
-    return _Tried(situation, outcome, tuple(faults_of(after, matrix, goal)))
+    return _Tried(catalog, outcome, tuple(faults_of(after, matrix, goal)))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -530,34 +531,35 @@ def _alternatives(tried: _Tried, request: Request, matrix: Matrix, goal: str) ->
     from ..lock.solver.engine import GaveUp
     from ..lock.solver.nearest import Repair, repair
 
-    situation, changes = tried.situation, tried.repair.changes
+    facts, changes = tried.catalog.situation.facts, tried.repair.changes
     if not changes:
         return []
     lines = []
     weight = _weight(changes)
     known = {finding.key for finding in tried.remaining}
 
-    def attempt(where: Situation, wanted: Request) -> Optional[Repair]:
+    def attempt(catalog: InstalledCatalog, machine: Facts) -> Optional[Repair]:
         try:
-            other = repair(where, wanted, matrix)
+            other = repair(catalog, machine)
         except GaveUp:
             return None  # a side question: no answer is none
         if not isinstance(other, Repair):
             return None
-        left = faults_of(changed_facts(where.facts, other.changes), matrix, goal)
+        left = faults_of(changed_facts(machine, other.changes), matrix, goal)
         return other if {finding.key for finding in left} <= known else None
 
     for index in _INDEXES:
         if index in request.allow_index:
             continue
-        other = attempt(situation, request._replace(allow_index=(*request.allow_index, index)))
+        wider = request._replace(allow_index=(*request.allow_index, index))
+        other = attempt(tried.catalog.changed(wider), facts)
         if other is not None and _weight(other.changes) < weight:
             lines.append(
                 f"with builds of the index {index} (--allow-index {index}): "
                 f"{_summary(other.changes)}"
             )
-    if situation.facts.value("driver.release") is not None:
-        other = attempt(situation._replace(facts=situation.facts.without("driver")), request)
+    if facts.value("driver.release") is not None:
+        other = attempt(tried.catalog.changed(request), facts.without("driver"))
         if (
             other is not None
             and _weight(other.changes) < weight

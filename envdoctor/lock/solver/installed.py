@@ -12,6 +12,7 @@ from bisect import bisect_left
 from typing import (
     Any,
     Callable,
+    Dict,
     FrozenSet,
     List,
     Mapping,
@@ -77,12 +78,22 @@ class Situation(NamedTuple):
 
 
 class InstalledCatalog(Catalog):
-    """Tables in which what is installed comes first."""
+    """Tables in which what is installed comes first.
+
+    ``family``: what other catalogs about the same environment made so far, which differ in the
+    request or in ``outside`` alone.
+    """
 
     brings_torch = False
 
-    def __init__(self, matrix: Matrix, request: Request, situation: Situation) -> None:
-        super().__init__(matrix, request._replace(prereleases=_early(situation.listed)))
+    def __init__(
+        self,
+        matrix: Matrix,
+        request: Request,
+        situation: Situation,
+        family: Optional[Dict[Any, Any]] = None,
+    ) -> None:
+        super().__init__(matrix, request._replace(prereleases=_early(situation.listed)), family)
         self.situation = situation
         self._subject = derive_target(situation.facts, matrix).environment or (
             lambda _name: Subject(None)
@@ -97,7 +108,14 @@ class InstalledCatalog(Catalog):
 
     def changed(self, request: Request) -> InstalledCatalog:
         """Return a catalog for another request about the same environment."""
-        other = InstalledCatalog(self.matrix, request, self.situation)
+        return self._alike(request, self.situation)
+
+    def loosened(self) -> InstalledCatalog:
+        """Return a catalog that what the matrix does not know binds in nothing."""
+        return self._alike(self.request, self.situation._replace(outside=False))
+
+    def _alike(self, request: Request, situation: Situation) -> InstalledCatalog:
+        other = InstalledCatalog(self.matrix, request, situation, self._family)
         other._torch_of = self._torch_of
         return other
 

@@ -19,9 +19,9 @@ from ...model.change import Change, kind_of_change
 from ...model.facts import Facts
 from ...model.request import Request
 from ...model.resolution import Explanation, Override, Reason, Requires, Statement
-from .building import build_problem
+from .building import Builder
 from .engine import Nogood, Outcome, Variable, solve
-from .installed import INSTALLED, InstalledCatalog, Situation, usual_python
+from .installed import INSTALLED, InstalledCatalog, usual_python
 from .objective import Attempt, resolution_of
 from .problem import Problem, Why
 
@@ -65,43 +65,62 @@ def request_for(
     )
 
 
-def repair(situation: Situation, request: Request, matrix: Matrix) -> Union[Repair, Explanation]:
+def repair(
+    catalog: InstalledCatalog, machine: Optional[Facts] = None
+) -> Union[Repair, Explanation]:
     """Find the smallest set of changes, or say why there is none.
 
     Where what other distributions ask leaves nothing, it is dropped, and the result names what it
     breaks.
 
+    Args:
+        catalog: of what is installed; it keeps what was made, for the next search with it.
+        machine: what the changes are for; by default the machine of the environment.
+
     Raises:
         GaveUp: the search limit was reached.
     """
-    catalog = InstalledCatalog(matrix, request, situation)
-    result = _attempt(catalog)
+    target = machine or catalog.situation.facts
+    result = _attempt(catalog, target)
     if result.outcome.model is None and catalog.outside:
-        loose = InstalledCatalog(matrix, request, situation._replace(outside=False))
-        result = _attempt(loose)
+        loose = catalog.loosened()
+        result = _attempt(loose, target)
         if result.outcome.model is not None:
-            return _repair_of(result, loose, _broken(result, catalog))
+            return _repair_of(result, loose, target, _broken(result, catalog))
     if result.outcome.model is None:
         from .explanation import explain
 
-        return _reworded(explain(catalog, (situation.facts,)), catalog)
-    return _repair_of(result, catalog, ())
+        return _reworded(explain(catalog, (target,)), catalog)
+    return _repair_of(result, catalog, target, ())
 
 
-def _attempt(catalog: InstalledCatalog) -> Attempt:
+class _Search(NamedTuple):
+    """A problem in the order of the objective, and what came of it with so many overrides."""
+
+    given: Counted
+    outcome: Outcome
+    overrides: int
+
+    @property
+    def problem(self) -> Problem:
+        return self.given.problem
+
+    @property
+    def bits(self) -> Mapping[str, int]:
+        """What was chosen for each node."""
+        return dict(zip(self.problem.nodes, self.outcome.model or ()))
+
+
+def _attempt(catalog: InstalledCatalog, target: Facts) -> _Search:
     """Search without overrides, then with one more at a time as long as that leaves more roots as
     they are.
     """
-    best: Optional[Attempt] = None
+    best: Optional[_Search] = None
     fewest = 0
     allowed = 0
+    builder = Builder(catalog, (target,), any_machine=True, whole=True)
     while True:
-        given = counted(
-            build_problem(
-                catalog, (catalog.situation.facts,), overrides_allowed=allowed, any_machine=True
-            ),
-            catalog,
-        )
+        given = counted(builder.problem(allowed), catalog)
         problem = given.problem
         outcome = settle(problem.variables, problem.nogoods, given.roots, given.items)
         moved = (
@@ -110,7 +129,7 @@ def _attempt(catalog: InstalledCatalog) -> Attempt:
             else len(given.roots) + 1
         )
         if best is None or moved < fewest:
-            best, fewest = Attempt(problem, outcome, allowed), moved
+            best, fewest = _Search(given, outcome, allowed), moved
         if not fewest or allowed >= len(problem.overrides):
             return best
         allowed += 1
@@ -277,21 +296,14 @@ def _terms(*terms: Optional[Item]) -> Nogood:
 # the answer
 
 
-def _repair_of(result: Attempt, catalog: InstalledCatalog, broken: Tuple[str, ...]) -> Repair:
-    problem, model = result.problem, result.outcome.model or ()
-    resolution = resolution_of(result, catalog, (catalog.situation.facts,))
-    given = counted(
-        build_problem(
-            catalog,
-            (catalog.situation.facts,),
-            overrides_allowed=result.overrides,
-            any_machine=True,
-        ),
-        catalog,
-    )
-    bits = dict(zip(problem.nodes, model))
+def _repair_of(
+    result: _Search, catalog: InstalledCatalog, target: Facts, broken: Tuple[str, ...]
+) -> Repair:
+    problem, bits = result.problem, result.bits
+    attempt = Attempt(problem, result.outcome, result.overrides)
+    resolution = resolution_of(attempt, catalog, (target,))
     changes = []
-    for number, mask in given.items:
+    for number, mask in result.given.items:
         node = problem.nodes[number]
         if bits[node] & mask:
             changes.append(_change(node, bits, problem, catalog))
@@ -394,9 +406,9 @@ def _words(name: str, bits: Mapping[str, int], problem: Problem, catalog: Instal
     return catalog.shown(name) if chosen.index_name == INSTALLED else str(chosen.version)
 
 
-def _broken(result: Attempt, catalog: InstalledCatalog) -> Tuple[str, ...]:
+def _broken(result: _Search, catalog: InstalledCatalog) -> Tuple[str, ...]:
     """Say which requirements of other distributions the result does not meet."""
-    bits = dict(zip(result.problem.nodes, result.outcome.model or ()))
+    bits = result.bits
     lines = []
     for name in catalog.outside:
         for wanted, allowed, specifier in catalog.asks(name, 1):
