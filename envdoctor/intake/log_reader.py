@@ -15,6 +15,7 @@ time that grows with its size alone. What is not matched for that reason is coun
 from __future__ import annotations
 
 import re
+from functools import cache
 from operator import attrgetter
 from typing import Any, BinaryIO, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -438,6 +439,7 @@ class _Search:
         )
 
 
+@cache  # the anchors are those of the matrix, for each log the same
 def key_word(anchor: bytes) -> bytes:
     """Return the word of an anchor that windows are sieved by: whole, long and not common."""
     words = anchor.translate(_LETTERS).split()
@@ -452,6 +454,7 @@ def key_word(anchor: bytes) -> bytes:
     return best
 
 
+@cache
 def _whole_words(anchor: bytes) -> FrozenSet[bytes]:
     """Return the words that a text with this anchor holds: it may begin or end within one."""
     words = anchor.translate(_LETTERS).split()

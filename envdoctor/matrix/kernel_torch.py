@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ..model.requirement import try_requirement
-from ..model.versions import Version, try_version
+from ..model.versions import Version, canonicalize_name, try_version
 from .tables import Package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set
 
-__all__ = ["exact_pins", "minor_of", "pinned_torch"]
+__all__ = ["engine_pins", "exact_pins", "minor_of", "pinned_torch"]
 
 _ENGINE_OF = {"sgl-kernel": "sglang", "sglang-kernel": "sglang"}
 
@@ -31,27 +31,38 @@ def minor_of(version: Version) -> str:
     return ".".join(map(str, version.release[:2]))
 
 
-def pinned_torch(
-    package_of: Callable[[str], Optional[Package]], name: str, *, inferred: bool = False
-) -> Callable[[Version], Optional[str]]:
-    """Return what tells the one torch minor with which a kernel package is pinned by the releases
-    of its engine.
-
-    sgl-kernel's wheels ask for no torch at all; every sglang release pins one of them, and one
-    torch. A kernel release between two that are pinned with the same torch has that torch too;
-    ``inferred``: between two whose torch differs, that of the younger one, which no verdict rests
-    on: whoever chooses may not take what was not read for fitting any torch.
+def engine_pins(
+    package_of: Callable[[str], Optional[Package]], name: str
+) -> Mapping[Version, Set[str]]:
+    """Return with which torch minors the releases of its engine pin a kernel package, by its
+    version; nothing for a package that is no kernel of an engine.
     """
     engine = _ENGINE_OF.get(name)
     package: Any = package_of(engine) if engine is not None else None
     minors: Dict[Version, Set[str]] = {}
     for candidate in package.versions if package is not None else ():
         release = package.release(candidate)
-        pins: Mapping[str, Version] = (
-            exact_pins(release.requires or ()) if release is not None else {}
+        lines = (release.requires or ()) if release is not None else ()
+        # An engine requires a hundred packages; most lines are of others.
+        pins = exact_pins(
+            [line for line in lines if canonicalize_name(line).startswith((name, "torch"))]
         )
         if name in pins and "torch" in pins:
             minors.setdefault(pins[name], set()).add(minor_of(pins["torch"]))
+    return minors
+
+
+def pinned_torch(
+    minors: Mapping[Version, Set[str]], *, inferred: bool = False
+) -> Callable[[Version], Optional[str]]:
+    """Return what tells the one torch minor with which a kernel package is pinned by the releases
+    of its engine (``minors``: ``engine_pins``).
+
+    sgl-kernel's wheels ask for no torch at all; every sglang release pins one of them, and one
+    torch. A kernel release between two that are pinned with the same torch has that torch too;
+    ``inferred``: between two whose torch differs, that of the younger one, which no verdict rests
+    on: whoever chooses may not take what was not read for fitting any torch.
+    """
 
     def find(version: Version) -> Optional[str]:
         public = try_version(version.public) if minors else None

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Mapping,
         Optional,
         Sequence,
+        Set,
         Tuple,
     )
 
@@ -358,6 +359,16 @@ class Matrix(TableViews):
                 self._files.package(name) if name in self._core["packages"] else None
             )
         return self._packages[name]
+
+    def engine_pins(self, name: str) -> Mapping[Version, Set[str]]:
+        """Return with which torch minors the releases of its engine pin a kernel package, by its
+        version.
+        """
+        from .kernel_torch import engine_pins
+
+        return self._once(  # type: ignore[no-any-return]
+            f"engine pins of {name}", lambda: engine_pins(self.package, name)
+        )
 
     # ----------------------------------------------------------------------------------------------
     # rows

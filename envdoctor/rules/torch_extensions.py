@@ -519,7 +519,7 @@ def _torch_of_release(context: Context, name: str, version: Optional[Version]) -
     minors = {build.torch for build in _builds(context, name, version) if build.torch}
     if len(minors) == 1 and name not in _BUILT_BY_HAND:
         return minors.pop()
-    return pinned_torch(context.matrix.package, name)(version)
+    return pinned_torch(context.matrix.engine_pins(name))(version)
 
 
 def _builds(context: Context, name: str, version: Version) -> Sequence[Build]:

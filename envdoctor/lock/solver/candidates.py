@@ -184,7 +184,7 @@ class Catalog:
     ) -> List[Candidate]:
         ranked: List[Tuple[Any, Candidate]] = []
         torch_of = self._torch_of.get(name) or self._torch_of.setdefault(
-            name, pinned_torch(self.matrix.package, name, inferred=True)
+            name, pinned_torch(self.matrix.engine_pins(name), inferred=True)
         )
         indexes = {index: rank for rank, index in enumerate(("pypi", *allowed))}
         inference = Inference(
