@@ -69,15 +69,21 @@ def _names(matrix: Matrix) -> Iterator[str]:
     yield from matrix.package_names
     yield from {name for row in matrix.rows() for name in row.packages}
     yield from (model.name for model in matrix.gpus)
-    yield from (row.id for row in matrix.rows())
+    yield from _row_ids(matrix)
     yield from (f"sm_{name.replace('.', '')}" for name in matrix.capabilities)
     yield from (f"driver {name}" for name in matrix.driver_branches)
+
+
+def _row_ids(matrix: Matrix) -> Iterator[str]:
+    """Yield the ids of all rows; they are made only where somebody asks what is like a name."""
+    for row in matrix.rows():
+        yield row.id
 
 
 def _row(matrix: Matrix, text: str) -> Dict[str, Any]:
     row = matrix.row(text) or matrix.row(text.lower())
     if row is None:
-        raise NotKnown(f"{text}: no such row", (row.id for row in matrix.rows()))
+        raise NotKnown(f"{text}: no such row", _row_ids(matrix))
     return {"kind": "row", "row": row_entry(row)}
 
 
