@@ -365,6 +365,12 @@ class Draft:
             {name: self._distributions[name].value for name in sorted(self._distributions)},
             self._evidence_of_distributions(),
         )
+        said = {
+            name: claim.line for name, claim in self._distributions.items() if claim.rank >= PROSE
+        }
+        if said:
+            evidence = self._lines(list(said.values()))
+            table["distributions.said"] = Known(tuple(sorted(said)), evidence)
         first = min(claim.line for claim in self._distributions.values())
         evidence = self._evidence(*(self._complete or (first, "an excerpt")))
         table["distributions.complete"] = Known(self._complete is not None, evidence)

@@ -104,8 +104,8 @@ def _gpu(text: str) -> Optional[Tuple[int, Gpu]]:
 #: What stands before a device that somebody runs on, and what makes it one among many.
 _RUN_ON = re.compile(
     r"\b(?:on|using|with|have|has|had|got|own|my|our|this|these|running)\s+"
-    r"(?:(?:an?|the|my|our|this|these|same|new|local|remote|node|machine|server|box|host|instance|"
-    r"of|with|gpus?|device|cards?)\s+)*$",
+    r"(?:(?:an?|the|my|our|this|these|same|new|local|remote|free|node|machine|server|box|host|instance|"
+    r"of|with|gpus?|device|cards?)\s+)*$|(?:在|用)(?:我们?的)?\s*$",
     re.IGNORECASE,
 )
 _ONLY_SPOKEN_OF = re.compile(
@@ -117,8 +117,8 @@ _COUNTED = re.compile(
     rf"(?<![A-Za-z0-9_./+-])({COUNT})(?:(\s?[x×*张块卡]\s?)|[ -])$", re.IGNORECASE
 )
 _TIMES_BEFORE = re.compile(r"(?<![\w./+-])[x×](\d{1,3})\s$")
-_TIMES_BEHIND = re.compile(r"s?(?:\s?[x×*]\s?(\d{1,3})|\s?\(x?(\d{1,3})x?\))(?!\w)")
-_BEHIND = re.compile(r"s?(?:[\s,;:!?)(]|\.(?!\w)|$)")
+_TIMES_BEHIND = re.compile(r"(?:'?s)?(?:\s?[x×*]\s?(\d{1,3})|\s?\(x?(\d{1,3})x?\))(?!\w)")
+_BEHIND = re.compile(r"(?:'?s)?(?:[\s,;:!?)(]|\.(?!\w)|$)")
 _OF_THE_KIND = re.compile(
     r"s?\s+(?:support|kernels?|images?|wheels?|builds?|branch|paths?|config\w*|tun\w+|or\b|class\b|"
     r"equivalents?|performance|prices?|SSDs?|NVMe)",
@@ -128,6 +128,9 @@ _GPU_BEFORE = re.compile(r"\b(?:GPU|card|device|colab|kaggle)[:\s]+$", re.IGNORE
 _GPU_BEHIND = re.compile(r"s?\s+(?:GPU|card|installed)", re.IGNORECASE)
 #: Names that are also those of other things; each has a vendor, a count or "GPU" beside it.
 _SHORT = re.compile(r"[A-Z]\d{1,2}(?:m|M)?(?!\w)")
+#: Short names that somebody who runs on one means as devices: ``on a T4``.
+_OF_CLOUDS = re.compile(r"(?:T4|L4|L20|L40|A10|A16|A30|A40|H20|P40|K80|M60)\Z")
+_ARTICLE = re.compile(r"\b(?:an?|my|our|single|free)\s+(?:nvidia\s+|tesla\s+)?$", re.IGNORECASE)
 
 
 def named_gpus(text: str) -> List[Tuple[int, Gpu]]:
@@ -153,6 +156,15 @@ class _Mention(NamedTuple):
     def may_be_another(self) -> bool:
         """Whether the name is also that of other things."""
         return self.number is None and _SHORT.fullmatch(self.name) is not None
+
+    @property
+    def is_run_on(self) -> bool:
+        """Whether what stands before it says that somebody runs on it."""
+        if _RUN_ON.search(self.before) is None:
+            return False
+        return len(self.name) > 2 or bool(
+            _OF_CLOUDS.match(self.name) and _ARTICLE.search(self.before)
+        )
 
     @property
     def is_called_gpu(self) -> bool:
@@ -181,21 +193,22 @@ def _runs_on(mention: _Mention) -> bool:
         mention.sure or _RUN_ON.search(mention.before) or _GPU_BEFORE.search(mention.before)
     ):
         return False
-    return mention.is_called_gpu or not mention.may_be_another
+    of_cloud = bool(_OF_CLOUDS.match(mention.name)) and mention.is_run_on
+    return mention.is_called_gpu or of_cloud or not mention.may_be_another
 
 
 #: Where somebody compares, asks for, or tells of others.
 _OF_OTHERS = re.compile(
     r"\b(?:requires?|needs?|(?<!I )(?<!we )(?<!have )only|instead|wish|buy|rent|unlike|faster|"
-    r"slower|better|paper|authors?|README|docs|works?|worked|fine|ok(?:ay)?|tested|trained|recommend\w*|expect\w*|equivalent|"
+    r"slower|better|paper|authors?|README|docs|works?|worked|successful\w*|fine|ok(?:ay)?|tested|trained|recommend\w*|expect\w*|equivalent|"
     r"compar\w*|benchmark\w*|they|he|she|your?|others?|someone|people|if|e\.g|such as|example|"
-    r"official\w*|designed|optimi[sz]ed|similar|newer|older|above|later|like)\b",
+    r"official\w*|designed|optimi[sz]ed|similar|newer|older|above|later|like)\b|正常|可以|没问题",
     re.IGNORECASE,
 )
 _SUPPORT = re.compile(r"\bsupport\w* for (?:the )?$", re.IGNORECASE)
 _NOT_WORKING = re.compile(
     r"\b(?:not|can't|cannot|doesn't|didn't|don't|won't|fail\w*|error\w*|crash\w*|unable|"
-    r"unsupported|broken|stuck|hangs?)\b|n't\b|不支持|报错|失败|无法|不能",
+    r"unsupported|broken|stuck|hangs?)\b|n't\b|不支持|报错?|失败|无法|不能|出错|出现",
     re.IGNORECASE,
 )
 
@@ -213,8 +226,7 @@ def _is_hinted(mention: _Mention) -> bool:
     wanted = _SUPPORT.search(mention.before) is not None  # who asks for it has it
     if _ONLY_SPOKEN_OF.search(mention.before) and not wanted:
         return False
-    run_on = len(mention.name) > 2 and _RUN_ON.search(mention.before) is not None
-    return mention.is_called_gpu or run_on or not mention.may_be_another
+    return mention.is_called_gpu or mention.is_run_on or not mention.may_be_another
 
 
 #: Where letters of two scripts meet, people leave no space.

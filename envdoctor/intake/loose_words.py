@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["plain_words"]
+__all__ = ["plain_words", "said_to_fail"]
 
 #: What each number of a device, and each version, below has in it.
 _GEFORCE = re.compile(r"[2345]0[6789]0")
@@ -18,8 +18,10 @@ _BARE_NUMBER = re.compile(
 )
 #: A GeForce by its bare number: ``with a 5090``, ``on my 4090``.
 _ONE_BARE_NUMBER = re.compile(
-    r"\b(an?|my|our|the|this|single|one|two|dual|four) ([2345]0[6789]0)(?![\w.,-]?\d)"
-    r" ?(Ti|SUPER|D)?(?=s?(?: ?(?:GPUs?|cards?|and|with|it|I|on|in|to|running|laptop)\b| ?[,;:)?!]|"
+    r"\b(an?|my|our|the|this|new|bought|single|one|two|dual|four) {1,2}([2345]0[6789]0)"
+    r"(?![\w.,-]?\d)"
+    r" ?(Ti|SUPER|D)?(?=s?(?: ?(?:GPUs?|cards?|and|with|it|I|on|in|to|running|laptop|upgrade|"
+    r"because|which|but|is|for)\b| ?[,;:)?!]|"
     r"\.?$|\. ))",
 )
 _NAME = r"[A-Za-z][\w-]{1,40}"
@@ -57,7 +59,8 @@ _CHANGE_TO = (
 )
 #: ``torch was upgraded to 2.6``.
 _WAS_CHANGED = (
-    rf"(?<![\w./-])({_NAME})\s+(?:was|got|has been|had been|were)\s+(?:\w+ly\s+)?{_MADE}\s+"
+    rf"(?<![\w./-])({_NAME})\s+(?:version\s+)?(?:is(?:\s+now)?|was|got|has been|had been|were)\s+"
+    rf"(?:\w+ly\s+)?{_MADE}\s+"
     rf"(?:from\s+{_VERSION}\s+)?to\s+{_NUMBER}"
 )
 _CHANGES = tuple(
@@ -66,9 +69,39 @@ _CHANGES = tuple(
 #: ``we have torch pinned to 2.6``, ``our torch is pinned at 2.6``.
 _PINNED = re.compile(
     rf"\b(?:(?:I|we)\s+(?:have|keep|had|run)|(?:my|our))\s+({_NAME})\s+(?:version\s+)?(?:is\s+)?"
-    rf"pinned\s+(?:to|at)\s+{_NUMBER}",
+    rf"pinned\s+(?:to|at)\s+{_NUMBER}"
+    rf"|\b(?:I|we)(?:'ve| have)? pinned\s+({_NAME})\s+(?:to|at)\s+{_NUMBER}",
     re.IGNORECASE,
 )
+#: ``in my python 3.11 version``, ``a project which uses python 3.12``, ``Colab runs on Python
+#: 3.10``: somebody's own.
+_OWN = re.compile(
+    rf"\b(?:(?:my|our)(?:\s+(?:local|current|own))?|(?:project|which|that|environment|env|"
+    rf"machine|server|cluster|image|container|colab|kaggle)\s+(?:uses?|has|runs?(?:\s+on)?))\s+"
+    rf"({_NAME})\s+(?:version\s+)?(?:is\s+)?{_NUMBER}(?!\+?\s+or\b|\.x)(?: version)?",
+    re.IGNORECASE,
+)
+#: ``it does not install with Python 3.13``, ``crashes on driver 550``: the one that fails is there.
+_BREAKING = (
+    r"(?:fails?|failed|failing|crash(?:es|ed|ing)?|breaks?|broken|hangs?|segfaults?|errors? out|"
+    r"(?:does not|doesn't|do not|don't|did not|didn't|can't|cannot|won't|can not|unable to|not)"
+    r" (?:\w+ )?(?:work|run|load|import|compile|build|start|install|launch)(?:s|ing|ed)?)"
+)
+_FAILS_WITH = re.compile(
+    rf"(?P<failing>\b{_BREAKING}\b(?:(?!\b(?:if|unless)\b)[^.;,]){{0,40}}?)"
+    rf" (?:with|on|in|under|using)"
+    rf" (?:the )?(?:latest )?({_NAME})(?:\s+version)?\s+{_NUMBER}(?![\w+])"
+    rf"(?!\s*(?:and|or)\s+(?:newer|above|later|below|older|earlier))",
+    re.IGNORECASE,
+)
+#: Before a failure: that it is only feared, or one of others.
+_FEARED = re.compile(
+    r"\b(?:if|whether|when|might|may|could|would|should|will|to|in case|other|known|README|docs?|"
+    r"says?|said|expected|used to)\b[^.;,]{0,60}$",
+    re.IGNORECASE,
+)
+#: ``py3.12``.
+_SHORT_PYTHON = re.compile(r"(?<![\w./-])py(?=3\.\d{1,2}\b)")
 #: ``version 2.6 of torch``.
 _VERSION_OF = re.compile(
     rf"\bversion\s+v?(\d+\.\d[\w.]*\w|\d+\.\d)\s+of\s+(?:the\s+)?({_NAME})", re.IGNORECASE
@@ -151,6 +184,11 @@ def _now(match: re.Match[str]) -> str:
     return f"{'; ' if apart else ''}Now {name} {version}, "
 
 
+def _stated(match: re.Match[str]) -> str:
+    name, version = filter(None, match.groups())
+    return f"Now {name} {version}, "
+
+
 def _since(match: re.Match[str]) -> str:
     """Return that a release, or a newer one, is there."""
     failing = match.group("failing") or ""
@@ -163,6 +201,24 @@ def _unless_failing(match: re.Match[str]) -> str:
     return match.group() if _NOT.search(match.group("rest")) else ""
 
 
+def _fails_with(match: re.Match[str]) -> str:
+    """Return what fails, and that the release with which it does is there."""
+    before = match.string[max(0, match.start() - 80) : match.start()]
+    if _FEARED.search(before):
+        return match.group()
+    return f"{match.group('failing')}; currently {match.group(2)} {match.group(3)}, "
+
+
+def said_to_fail(text: str) -> str:
+    """Return a text that says of what fails with a release that this one is there."""
+    return _FAILS_WITH.sub(_fails_with, text) if _RELEASE.search(text) else text
+
+
+def _own(match: re.Match[str]) -> str:
+    name, version = match.groups()
+    return f"; currently {name} {version}, "
+
+
 def plain_words(text: str) -> str:
     """Return a text with the versions that are there now and the full names of devices."""
     if _GEFORCE.search(text):
@@ -172,11 +228,13 @@ def plain_words(text: str) -> str:
         return text
     if "ersion" in text:
         text = _VERSION_OF.sub(r"\2 \1", text)
-    text = _WOULD_WORK.sub(_unless_failing, text)
+    if "py3." in text:
+        text = _SHORT_PYTHON.sub("python ", text)
+    text = _OWN.sub(_own, _WOULD_WORK.sub(_unless_failing, text))
     if _MAY_CHANGE.search(text):
         text = _CURED.sub(_before_cure, text)
         for changed in _CHANGES:
             text = changed.sub(_now, text)
     for stated in (_PINNED, _WORKED, _BREAKS):
-        text = stated.sub(r"Now \1 \2, ", text)
+        text = stated.sub(_stated, text)
     return _SINCE.sub(_since, text) if _MAY_SAY_SINCE.search(text) else text

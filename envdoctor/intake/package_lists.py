@@ -13,6 +13,7 @@ from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 
 __all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
 
+_DONE = LABEL - 5  # what pip ends with holds over what it found
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,80}[A-Za-z0-9])?"
 _EXCERPT = re.compile(
     r"\[(pip\d?|conda|uv)\]\s+(\S{1,100})(?:\s+(\S{1,80}))?(?:\s+(\S{1,100}))?(?:\s+(\S{1,100})"
@@ -50,6 +51,9 @@ _INSTALLED = re.compile(r"Successfully installed\s+(.+)$")
 _SATISFIED = re.compile(
     rf"Requirement already satisfied:\s*({_NAME}).{{0,200}}?\((\d[^()\s]{{0,60}})\)"
 )
+_UNMATCHED = re.compile(
+    r"(?:No matching distribution found for|that satisfies the requirement) ([A-Za-z][^\s(;]{1,80})"
+)
 _INSTALL = re.compile(
     r"(?:\bpip\d?(?:\.\d+)?|\buv(?:\s+pip)?|\bmicromamba|\bmamba|\bconda)\s+(?:install|add)\b(.*)$"
 )
@@ -58,14 +62,19 @@ _WHEEL = re.compile(
     rf"({_NAME})-(\d[\w.!+]{{0,80}}?)(?:-\d\w{{0,20}})?-((?:py|cp|pp)[\w.]{{1,40}})-([\w.]{{1,40}})"
     rf"-([\w.]{{1,120}})\.whl"
 )
+#: The sources of a release that pip takes: ``Downloading vllm-0.5.4.tar.gz (958 kB)``.
+_ARCHIVE = re.compile(
+    rf"(?:Downloading|Using cached) (?:\S{{1,200}}/)?({_NAME})-(\d[\w.]{{0,40}})\.tar\.gz"
+)
 _TORCH_FAMILY = ("torch", "torchvision", "torchaudio")
 _UV_ENVIRONMENT = re.compile(r"Using Python (\d+\.\d+\.\d+)\S* environment at")
 _WANTS = re.compile(
     r"\b(?:requires?|required|needs?|expect(?:s|ed)?|should|must|instead|upgrad\w*|downgrad\w*|"
-    r"recommend\w*|supports?|README|fixed|depends? on|pin(?:s|ned)?|conclude|incompatible|"
-    r"conflicts?|tried|switch\w*)\b|要求|依赖|尝试",
+    r"recommend\w*|(?<!not )supports?|README|fixed|depends? on|(?<!not )pin(?:s|ned)?|conclude|"
+    r"incompatible|conflicts?|tried|switch\w*)\b|要求|依赖|尝试",
     re.IGNORECASE,
 )
+_DIGIT = re.compile(r"\d")
 _COMPARED = re.compile(r"[<>=~]")
 _VERBS = ("require", "depends on", "depend on", "need", "pin", "要求", "需要", "依赖")
 _CLAUSE = r"[<>=!~]=?=? ?\d[\w.*+]*"
@@ -295,7 +304,7 @@ class PackageReader:
         return True
 
     def _read_messages(self, line: Line, draft: Draft) -> bool:
-        readers = (_read_conflict, _read_installed, _read_satisfied)
+        readers = (_read_conflict, _read_installed, _read_satisfied, _read_unmatched)
         if any(reader(line, draft) for reader in readers):
             return True
         text = line.text
@@ -303,6 +312,10 @@ class PackageReader:
         if install:
             self._read_install(install.group(1), line, draft)
             return line.prompt or install.start() == 0
+        archive = _ARCHIVE.search(text) if ".tar.gz" in text else None
+        if archive:
+            draft.distribution(archive.group(1), archive.group(2), line, PROSE)
+            return True
         wheel = wheel_file(text) if ".whl" in text else None
         if wheel:
             draft.distribution(wheel[0], wheel[1], line, PROSE, tags=wheel[2])
@@ -310,6 +323,11 @@ class PackageReader:
         return _read_demands(line, draft) or self._read_pins(line, draft)
 
     def _read_pins(self, line: Line, draft: Draft) -> bool:
+        if "but found " in line.text:  # "… is required for …, but found transformers==4.49.0."
+            pin = PIN.match(line.text, line.text.index("but found ") + len("but found "))
+            if pin is not None:
+                draft.distribution(pin.group(1), pin.group(2).rstrip("."), line, LABEL)
+                return True
         if "==" in line.text and not _WANTS.search(line.text):
             pins = PIN.findall(line.text)[:50]
             for name, version in pins:
@@ -317,8 +335,8 @@ class PackageReader:
                     draft.put("python.version", version, line, INTENT)
                 else:
                     draft.distribution(name, version, line, PROSE)
-            # Prose around the pins is left to the others.
-            return bool(pins) and len(line.text) < 60
+            # Prose around the pins is left to the others, as are versions without a pin.
+            return bool(pins) and len(line.text) < 60 and not _DIGIT.search(PIN.sub("", line.text))
         return read_range(line.text, line, draft)
 
     def _read_install(self, rest: str, line: Line, draft: Draft) -> None:
@@ -363,8 +381,8 @@ def _read_demands(line: Line, draft: Draft) -> bool:
     if not any(verb in line.text for verb in _VERBS):
         return False
     text = line.text.translate(_WIDE)
-    demands = list(_ASKS.finditer(text))[:20]
-    for demand in demands:
+    taken = False
+    for demand in list(_ASKS.finditer(text))[:20]:
         name, version, wanted = demand.groups()
         requirement = try_requirement(wanted)
         known = known_distribution(name) or (version and "." in version and name)
@@ -372,7 +390,8 @@ def _read_demands(line: Line, draft: Draft) -> bool:
             continue
         draft.distribution(known, version, line, PROSE)
         draft.requirement(known, requirement.line)
-    return bool(demands) and len(text) < 200
+        taken = True
+    return taken and len(text) < 200 and " but " not in text
 
 
 def _read_installed(line: Line, draft: Draft) -> bool:
@@ -381,7 +400,7 @@ def _read_installed(line: Line, draft: Draft) -> bool:
     for item in _INSTALLED.sub(r"\1", line.text).split():
         name, _, version = item.rpartition("-")
         if name and try_version(version) is not None:
-            draft.distribution(name, version, line, LABEL)
+            draft.distribution(name, version, line, _DONE)
     return True
 
 
@@ -392,6 +411,19 @@ def _read_satisfied(line: Line, draft: Draft) -> bool:
     if match:
         draft.distribution(match.group(1), match.group(2), line, LABEL)
     return True
+
+
+def _read_unmatched(line: Line, draft: Draft) -> bool:
+    """Read what pip found no file of: it is not there, whatever release was asked for."""
+    if "matching" not in line.text and "satisfies" not in line.text:
+        return False
+    match = _UNMATCHED.search(line.text)
+    requirement = try_requirement(match.group(1).rstrip(".")) if match is not None else None
+    if requirement is not None:
+        draft.no_distribution(requirement.name, line)
+        if requirement.exact is not None:
+            draft.distribution(requirement.name, requirement.exact, line, INTENT)
+    return requirement is not None
 
 
 def _is_whole(block: List[_Row], *, headed: bool) -> bool:

@@ -16,6 +16,7 @@ from .container_spec import ContainerReader
 from .distribution_names import named_distributions
 from .draft import INTENT, LABEL, Draft
 from .grammar import StatementReader
+from .hinted_machine import read_hints_of_machine
 from .launch_settings import LaunchReader
 from .machine_limits import LimitsReader
 from .model_names import named_families
@@ -185,6 +186,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
         if line.text:
             readers.read(line)
     readers.finish()
+    read_hints_of_machine(text, draft)
     _presume_glibc(text, draft)
     facts = draft.facts()
     if not any(True for _ in facts):

@@ -85,7 +85,6 @@ _TABLE = _sentences(
     ("/compat", r"(?P<compat__path>/usr/local/cuda[\w.-]*/compat(?:/lib)?)", LABEL),
     # nvcc --version, and what lies in paths
     ("cuda_", r"\bcuda_(?P<toolkit__version>\d{2}\.\d)\.r\d{2}\.\d/compiler", PROSE),
-    ("-packages", r"/python(?P<python__version>3\.\d{1,2})/(?:site|dist)-packages\b", INTENT),
     ("cd ", r"(?:^|\s)cd\s+(?P<python__working_directory>/\S{1,300})\s*$", PROSE),
     # an extension that a line names by its file: its package is there
     ("-packages/", r"-packages/(?P<part_of>[A-Za-z]\w{1,40})/\S{0,120}\.so\b", INTENT),
@@ -137,6 +136,8 @@ _TABLE = _sentences(
         ),
         PROSE,
     ),
+    # ComfyUI's list of devices
+    ("cudamallocasync", r"\bcuda:\d{1,2} (?P<gpu>NVIDIA [\w .-]{2,60}?) ?: cudaMallocAsync", PROSE),
     # vllm's and sglang's first lines
     (
         "llm engine",

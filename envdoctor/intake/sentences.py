@@ -15,7 +15,7 @@ from .container_spec import states_releases
 from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .draft import PROSE, Draft
 from .gpu_names import GPU_NAME, hinted_gpus, named_gpus, parse_gpus, plain_devices
-from .loose_words import plain_words
+from .loose_words import plain_words, said_to_fail
 from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
 from .values import Claim, state
@@ -52,9 +52,11 @@ _WANTED = re.compile(
     r"upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed|works? (?:with|on)|tried|also|"
     r"(?:before|after|since)(?! \w+ing\b)|until|not|"
     r"(?:built|compiled|linked|tied|made|meant) (?:for|with|against|to)|"
+    r"(?:other|some|most|many) (?:users?|people)|someone|somebody|"
     r"(?:was|is|were|are|been) (?:trained|saved|created|exported|pickled) (?:with|by|in|under)|"
     r"(?:re)?install|(?<!\bwe )(?<!\bI )(?:re)?build|(?<!\bwe )(?<!\bI )use|switch\w*|move to|"
-    r"pin(?:s|ned)?|changed|fixes|minimum|at least|wants?|asks?|please|if|would|could)\b|n't\b",
+    r"pin(?:s|ned)?|changed|fixes|(?:in)?compatible (?:\w+ )?versions?|minimum|at least|"
+    r"wants?|asks?|please|if|would|could)\b|n't\b",
     re.IGNORECASE,
 )
 _HAD = re.compile(
@@ -119,16 +121,16 @@ _SENTENCES = re.compile(r"(?<=[.;!?])\s+|\s+(?=but\b)")
 #: Before a name in a clause: advice, a possibility, a comparison; the name then states no fact.
 _GENERAL = re.compile(
     r"\b(?:support\w*|compatib\w*|can|will|may|might|when|whether|does|do|did|is|are|like|than|vs|"
-    r"such as|compar\w*|similar|benchmark\w*|optimi[sz]ed|only|works?|worked|fine|plan\w*|"
-    r"buy|order|consider\w*|authors?|paper|someone|somebody|anyone|people|they|he|she|you|your|his|"
+    r"such as|compar\w*|similar|benchmark\w*|optimi[sz]ed|only|works?|worked|successful\w*|fine|"
+    r"plan\w*|buy|order|consider\w*|authors?|paper|someone|somebody|anyone|people|they|he|she|you|your|his|"
     r"their|how|what|which|any|other|another|different|previous\w*|earlier|instead|without)\b",
     re.IGNORECASE,
 )
 _ATOM = re.compile(r"[A-Za-z0-9]+|[\u4e00-\u9fff]+")
 _LINK = re.compile(
-    r"\s*(?:(?:versions?|ver\.?|release|branch|is|was|are|of|at|to|set|size|returns?|installed|"
-    r"about|only|has|says|gives|shows|reports|prints|=|:|->|\u2192|\(|\u4e3a|\u662f|\u53ea\u6709|"
-    r"\u4ec5|\u6709|\u7248\u672c)\s*)*v?",
+    r"\s*(?:(?:an installation|versions?|ver\.?|release|branch|is|was|are|of|at|to|set|size|"
+    r"returns?|installed|about|only|has|says|gives|shows|reports|prints|=|:|->|\u2192|\(|\u4e3a|"
+    r"\u662f|\u53ea\u6709|\u4ec5|\u6709|\u7248\u672c)\s*)*v?",
     re.IGNORECASE,
 )
 _SIZE = r"\d{1,9}(?:\.\d{1,3})?\s?[KMGT]i?B?\b"
@@ -206,7 +208,7 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
         text = _read_hints(text, line, draft)
     text, understood = _read_images(text, line, draft)
     text = plain_words(_BRACKETED.sub(r" \1", text))
-    text = _read_clash(text, line, draft)
+    text = said_to_fail(_read_clash(text, line, draft))
     if _GLUED.search(text):
         text = _GLUED.sub(_parted, _JOINED.sub(", ", text))
     if not _may_be_about(text):
@@ -219,9 +221,11 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
         draft.distribution("torch", version, line, PROSE)
         draft.put("torch.cuda", cuda, line, PROSE)
         understood = True
+    asked: Optional[Topic] = None
     for sentence in _SENTENCES.split(text):
         if not _OFFERED.search(sentence):
-            understood |= _read_clauses(sentence, named, line, draft)
+            stated, asked = _read_clauses(sentence, named, line, draft, asked)
+            understood |= stated
     return understood
 
 
@@ -250,12 +254,14 @@ def _read_images(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
     return text, images > 0
 
 
-def _read_clauses(sentence: str, named: bool, line: Line, draft: Draft) -> bool:
+def _read_clauses(
+    sentence: str, named: bool, line: Line, draft: Draft, asked: Optional[Topic]
+) -> Tuple[bool, Optional[Topic]]:
     """Read a sentence clause by clause. A wish states nothing, but the clause that follows may say
-    what there is of that. named: a device or an operating system may be named.
+    what there is of that. named: a device or an operating system may be named. asked: what was
+    wished for last; returned with whether anything was understood.
     """
     understood = wished = False
-    asked: Optional[Topic] = None
     statement = sentence.rstrip(".;!?")
     general = not named or sentence.endswith("?") or _CONDITION.match(statement) is not None
     for clause in _CLAUSES.split(statement):
@@ -266,16 +272,18 @@ def _read_clauses(sentence: str, named: bool, line: Line, draft: Draft) -> bool:
             wished = True
             continue
         if had is not None:
-            stated = clause[had.end() :]
-            understood |= _read_clause(stated if wished else clause, line, draft, asked)
-            if _OWNED.match(stated) and not _devices_of(clause):
+            behind = clause[had.end() :]
+            stated = behind if re.search(r"\d", behind) else clause  # "but numpy 2.1 is installed"
+            of_asked = wished or (asked is not None and not _subjects(clause))
+            understood |= _read_clause(stated if of_asked else clause, line, draft, asked)
+            if _OWNED.match(behind) and not _devices_of(clause):
                 understood |= _put_devices(stated, line, draft)
             wished = False
         elif not wished:
             understood |= _read_clause(clause, line, draft, None)
         if not (wished or general) and _NAMED.search(clause) and not _GENERAL.search(clause):
             understood |= _read_named(clause, line, draft)
-    return understood
+    return understood, asked
 
 
 def _read_clash(text: str, line: Line, draft: Draft) -> str:

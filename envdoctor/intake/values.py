@@ -190,7 +190,9 @@ def _cudnn(statement: Claim, draft: Draft) -> bool:
         draft.put("cudnn.system_version", match.group(1), statement.line, EXACT)
         return True
     number = re.match(r"v?(\d+\.\d+(?:\.\d+){0,2})", value)
-    said_of_system = "system" in statement.subject.unit or "system" in statement.line.text.lower()
+    text = statement.line.text.lower()
+    said_of_system = "system" in statement.subject.unit or "system" in text
+    said_of_system |= "install" in text and "pip" not in text
     if number and said_of_system:
         draft.put("cudnn.system_version", number.group(1), statement.line, PROSE)
     return True

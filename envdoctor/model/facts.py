@@ -431,6 +431,11 @@ FIELDS: Mapping[str, Field] = {
     "distributions.absent": _environment(
         "packages", "strings", "Distributions that a report says are not installed."
     ),
+    "distributions.said": _environment(
+        "packages",
+        "strings",
+        "Distributions that only sentences and commands of a report name: not seen installed.",
+    ),
     "distributions.files": _environment(
         "packages",
         "variables",

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ..model.calls import Call
     from ..model.facts import Facts
 
-__all__ = ["addressed", "addressed_remedies", "judged_interpreter"]
+__all__ = ["NAMED_OTHERWISE", "addressed", "addressed_remedies", "judged_interpreter"]
 
 #: By platform: what the index has for it under another name. PyPI's triton has wheels for Linux
 #: alone; https://github.com/woct0rdho/triton-windows builds those for Windows.
-_NAMED_OTHERWISE: Mapping[Optional[str], Mapping[str, str]] = {
+NAMED_OTHERWISE: Mapping[Optional[str], Mapping[str, str]] = {
     "win32": {"triton": "triton-windows"},
 }
 
@@ -43,7 +43,7 @@ def addressed_remedies(remedies: Tuple[Remedy, ...], nodes: Sequence[Facts]) -> 
     if not any(remedy.commands for remedy in remedies):
         return remedies
     systems = {facts.value("os.platform") for facts in nodes}
-    renamed = _NAMED_OTHERWISE.get(systems.pop(), {}) if len(systems) == 1 else {}
+    renamed = NAMED_OTHERWISE.get(systems.pop(), {}) if len(systems) == 1 else {}
     environments = {(judged_interpreter(facts), _has_pip(facts)) for facts in nodes}
     python, has_pip = environments.pop() if len(environments) == 1 else (None, True)
 

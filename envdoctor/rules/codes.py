@@ -78,6 +78,7 @@ CODES: Mapping[str, str] = {
     "ED308": "missing-names",
     "ED309": "refused-releases",
     "ED310": "wheel-tags",
+    "ED311": "wheels-for-platform",
     "ED390": "package-rows",
     "ED395": "package-log",
     "ED401": "built-for-torch",

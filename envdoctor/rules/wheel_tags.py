@@ -1,19 +1,26 @@
-"""ED310: wheel files against the Python, the machine and the glibc that are to take them."""
+"""ED310: wheel files against the Python, the machine and the glibc that are to take them; ED311:
+releases that have no wheel for the platform.
+"""
 
 from __future__ import annotations
 
 from ..matrix.tags import glibc_for, serves_python
+from ..model.calls import InstallerCall
+from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
 from ..model.row import Source
+from ..model.versions import try_version
+from .addressing import NAMED_OTHERWISE
 from .python_versions import tag_version
-from .rule import Context, Rule, distribution_evidence, minor_text
+from .quantified import releases_in
+from .rule import Context, Rule, distribution_evidence, is_unindexed, minor_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator, List, Optional, Sequence, Tuple
 
-    from ..model.facts import Distribution
+    from ..matrix.tables import Release
     from ..model.versions import Version
 
 __all__ = ["RULES_HERE"]
@@ -157,6 +164,131 @@ def _refused(context: Context, distribution: Distribution, finding: Finding) -> 
     )
 
 
+#: Of a platform of ``sys.platform``: what people call it, and what runs what is for Linux there.
+_ELSEWHERE = {
+    "win32": ("Windows", "Use WSL 2, where the wheels for Linux work."),
+    "darwin": ("macOS", "Use a machine with Linux."),
+}
+
+
+def check_platform_wheels(context: Context) -> Iterator[Finding]:
+    """A package has no wheel for this operating system or processor.
+
+    What it checks:
+        The platform tags of all files of the releases that may be meant, for each distribution
+        that a report only names, or says is missing, against the target's operating system and
+        processor. What was seen installed got there somehow.
+
+    Why it matters:
+        pip says "no matching distribution found", takes a release of years ago, or builds from
+        source what needs a compiler and a CUDA toolkit, if it can be built there at all.
+
+    How to fix:
+        Use a release that has wheels for the platform, or a platform that they are for.
+
+    References:
+        https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
+    """
+    platform = context.facts.value("os.platform")
+    machine = context.facts.value("os.architecture")
+    if platform not in _ELSEWHERE and (platform or "linux", machine) != ("linux", "aarch64"):
+        return
+    known = frozenset(context.matrix.package_names)
+    for distribution in _only_named(context):
+        if distribution.name not in known or is_unindexed(distribution):
+            continue
+        releases = _releases_meant(context, distribution)
+        if releases and not any(_serves(entry, platform, machine) for _, entry in releases):
+            yield _unserved(context, distribution, releases, platform, machine)
+
+
+def _only_named(context: Context) -> List[Distribution]:
+    """Return what a report only names, and what it says is missing."""
+    named = [
+        context.distributions.get(name) for name in context.facts.value("distributions.said", ())
+    ]
+    missing = context.facts.value("distributions.absent", ())
+    return [
+        *(entry for entry in named if entry is not None and not entry.location and not entry.tags),
+        *(Distribution(name, None) for name in missing),
+    ]
+
+
+def _releases_meant(context: Context, distribution: Distribution) -> List[Tuple[Version, Release]]:
+    """Return the releases that a name, a range or a version may mean, newest first; none where
+    wheels of one of them are not known.
+    """
+    package = context.matrix.package(distribution.name)
+    version = try_version(distribution.version)
+    if package is None or (version is not None and version.local is not None):
+        return []
+    if distribution.version is not None:
+        release = package.release(version) if version is not None else None
+        meant = [(version, release)] if version is not None and release is not None else []
+    else:
+        everything = reversed([pair for pair in package.releases() if not pair[0].is_prerelease])
+        meant = releases_in(context.matrix, distribution) or list(everything)
+    return [pair for pair in meant if pair[1].platforms]
+
+
+def _serves(release: Release, platform: Optional[str], machine: Optional[str]) -> bool:
+    """Tell whether a wheel of a release is for a platform; of macOS either processor counts."""
+    tags = [tag for tags in release.platforms for tag in tags.split(".")]
+    return any(glibc_for(tag, platform or "linux", machine or "x86_64") is not None for tag in tags)
+
+
+def _unserved(
+    context: Context,
+    distribution: Distribution,
+    releases: Sequence[Tuple[Version, Release]],
+    platform: Optional[str],
+    machine: Optional[str],
+) -> Finding:
+    name = distribution.name
+    place, way = _ELSEWHERE.get(platform or "", (f"Linux on {machine}", ""))
+    newest, release = releases[0]
+    meant = f"{name} {distribution.version}" if distribution.version else f"No release of {name}"
+    has = "has no" if distribution.version else "has a"
+    source = " pip builds it from source, where that can be built." if release.sdist else ""
+    package = context.matrix.package(name)
+    served = [
+        version
+        for version, entry in (package.releases() if package is not None else ())
+        if not version.is_prerelease and _serves(entry, platform, machine)
+    ]
+    other = NAMED_OTHERWISE.get(platform, {}).get(name)
+    remedies = [Remedy(way)] if way else []
+    if other:
+        call = InstallerCall("install", (other,))
+        remedies.insert(0, Remedy(f"Install {other}, which others build for {place}.", (call,)))
+    elif served:
+        words = f"Install {name} {served[-1]}, the newest with a wheel for {place}."
+        call = InstallerCall("install", (f"{name}=={served[-1]}",))
+        remedies.insert(0, Remedy(words, (call,)))
+    return Finding(
+        code="ED311",
+        component=name,
+        kind="unsupported",
+        severity="warning",
+        effect="may-block",
+        message=f"{meant} {has} wheel for {place} on the index.{source}",
+        evidence=(
+            *context.evidence("os.platform", "os.architecture"),
+            *(
+                (distribution_evidence(context.facts, distribution),)
+                if name in context.distributions
+                else context.evidence("distributions.absent")
+            ),
+        ),
+        sources=(
+            Source(f"files of {name} {newest} on the index", " ".join(release.platforms)),
+            _TAGS,
+        ),
+        remedies=tuple(remedies),
+        packages=(name,),
+    )
+
+
 RULES_HERE: Tuple[Rule, ...] = (
     Rule(
         "ED310",
@@ -164,6 +296,14 @@ RULES_HERE: Tuple[Rule, ...] = (
         "unsupported",
         "A wheel file is for another Python, machine or glibc",
         check_wheel_tags,
+        half="environment",
+    ),
+    Rule(
+        "ED311",
+        "wheels-for-platform",
+        "unsupported",
+        "A package has no wheel for this operating system or processor",
+        check_platform_wheels,
         half="environment",
     ),
 )

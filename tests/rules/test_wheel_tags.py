@@ -83,3 +83,64 @@ def test_one_of_several_files_fits(judged: Judge) -> None:
     )
     assert "ED310" not in codes(judged(facts_of([both], complete=False, **HERE)))
     assert wheel_tags.RULES_HERE[0].code == "ED310"
+
+
+WINDOWS = {"os_platform": "win32", "os_architecture": "x86_64"}
+MAC = {"os_platform": "darwin", "os_architecture": "arm64"}
+ARM = {"os_platform": "linux", "os_architecture": "aarch64"}
+
+
+def said(*entries: Distribution, **fields: Any) -> Any:
+    """Facts of a report that only speaks of these."""
+    names = tuple(sorted(entry.name for entry in entries))
+    return facts_of(list(entries), complete=False, distributions_said=names, **fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "machine", "words"),
+    [
+        ("triton", "3.0.0", WINDOWS, "triton 3.0.0 has no wheel for Windows on the index."),
+        ("triton", None, WINDOWS, "No release of triton has a wheel for Windows on the index."),
+        ("vllm", "0.6.3", MAC, "vllm 0.6.3 has no wheel for macOS on the index. pip builds it"),
+        ("vllm", "0.6.3", ARM, "vllm 0.6.3 has no wheel for Linux on aarch64 on the index."),
+    ],
+)
+def test_what_has_no_wheel_for_a_platform(
+    judged: Judge, name: str, version: str, machine: Dict[str, Any], words: str
+) -> None:
+    finding = by_code(judged(said(Distribution(name, version), **machine)), "ED311")
+    assert (finding.component, finding.severity) == (name, "warning")
+    assert finding.message.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "machine"),
+    [
+        ("triton", "3.0.0", {"os_platform": "linux", "os_architecture": "x86_64"}),
+        ("torch", "2.5.1", WINDOWS),
+        ("torch", "2.5.1", MAC),
+        ("torch", None, ARM),
+        ("transformers", "4.50.0", WINDOWS),  # of any platform
+        ("flash-attn", "2.7.4.post1", WINDOWS),  # no wheel for anything
+        ("triton", "99.0", WINDOWS),
+        ("vllm", "0.6.3+cu118", WINDOWS),  # of another index
+    ],
+)
+def test_what_has_one_or_is_not_known(
+    judged: Judge, name: str, version: str, machine: Dict[str, Any]
+) -> None:
+    assert "ED311" not in codes(judged(said(Distribution(name, version), **machine)))
+
+
+def test_what_was_seen_installed_got_there_somehow(judged: Judge) -> None:
+    listed = facts_of([Distribution("triton", "3.0.0")], complete=False, **WINDOWS)
+    assert "ED311" not in codes(judged(listed))
+
+
+def test_the_remedies_of_a_platform_without_wheels(judged: Judge) -> None:
+    """Another distribution, an older release, or another system; a release exists on the index."""
+    triton = by_code(judged(said(Distribution("triton", "3.0.0"), **WINDOWS)), "ED311")
+    assert [remedy.text for remedy in triton.remedies] == [
+        "Install triton-windows, which others build for Windows.",
+        "Use WSL 2, where the wheels for Linux work.",
+    ]

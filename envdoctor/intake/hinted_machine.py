@@ -1,0 +1,190 @@
+"""What a whole text tells of the machine without stating it: the paths in its tracebacks, the tags
+in the names of its files, and where its writer says to be (``on Windows``, ``on my MacBook``).
+
+Hints hold where nothing states a value, and only where all of them agree. The text is gone through
+once for each mark, so that a log of a megabyte costs milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterator, List, NamedTuple
+
+from .clean_text import Line
+from .distribution_names import known_distribution
+from .draft import INTENT, Draft
+
+__all__ = ["read_hints_of_machine"]
+
+#: ``lib/python3.12/site-packages``, ``Python312\Lib``, ``.cpython-310-x86_64-linux-gnu.so``,
+#: ``torch-2.4.0-cp310-cp310-manylinux1_x86_64.whl``: the minor release of CPython.
+_PYTHON_PATHS = (
+    ("python3.", re.compile(r"/python3\.(\d{1,2})/")),
+    ("Python3", re.compile(r"[/\\]Python3(\d{1,2})[/\\]")),
+    (".cpython-3", re.compile(r"\.cpython-3(\d{1,2})-")),
+    ("-cp3", re.compile(r"(?:Downloading|Using cached) \S{1,200}-cp3(\d{1,2})-cp3\1-")),
+)
+#: The first folder below site-packages, with the release where it is one of metadata.
+_PACKAGE = re.compile(
+    r"-packages[/\\]{1,2}([A-Za-z_]\w{1,40})(?:[/\\]|-(\d[\w.+!]{0,40})\.(?:dist|egg)-info)"
+)
+_DRIVE = re.compile(r"(?<![\w/\\.])[A-Za-z]:(?:\\{1,2}(?!n\b)|/(?!/))(?=[\w.({-])")
+_FILE_OF_DRIVE = re.compile(r"\bfile:///?[A-Za-z]:/")
+_WSL_PATH = re.compile(r"(?<![\w/])/mnt/[a-z]/")
+_MAC_PATH = re.compile(r"(?<![\w:/])/Users/\w|/opt/homebrew/|\.cpython-3\d{1,2}-darwin\.so")
+_LINUX_PATH = re.compile(
+    r"(?<![\w.])/(?:home|root|usr/(?:local/)?lib(?:64)?|opt|workspace|content|kaggle|lib)/\w"
+    r"|-linux-gnu\.so|-manylinux"
+)
+#: Where each mark of a path points, with a piece of it that a text is searched for first.
+_MARKS = (
+    (":", _DRIVE, "win32"),
+    ("file://", _FILE_OF_DRIVE, "win32"),
+    ("[MSC v.", re.compile(r"\[MSC v\.\d"), "win32"),
+    ("win", re.compile(r"(?:Downloading|Using cached) \S{1,200}-win_amd64\.whl"), "win32"),
+    ("_8.dll", re.compile(r"\bcudnn\w+_8\.dll"), "win32"),
+    ("_9.dll", re.compile(r"\bcudnn\w+_9\.dll"), "win32"),
+    ("OS", re.compile(r"\bOS[*: ]{1,6}nt\b"), "win32"),
+    ("/mnt/", _WSL_PATH, "wsl"),
+    ("/", _MAC_PATH, "darwin"),
+    ("darwin", re.compile(r"sys_platform == .darwin.[^;]{0,80}, but you have"), "darwin"),
+    ("inux", re.compile(r"platform_system == .Linux.[^;]{0,160}, but you have"), "linux"),
+    ("", _LINUX_PATH, "linux"),
+)
+_SYSTEMS = re.compile(
+    r"(?<![A-Za-z0-9_./@-])(?:(?P<win32>windows"
+    r"(?! ?(?:sub|support|users?|wheels?|builds?|version|size|of\b|attention))"
+    r"(?: ?(?:7|8|10|11|server(?: 20\d\d)?))?)"
+    r"|(?P<darwin>mac ?os(?: ?x)?|macbook|mac(?:s| mini| studio| pro)?|apple (?:silicon|m[1-5]))"
+    r"|(?P<wsl>wsl ?2?)|(?P<linux>linux|ubuntu|debian|centos|fedora|colab\w*|kaggle))"
+    r"(?![A-Za-z0-9_/@-]|\.\w)",
+    re.IGNORECASE,
+)
+#: What stands before the place where somebody is.
+_THERE = re.compile(
+    r"\b(?:on|in|inside|under|within|with|using|use|running|run|my|our|local|native|am)\s+"
+    r"(?:(?:an?|the|my|our|local|native|fresh|clean|new|google|latest|microsoft|ms|machine|"
+    r"environment|system|laptop|pc)\s+)*[\"'(]?$"
+    r"|(?:在|用|使用|于|的)\s?$",
+    re.IGNORECASE,
+)
+_RELEASED = re.compile(r"windows ?1[01]|windows server", re.IGNORECASE)
+#: What makes of a place one where others are, or where it would go well.
+_ELSEWHERE = re.compile(
+    r"\b(?:works?|worked|runs?|fine|tested|supports?|supported|available|only|unlike|than|"
+    r"instead|users?|people|someone|if|whether|switch\w*|move|moved|dual|plan\w*|should|recommend\w*|"
+    r"no (?:issues?|problems?))\b|支持|正常",
+    re.IGNORECASE,
+)
+_FAILING = re.compile(
+    r"\b(?:not|never|cannot|can't|doesn't|don't|won't|isn't|unable|fail\w*|error\w*|crash\w*|"
+    r"stuck|hangs?|issue|problem|how|trying|try|install\w*)\b|不|报错|如何|怎么",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[.;!?。；，]\s*|,\s+|\s+but\s+|\n")
+_NO_MODULE = re.compile(r"No module named '?([A-Za-z]\w{1,40})'?(?![\w.])")
+#: What builds import: in isolation pip hides them though they are installed.
+_OF_BUILDS = frozenset(["torch", "numpy", "setuptools", "wheel", "packaging", "ninja", "pip"])
+_BEFORE = 90  # characters before a name that are looked at
+_SEEN = 200  # marks of one kind
+_CONTAINED = re.compile(r"docker|container|podman|apptainer|kubernetes|k8s", re.IGNORECASE)
+
+
+class _Hint(NamedTuple):
+    """A value, where the text hints at it, and by what."""
+
+    value: str
+    start: int
+    mark: str
+
+
+def read_hints_of_machine(text: str, draft: Draft) -> None:
+    """Put what a text hints at into the draft, with less weight than anything that it states."""
+    if draft.claimed("python.version") is None:
+        _agreed("python.version", list(_pythons(text)), text, draft)
+    _read_packages(text, draft)
+    if draft.claimed("os.platform") is None:
+        _read_platform(text, draft)
+
+
+def _pythons(text: str) -> Iterator[_Hint]:
+    for piece, pattern in _PYTHON_PATHS:
+        if piece in text:
+            for match in _first(pattern, text):
+                yield _Hint(f"3.{match.group(1)}", match.start(), match.group())
+
+
+def _read_packages(text: str, draft: Draft) -> None:
+    """Take the releases that folders of metadata name."""
+    for match in _first(_PACKAGE, text) if "-info" in text else ():
+        name = known_distribution(match.group(1))
+        if name is not None and match.group(2):
+            draft.distribution(name, match.group(2), _line(text, match.start()), INTENT)
+
+
+def _read_platform(text: str, draft: Draft) -> None:
+    hints = [
+        _Hint(platform, match.start(), match.group())
+        for piece, pattern, platform in _MARKS
+        if piece in text
+        for match in _first(pattern, text)
+    ]
+    in_container = not hints and _CONTAINED.search(text) is not None
+    if not in_container:
+        hints += _named_systems(text)
+    if any(hint.value == "wsl" for hint in hints) and draft.claimed("os.wsl") is None:
+        wsl = next(hint for hint in hints if hint.value == "wsl")
+        draft.put("os.wsl", True, _line(text, wsl.start), INTENT, _because(wsl))
+        return
+    if _agreed("os.platform", hints, text, draft):
+        _read_missing(text, draft)
+
+
+def _read_missing(text: str, draft: Draft) -> None:
+    """Take what Python does not find for not installed, but for what a build in isolation lacks."""
+    for match in _first(_NO_MODULE, text) if "No module named" in text else ():
+        name = known_distribution(match.group(1))
+        if name is not None and name not in _OF_BUILDS:
+            draft.no_distribution(name, _line(text, match.start()))
+
+
+def _named_systems(text: str) -> List[_Hint]:
+    """Return the systems that a text names as the one that its writer is on."""
+    named = []
+    for match in _first(_SYSTEMS, text):
+        before = _CLAUSE.split(text[max(0, match.start() - _BEFORE) : match.start()])[-1]
+        there = _THERE.search(before) or (_RELEASED.match(match.group()) and not before.strip())
+        if not there and not _RELEASED.match(match.group()):
+            continue
+        if _ELSEWHERE.search(before) and not _FAILING.search(before):
+            continue
+        kind = str(match.lastgroup)
+        named.append(_Hint(kind, match.start(), match.group()))
+    return named
+
+
+def _agreed(field: str, hints: List[_Hint], text: str, draft: Draft) -> bool:
+    """Put a value that all hints share, and tell whether there is one; that it is Linux goes
+    without saying.
+    """
+    values = {hint.value for hint in hints}
+    agreed = len(values) == 1 and values != {"linux"}
+    if agreed:
+        first = min(hints, key=lambda hint: hint.start)
+        draft.put(field, first.value, _line(text, first.start), INTENT, _because(first))
+    return agreed
+
+
+def _because(hint: _Hint) -> str:
+    return f"the text has {' '.join(hint.mark.split())[:60]!r}"
+
+
+def _first(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    for number, match in enumerate(pattern.finditer(text)):
+        if number == _SEEN:
+            return
+        yield match
+
+
+def _line(text: str, start: int) -> Line:
+    return Line(text.count("\n", 0, start) + 1, "", "", 0)

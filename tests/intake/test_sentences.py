@@ -1,0 +1,105 @@
+"""Versions, devices and failures in prose; what others have, wish or try is none of the machine."""
+
+import pytest
+
+from envdoctor.errors import InputError
+from envdoctor.intake import parse_report
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.facts import Facts
+
+
+def read(text):
+    try:
+        return parse_report(text, load_matrix().package)
+    except InputError:
+        return Facts()
+
+
+def stated(text):
+    facts = read(text)
+    versions = {
+        entry.name: entry.version or entry.constraint
+        for entry in facts.value("distributions", {}).values()
+    }
+    python = facts.value("python.version")
+    driver = facts.value("driver.release")
+    return {
+        **versions,
+        **({"python": python} if python else {}),
+        **({"driver": driver} if driver else {}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "versions"),
+    [
+        # what fails with a release: that one is there
+        ("It does not install with Python 3.13.", {"python": "3.13"}),
+        ("My job crashes under transformers 4.46.0 at once", {"transformers": "4.46.0"}),
+        ("My script hangs on driver 550.54.14", {"driver": "550.54.14"}),
+        ("Loading it fails with the latest numpy 2.1.0", {"numpy": "2.1.0"}),
+        ("It would not work with Python 3.13", {}),
+        ("If it fails with Python 3.13, use another", {}),
+        ("The README says that it does not work with Python 3.13", {}),
+        ("Other users said it crashes with torch 2.5.0", {}),
+        ("It does not work with Python 3.9 or older", {}),
+        # whose it is
+        ("in my python 3.11 version I cannot find a wheel", {"python": "3.11"}),
+        ("a project which uses python 3.12", {"python": "3.12"}),
+        ("since Colab runs on Python 3.10", {"python": "3.10"}),
+        ("our torch 2.5.1 is from the index", {"torch": "2.5.1"}),
+        ("Env: py3.12, peft 0.15.0", {"python": "3.12", "peft": "0.15.0"}),
+        ("we've pinned trl to 0.9.6", {"trl": "0.9.6"}),
+        ("the project which requires python 3.12", {}),
+        ("ctranslate2 version is now bumped to 4.5.0", {"ctranslate2": "4.5.0"}),
+        ("ctranslate2 should be bumped to 4.5.0", {}),
+        # what one asks of another, and what there is
+        (
+            "vllm 0.6.3 requires numpy<2 but numpy 2.1.0 is installed.",
+            {"vllm": "0.6.3", "numpy": "2.1.0"},
+        ),
+        (
+            "This needs tensorflow >= 2.12; Detected an installation of version 2.8.0.",
+            {"tensorflow": "2.8.0"},
+        ),
+        (
+            "ImportError: trl>=0.8,<=0.9 is required for this module, but found trl==0.12.0.",
+            {"trl": "0.12.0"},
+        ),
+        ("torch==2.3.1 still does not support numpy", {"torch": "2.3.1"}),
+        ("The compatible triton version is 3.3.0", {}),
+        # pip's own output
+        (
+            "Requirement already satisfied: peft in /x (0.4.0)\nSuccessfully installed peft-0.11.1",
+            {"peft": "0.11.1"},
+        ),
+        ("  Downloading vllm-0.5.4.tar.gz (958 kB)", {"vllm": "0.5.4"}),
+    ],
+)
+def test_versions(text, versions):
+    assert stated(text) == versions
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "count"),
+    [
+        ("The error occurs in Colab using a T4:", "T4", 1),
+        ("I run this notebook on a free T4 in Colab.", "T4", 1),
+        ("在V100服务器上运行报错", "V100", 1),
+        ("本地a6000一切正常，在v100上跑报错", "V100", 1),
+        ("It runs out of memory on 4 x P100's", "P100", 4),
+        ("I bought 5080 for this", "RTX 5080", 1),
+        ("Name: cuda:0 NVIDIA GeForce GTX 1070 : cudaMallocAsync", "NVIDIA GeForce GTX 1070", 1),
+        (
+            "I run successfully on my T4 machine, but get an error on my V100 machine",
+            "V100",
+            1,
+        ),
+        ("It works on a T4", None, 0),
+        ("A T4 would be enough", None, 0),
+        ("It would be about as fast as a T4", None, 0),
+    ],
+)
+def test_devices(text, name, count):
+    devices = read(f"peft 0.10.0\n{text}").value("gpus") or ()
+    assert [device.name for device in devices] == [name] * count
