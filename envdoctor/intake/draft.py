@@ -151,6 +151,22 @@ class Draft:
         if canonical == "torch" and text is not None:
             self._torch_label(text, line, rank)
 
+    def states_release(self, name: str) -> bool:
+        """Tell whether more than sentences tell the version of a distribution, or a range."""
+        claim = self._distributions.get(name)
+        if claim is None:
+            return False
+        return bool(claim.value.constraint or (claim.value.version and claim.rank != PROSE))
+
+    def mention_release(self, name: str, version: str, line: Line) -> None:
+        """Claim the release that sentences mean, over the one of another sentence."""
+        claim = self._distributions.get(name)
+        if claim is None or claim.rank != PROSE:
+            self.distribution(name, version, line, MENTION)
+        elif claim.value.version != version and not _refines(claim.value.version, version):
+            meant = claim.value._replace(version=version)
+            self._distributions[name] = claim._replace(value=meant, line=line.number)
+
     def requirement(self, name: str, line: str) -> None:
         """Claim what a distribution asks of another (``torch==2.5.1``): it holds where no metadata
         of its release is known.

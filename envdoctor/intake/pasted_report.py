@@ -19,6 +19,7 @@ from .grammar import StatementReader
 from .hinted_machine import read_hints_of_machine
 from .launch_settings import LaunchReader
 from .machine_limits import LimitsReader
+from .mentions import read_mentions
 from .model_names import named_families
 from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
@@ -182,10 +183,11 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     """
     draft = Draft(packages=packages)
     readers = _Readers(draft)
-    for line in clean_lines(text):
-        if line.text:
-            readers.read(line)
+    lines = [line for line in clean_lines(text) if line.text]
+    for line in lines:
+        readers.read(line)
     readers.finish()
+    read_mentions(lines, draft)
     read_hints_of_machine(text, draft)
     _presume_glibc(text, draft)
     facts = draft.facts()

@@ -10,12 +10,14 @@ from itertools import islice
 from typing import List, Optional, Sequence, Tuple
 
 from .assigned_settings import read_assigned
+from .claimed_version import MORE
 from .clean_text import Line
 from .container_spec import states_releases
 from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .draft import PROSE, Draft
 from .gpu_names import GPU_NAME, hinted_gpus, named_gpus, parse_gpus, plain_devices
 from .loose_words import plain_words, said_to_fail
+from .mentions import is_here
 from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
 from .values import Claim, state
@@ -126,6 +128,8 @@ _GENERAL = re.compile(
     r"their|how|what|which|any|other|another|different|previous\w*|earlier|instead|without)\b",
     re.IGNORECASE,
 )
+#: Kinds of subjects of which many releases are spoken of beside the one that is there.
+_RELEASED_KINDS = frozenset(["distribution", "python"])
 _ATOM = re.compile(r"[A-Za-z0-9]+|[\u4e00-\u9fff]+")
 _LINK = re.compile(
     r"\s*(?:(?:an installation|versions?|ver\.?|release|branch|is|was|are|of|at|to|set|size|"
@@ -354,6 +358,10 @@ def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Topic]) ->
             continue
         named = True
         end = value[1]
+        if subject.kind in _RELEASED_KINDS:
+            rest = "" if MORE.match(text[end:]) else text[end:]
+            if not is_here(text[:start], rest):
+                continue
         understood |= state(Claim(subject, "said", value[0], line), draft)
         if subject.kind == "distribution" and FROM_SOURCE.search(text):
             draft.built_here(subject.name, line)
