@@ -13,11 +13,19 @@ __all__ = ["NotKnown", "row_entry", "speaking_rows"]
 
 
 class NotKnown(LookupError):
-    """Nothing of that name; ``known`` are names that may have been meant."""
+    """Nothing of that name; ``known`` are names that may have been meant, not read before somebody
+    asks: a name that is none of one kind may be one of another.
+    """
 
     def __init__(self, message: str, known: Iterable[str] = ()) -> None:
-        self.known = tuple(known)
+        self._unread = known
         super().__init__(message)
+
+    @property
+    def known(self) -> Sequence[str]:
+        """The names that may have been meant."""
+        self._unread = tuple(self._unread)
+        return self._unread
 
 
 def row_entry(row: Row) -> Dict[str, Any]:
