@@ -113,7 +113,7 @@ class _Search:
         self._decisions = 0
         self._core: Tuple[int, ...] = ()
         for nogood in nogoods:
-            self._add(dict(nogood.terms))
+            self._give(dict(nogood.terms))
         self._given = len(self._clauses)
 
     # ----------------------------------------------------------------------------------------------
@@ -162,38 +162,38 @@ class _Search:
     # ----------------------------------------------------------------------------------------------
     # nogoods
 
-    def _add(self, terms: Dict[int, int]) -> int:
-        """Add a nogood and watch two terms that do not hold yet; those of one term are kept
-        apart.
+    def _give(self, terms: Dict[int, int]) -> None:
+        """Take a nogood of the problem, and watch two terms that do not hold yet; where all but one
+        hold before the search starts, it is queued.
         """
+        domains = self._domains
+        waiting = [variable for variable, mask in terms.items() if domains[variable] & ~mask]
+        if len(waiting) < 2:
+            self._units.append(len(self._clauses))
+            waiting += [variable for variable in terms if variable not in waiting]
+        self._watch(terms, waiting)
+
+    def _learned(self, terms: Dict[int, int]) -> int:
+        """Take a nogood that was learned, and watch the asserting term and the one that was
+        satisfied last, so that backtracking frees them first.
+        """
+        by_place = sorted(
+            terms, key=lambda variable: self._satisfied_at(variable, terms[variable]), reverse=True
+        )
+        return self._watch(terms, by_place)
+
+    def _watch(self, terms: Dict[int, int], order: Sequence[int]) -> int:
+        """Add a nogood that is watched by the first two of its variables; return its number."""
         number = len(self._clauses)
         self._clauses.append(terms)
-        domains = self._domains
-        order = list(terms)
-        if len(order) < 2:
+        if len(order) < 2:  # asserted once, and never looked at again
             self._watched.append((order[0], order[0]) if order else (-1, -1))
-            self._units.append(number)
             return number
-        if number >= self._given > 0:
-            # Learned: the asserting term, and the one that was satisfied last, so that backtracking
-            # frees them first.
-            order.sort(
-                key=lambda variable: self._satisfied_at(variable, terms[variable]), reverse=True
-            )
-        else:
-            order.sort(key=lambda variable: not domains[variable] & ~terms[variable], reverse=False)
         first, second = order[0], order[1]
         self._watched.append((first, second))
         self._watchers[first].append(number)
         self._watchers[second].append(number)
-        if number < self._given or self._given == 0:
-            self._check_initial(number, terms)
         return number
-
-    def _check_initial(self, number: int, terms: Mapping[int, int]) -> None:
-        """Queue a given nogood of which all terms but one hold before the search starts."""
-        if sum(1 for variable, mask in terms.items() if self._domains[variable] & ~mask) < 2:
-            self._units.append(number)
 
     def _assert(self, number: int) -> bool:
         """Apply a nogood of which at most one term does not hold; False where all hold."""
@@ -266,7 +266,7 @@ class _Search:
             terms = next(filter(None, map(self._exceeded, self._sums)), None)
             if terms is None:
                 return -1
-            number = self._add(terms)
+            number = self._learned(terms)
             if not self._assert(number):
                 return number
 
@@ -352,7 +352,7 @@ class _Search:
             self._domains[variable] = domain
         self._level = level
         self._next = len(trail)
-        number = self._add(terms)
+        number = self._learned(terms)
         self._parents[number] = tuple(used)
         self._assert(number)
 

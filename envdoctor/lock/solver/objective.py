@@ -28,7 +28,7 @@ from .problem import Problem, Why, base_of
 from .reasons import Reasons
 from .requires import requires_of, with_packages
 from .source_builds import step_of
-from .staleness import optimum
+from .staleness import optimum, solution
 
 __all__ = [
     "Attempt",
@@ -75,15 +75,18 @@ def attempt(
     *,
     complete: bool = False,
     lifted: Container[str] = (),
+    aged: bool = True,
 ) -> Attempt:
     """Search with as few overrides as it takes; the last attempt where none suffices.
 
-    complete: for an explanation. lifted: limits that are taken to exclude nothing.
+    complete: for an explanation. lifted: limits that are taken to exclude nothing. aged: False
+    where any solution will do, however old and whatever only degrades it.
     """
     allowed = 0
-    builder = Builder(catalog, facts, complete=complete, costs=True, lifted=lifted)
+    search_for = optimum if aged else solution
+    builder = Builder(catalog, facts, complete=complete, costs=aged, lifted=lifted)
     while True:
-        problem, outcome, newest = optimum(builder, allowed, catalog.request.roots)
+        problem, outcome, newest = search_for(builder, allowed, catalog.request.roots)
         search = Attempt(problem, outcome, allowed, newest, builder)
         if outcome.model is not None or allowed >= len(problem.overrides):
             return search

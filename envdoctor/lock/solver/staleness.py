@@ -30,6 +30,7 @@ __all__ = [
     "months",
     "optimum",
     "rests_on_machine",
+    "solution",
     "years",
 ]
 
@@ -94,6 +95,20 @@ def optimum(
         aged = _optimum(builder, problem, roots)
         if aged is not None:
             return aged
+
+
+def solution(builder: Builder, overrides_allowed: int, _roots: Sequence[Root] = ()) -> Aged:
+    """Solve a problem without a look at how old the solution is, reading on until all that was
+    chosen is read.
+
+    Raises:
+        GaveUp: the search limit was reached.
+    """
+    while True:
+        problem = builder.problem(overrides_allowed)
+        outcome = solve(problem.variables, problem.nogoods)
+        if outcome.model is None or not builder.revise(problem, outcome.model):
+            return Aged(problem, outcome, {})
 
 
 def _sparing(problem: Problem, rows: Sequence[str]) -> Problem:

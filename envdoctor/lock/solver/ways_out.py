@@ -242,8 +242,11 @@ def _fewest(
 
 def _solvable(catalog: Catalog, facts: Sequence[Facts], relaxations: Sequence[_Relaxation]) -> bool:
     changed, there = _changed(catalog, facts, relaxations)
-    chosen = objective.attempt(changed, there).chosen
-    return bool(chosen) and not (_lacks_cuda(chosen, catalog) and any(map(_has_gpu, facts)))
+    chosen = objective.attempt(changed, there, aged=False).chosen
+    if chosen and _lacks_cuda(chosen, catalog) and any(map(_has_gpu, facts)):
+        chosen = objective.attempt(changed, there).chosen
+        return bool(chosen) and not _lacks_cuda(chosen, catalog)
+    return bool(chosen)
 
 
 def _lacks_cuda(chosen: Mapping[str, Candidate], catalog: Catalog) -> bool:
