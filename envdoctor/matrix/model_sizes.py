@@ -35,7 +35,7 @@ class ModelSize(NamedTuple):
     the longest sequence, tokens. active: experts that each token goes through (0: none, or not
     known). heads: of attention. rough: from the name alone, with the largest dimensions that models
     of about that size have. source: which of the ways it was. own: from files of
-    this very model.
+    this very model. vision: parameters of the tower that images go through, counted in the whole.
     """
 
     name: str
@@ -56,6 +56,7 @@ class ModelSize(NamedTuple):
     active: int = 0
     heads: int = 0
     own: bool = False
+    vision: int = 0
 
     @property
     def parameters(self) -> int:
@@ -105,6 +106,7 @@ def _from_matrix(model: Model) -> ModelSize:
         active=model.experts_per_token,
         heads=model.heads,
         windowed=model.windowed,
+        vision=model.vision,
         experts=(model.layers - model.dense_layers)
         * model.experts
         * 3

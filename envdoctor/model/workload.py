@@ -71,6 +71,7 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     ),
     "scored_tokens": Field("int", "Token budget of such a pass where batches are dynamic."),
     "padding_free": Field("bool", "Sequences are packed without padding."),
+    "filled": Field("bool", "Each sequence is as long as the longest may be: cut from one stream."),
     "loss_in_place": Field(
         "bool", "The loss writes its gradient over the logits, and nothing else is made of them."
     ),

@@ -13,7 +13,7 @@ from ..shell.reader import Word
 from .adapter import Run, read_small
 from .configuration import Configuration, Fields, boolean, integer, share_gpus, text_of
 from .hydra import entry_file
-from .settings import Setting, read_config
+from .settings import Setting, read_config, scalar
 
 __all__ = [
     "TRAINING_DEFAULTS",
@@ -24,6 +24,7 @@ __all__ = [
     "entry_source",
     "file_settings",
     "imports",
+    "is_mixed",
     "launcher_file",
     "named_file",
     "optimizer_of",
@@ -80,6 +81,19 @@ _OFFLOAD_DEVICES = {
 }
 
 
+#: Words and numbers for FSDP that spreads all of the state, and gathers a layer each time.
+_WHOLE_SHARD = frozenset(["FULL_SHARD", "1", "TRUE"])
+
+#: Options of ``accelerate launch`` that stand for its file (commands/launch.py); others that begin
+#: with "fsdp_" are called as they are there.
+_LAUNCH_OPTIONS = {
+    "zero_stage": "deepspeed_config.zero_stage",
+    "offload_optimizer_device": "deepspeed_config.offload_optimizer_device",
+    "offload_param_device": "deepspeed_config.offload_param_device",
+    "deepspeed_config_file": "deepspeed_config.deepspeed_config_file",
+}
+
+
 class Sharding:
     """What DeepSpeed, FSDP or neither make of the trainer's state."""
 
@@ -116,10 +130,17 @@ class Sharding:
         """Read accelerate's ``fsdp_config``."""
         version = settings.get("fsdp_config.fsdp_version")
         kind = settings.get("distributed_type")
+        spread = settings.get("fsdp_config.fsdp_sharding_strategy")
+        kept = settings.get("fsdp_config.fsdp_reshard_after_forward")
         place = (version or kind or next(iter(settings.values()))).place
-        self.fields["actor.strategy"] = Known(
-            "fsdp2" if version is not None and integer(version.value) == 2 else "fsdp", place
-        )
+        is_second = version is not None and integer(version.value) == 2
+        self.fields["actor.strategy"] = Known("fsdp2" if is_second else "fsdp", place)
+        for setting in (spread, kept):
+            # From 1.6 on the second takes the words of the first (utils/dataclasses.py).
+            if setting is not None and str(setting.value).upper() not in _WHOLE_SHARD:
+                self.fields["actor.strategy"] = Unknown(
+                    f"{setting.place}: what stays whole under {setting.value} is not modelled"
+                )
         offload = settings.get("fsdp_config.fsdp_offload_params")
         if offload is not None and boolean(offload.value) is not None:
             self.fields["actor.cpu_offload"] = Known(boolean(offload.value), offload.place)
@@ -129,7 +150,11 @@ class Sharding:
 def sharding(run: Run, configuration: Configuration) -> Sharding:
     """Return how accelerate, or DeepSpeed through it, spreads the state."""
     result = Sharding()
-    settings = {setting.key: setting for setting in launcher_file(run)}
+    settings = {
+        **{setting.key: setting for setting in launcher_file(run)},
+        **_launch_options(run),
+        **_fsdp_option(configuration),
+    }
     deepspeed = configuration.get("deepspeed", convert=text_of)
     if isinstance(deepspeed, Known):
         settings.update(_settings_of(run, deepspeed.value))
@@ -151,6 +176,42 @@ def sharding(run: Run, configuration: Configuration) -> Sharding:
     return result
 
 
+def _launch_options(run: Run) -> Dict[str, Setting]:
+    """Return what ``accelerate launch`` is told of sharding, by the keys of its file: they come
+    before it.
+    """
+    options = {}
+    if "accelerate" not in str(run.launcher.get("launcher", Word("", 0)).text):
+        return {}
+    for name, word in run.launcher.items():
+        key = _LAUNCH_OPTIONS.get(name) or (f"fsdp_config.{name}" if name[:5] == "fsdp_" else "")
+        place = Evidence(f"{run.name}:{word.line}", f"--{name} {word.readable}")
+        if key:
+            options[key] = Setting(key, scalar(word.text) if word.known else None, place)
+        for flag, kind in (("use_deepspeed", "DEEPSPEED"), ("use_fsdp", "FSDP")):
+            if name == flag and word.text.lower() != "false":
+                options["distributed_type"] = Setting("distributed_type", kind, place)
+    return options
+
+
+def _fsdp_option(configuration: Configuration) -> Dict[str, Setting]:
+    """Return what ``TrainingArguments.fsdp`` says ("full_shard auto_wrap offload"), by the keys of
+    accelerate's file (training_args.py, FSDPOption; it sets up accelerate's plugin).
+    """
+    stated = configuration.get("fsdp", convert=text_of)
+    words = stated.value.split() if isinstance(stated, Known) else []
+    if not isinstance(stated, Known) or not words:
+        return {}
+    place = stated.evidence
+    spread = next((word for word in words if word.endswith(("shard", "grad_op", "zero2"))), "")
+    made = {
+        "distributed_type": "FSDP",
+        "fsdp_config.fsdp_sharding_strategy": spread,
+        "fsdp_config.fsdp_offload_params": "offload" in words,
+    }
+    return {key: Setting(key, value, place) for key, value in made.items()}
+
+
 def _settings_of(run: Run, path: Any) -> Dict[str, Setting]:
     settings = file_settings(run, path) if isinstance(path, str) else []
     return {setting.key: setting for setting in settings}
@@ -165,6 +226,18 @@ def _undeclared(run: Run, has_settings: bool, has_kind: bool) -> Fact[Any]:
     if flagged or unread or not run.entry:
         return Unknown("the configuration of accelerate is not at hand")
     return Known("ddp", Evidence(run.name, "no DeepSpeed and no FSDP is named"))
+
+
+def is_mixed(run: Run, configuration: Configuration) -> bool:
+    """Tell whether a run may train in mixed precision: not where both the trainer's options and the
+    launcher are known to turn it off.
+    """
+    halves = [configuration.get(name, convert=boolean) for name in ("bf16", "fp16")]
+    launched = run.launcher.get("mixed_precision")
+    settings = {setting.key: setting.value for setting in launcher_file(run)}
+    kind = launched.text if launched is not None else settings.get("mixed_precision")
+    off = all(isinstance(half, Known) and not half.value for half in halves)
+    return not (off and kind in ("no", False))
 
 
 def upcast_by_fsdp(fields: Dict[str, Fact[Any]]) -> None:

@@ -11,15 +11,25 @@ from typing import Any, Dict, List, Tuple
 from ...model.evidence import Absent, Evidence, Fact, Known
 from ...model.layout import Layout
 from .adapter import CERTAIN, Run, RunReading, read_small
-from .configuration import Configuration, Fields, boolean, decimal, integer, text_of
+from .configuration import (
+    Configuration,
+    Fields,
+    boolean,
+    decimal,
+    integer,
+    named_types,
+    text_of,
+)
 from .declared import checkout_table
 from .hf_trainer import (
     TRAINING_FIELDS,
     derive_batches,
     derive_processes,
     file_settings,
+    is_mixed,
     optimizer_of,
     sharding,
+    upcast_by_fsdp,
 )
 from .key_tables import load_table
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
@@ -53,6 +63,10 @@ _FIELDS: Fields = {
         integer,
     ),
 }
+
+#: Methods whose scripts load the model by --torch_dtype and quantised (trl/scripts/sft.py, dpo.py,
+#: reward.py); that of GRPO handed the model's name alone to its trainer before 0.19.
+_LOADING_METHODS = ("sft", "dpo", "reward")
 
 #: Methods that generate nothing, as this model of memory knows them: a text and its label, or pairs
 #: that go through together. Their texts have one length.
@@ -93,6 +107,10 @@ class _Trl:
         if script is not None:
             return _IMPORT.search(script) is not None
         return ours > (0 if _ENTRY.fullmatch(run.entry) else 1)
+
+    def _is_package(self, run: Run) -> bool:
+        """Tell whether TRL's own script is started, so that its options mean what they do there."""
+        return run.entry == "trl" or run.entry.startswith("trl.scripts.")
 
     def _is_positive(self, run: Run) -> bool:
         """Tell whether the run is TRL's by more than names of options."""
@@ -169,6 +187,10 @@ class _Trl:
         keys.update(state.keys)
         fields["actor.optimizer"] = optimizer_of(configuration)
         keys["actor.optimizer"] = "optim"
+        if method in _LOADING_METHODS and self._is_package(run):
+            _derive_loading(run, configuration, fields, keys)
+            if method == "sft":
+                _derive_texts(configuration, fields, keys)
         peft = configuration.get("use_peft", convert=boolean)
         rank = configuration.get("lora_r", convert=integer)
         keys["actor.lora_rank"] = "lora_r"
@@ -206,6 +228,51 @@ def _declared(method: str) -> List[Tuple[str, str, str]]:
         (f"{folder}/base_config.py", "_BaseConfig", ""),
         (f"{folder}/{method}_config.py", f"{own}Config", ""),
     ]
+
+
+def _derive_loading(
+    run: Run, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
+) -> None:
+    """Fill in what the weights are loaded as, and how the texts of a batch are made."""
+    kept = configuration.get("dtype", "torch_dtype", convert=text_of)
+    fields["actor.param_dtype"] = named_types(kept)
+    keys["actor.param_dtype"] = configuration.key("dtype", "torch_dtype")
+    if is_mixed(run, configuration):
+        upcast_by_fsdp(fields)
+    for kind, switch in (("int8", "load_in_8bit"), ("int4", "load_in_4bit")):
+        packed = configuration.get(switch, convert=boolean)
+        if isinstance(packed, Known) and packed.value:
+            fields["actor.quantization"] = Known(kind, packed.evidence)
+            keys["actor.quantization"] = switch
+    configuration.asked.update(("bnb_4bit_quant_type", "use_bnb_nested_quant"))
+
+
+def _derive_texts(
+    configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
+) -> None:
+    """Fill in how the texts of SFT make a batch, and their loss.
+
+    Packing cuts one stream into pieces of the length (0.18 and before, "wrapped" later), or puts
+    whole texts together, which leaves the end of some pieces empty.
+    """
+    packing = configuration.get("packing", convert=boolean)
+    way = configuration.get("packing_strategy", convert=text_of, missing="wrapped")
+    keys["actor.filled"] = "packing"
+    if isinstance(packing, Known) and isinstance(way, Known):
+        fields["actor.filled"] = Known(packing.value and way.value == "wrapped", packing.evidence)
+    loss = configuration.get("loss_type", convert=text_of, missing="nll")
+    kernels = [
+        configuration.get(name, convert=boolean, missing=False)
+        for name in ("use_liger_kernel", "use_liger")
+    ]
+    keys["actor.loss_chunks"] = "loss_type"
+    chunked = next((fact for fact in kernels if isinstance(fact, Known) and fact.value), None)
+    if chunked is None and isinstance(loss, Known) and loss.value == "chunked_nll":
+        chunked = loss
+    if chunked is not None:
+        fields["actor.loss_chunks"] = Known(8, chunked.evidence)
+    elif all(isinstance(fact, Known) for fact in (*kernels, loss)):
+        fields["actor.loss_chunks"] = Known(1, loss.evidence)
 
 
 def _settings(run: Run) -> List[Setting]:

@@ -91,7 +91,8 @@ def _micro_batch(inputs: Inputs, name: str, context: int = 0) -> Optional[Tuple[
     sequences = int(micro) * (2 if inputs.get("algorithm") in ("dpo", "rm") else 1)
     tokens = sequences * length // ways
     # Without padding a batch is as long as its texts are, which nobody knows.
-    low = tokens if inputs.get(f"{name}.padding_free") is False and not uncut else 0
+    is_full = inputs.get(f"{name}.padding_free") is False or inputs.get(f"{name}.filled") is True
+    low = tokens if is_full and not uncut else 0
     text = f"{sequences} x {'up to ' if uncut else ''}{length} tokens"
     return low, tokens, text + (f" / {ways}" if ways > 1 else "")
 
@@ -129,6 +130,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
         f"{name}.max_tokens_per_gpu",
         f"{name}.micro_batch",
         f"{name}.padding_free",
+        f"{name}.filled",
         "data.max_prompt_length",
         "data.max_response_length",
         f"{name}.gradient_checkpointing",
@@ -213,6 +215,15 @@ def _logits(inputs: Inputs) -> Tuple[int, float, str]:
             (
                 "flash-attn's loss in place: EasyR1 verl/utils/torch_functional.py@v0.3.0:39, "
                 "verl/workers/actor/dp_actor.py"
+            ),
+        )
+    if inputs.get("actor.loss_chunks") == 1 and inputs.framework == "trl":
+        return (
+            10,
+            22,
+            (
+                "bf16, the upcast and its log_softmax at once, and as many copies in fp32 again: "
+                "transformers loss/loss_utils.py@v4.48.0 ForCausalLMLoss"
             ),
         )
     return (

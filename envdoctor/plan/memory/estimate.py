@@ -289,7 +289,7 @@ def _gpu_pool(
     actor: Optional[ModelSize],
 ) -> Pool:
     terms, questions = _model_terms(inputs, subject)
-    terms += _slack(terms)
+    terms = [*_least_at_once(inputs, terms), *_slack(terms)]
     questions += missing
     context = _context(inputs, subject)
     if _has_engine(inputs) and subject in ("", "rollout"):
@@ -327,6 +327,27 @@ def _context(inputs: Inputs, subject: str) -> MemoryTerm:
         "no document gives their size",
         PHASES,
     )
+
+
+#: What lies on a GPU when a backward pass begins, and what when it has ended.
+_BEGIN, _END = ("activations", "logits"), ("gradients", "optimizer's temporaries")
+
+
+def _least_at_once(inputs: Inputs, terms: Sequence[MemoryTerm]) -> List[MemoryTerm]:
+    """Count for sure the larger of what a backward pass begins and what it ends with: activations
+    go while gradients come, which before the first one of a step are not there (PyTorch's
+    zero_grad sets them to None from 2.0 on). DeepSpeed and Megatron have buffers for them.
+    """
+    plain = {role.name for role in inputs.roles() if role.strategy in ("ddp", "fsdp", "fsdp2")}
+    counted: List[MemoryTerm] = list(terms)
+    for role in plain:
+        begin, end = (
+            [term for term in counted if term.role == role and term.name in names]
+            for names in (_BEGIN, _END)
+        )
+        lesser = min(begin, end, key=lambda part: sum(term.low for term in part))
+        counted = [term._replace(low=0) if term in lesser else term for term in counted]
+    return counted
 
 
 def _slack(terms: Sequence[MemoryTerm]) -> List[MemoryTerm]:

@@ -85,9 +85,11 @@ def engine_weights(inputs: Inputs, size: ModelSize) -> Tuple[int, int]:
     """Return bytes of weights on one GPU of an engine (low, high).
 
     What several GPUs hold alike and the allocator's blocks are the 2 % of the upper bound, an
-    allowance. Packed weights are those of the layers; embedding and head stay in two bytes, and so
-    does the attention of some checkpoints in fp8. Layers that a pipeline does not divide evenly,
-    with the embedding or the head, make one GPU's part larger.
+    allowance. A tower for images may lie whole on each GPU, and beside it what loads it (Gemma 3
+    takes 0.4 to 0.6 GiB more than its parameters, llm-d-planner#205). Packed weights are those of
+    the layers; embedding and head stay in two bytes, and so does the attention of some checkpoints
+    in fp8. Layers that a pipeline does not divide evenly, with the embedding or the head, make one
+    GPU's part larger.
     """
     width = inputs.width("rollout.dtype", (2, 2))
     packed = _PACKED_BYTES.get(str(inputs.get("rollout.quantization")), width)
@@ -98,7 +100,8 @@ def engine_weights(inputs: Inputs, size: ModelSize) -> Tuple[int, int]:
     away = int(inputs.get("rollout.offload_weights") or 0)
     whole = 1.02 * high / split / stages
     uneven = (whole / max(size.layers // stages, 1) + 2 * root / split) if stages > 1 else 0
-    return max(int(low / split / stages) - away, 0), max(int(whole + uneven) - away, 0)
+    tower = width[1] * size.vision
+    return max(int(low / split / stages) - away, 0), max(int(whole + uneven + tower) - away, 0)
 
 
 def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[MemoryTerm]:

@@ -50,3 +50,102 @@ def test_the_options_of_every_trainer_are_no_sign(tmp_path, command, expected):
 def test_a_script_at_hand_is_told_by_what_it_imports(tmp_path, source, expected):
     command = f"torchrun train_grpo.py {OPTIONS} {GRPO}"
     assert framework_of(tmp_path, command, train_grpo=source) == expected
+
+
+def fields_of(tmp_path, command):
+    script = tmp_path / "run.sh"
+    script.write_text(f"#!/bin/bash\npip install trl==0.14.0\n{command}\n")
+    return read_workload([str(script)], framework="trl==0.14.0", environ={})
+
+
+SFT = f"-m trl.scripts.sft --model_name_or_path Qwen/Qwen2.5-7B --max_seq_length 4096 {OPTIONS}"
+
+
+@pytest.mark.parametrize(
+    ("options", "strategy", "offloaded"),
+    [
+        ("--num_processes 1", "ddp", None),
+        ("--use_fsdp --num_processes 8", "fsdp", None),
+        ("--use_fsdp --fsdp_version 2 --fsdp_offload_params true", "fsdp2", True),
+        ("--use_fsdp --fsdp_sharding_strategy FULL_SHARD", "fsdp", None),
+        ("--use_fsdp --fsdp_sharding_strategy 1", "fsdp", None),
+        # What stays whole in these is not modelled: nothing is said of it.
+        ("--use_fsdp --fsdp_sharding_strategy SHARD_GRAD_OP", None, None),
+        ("--use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false", None, None),
+        ("--use_deepspeed --zero_stage 3 --offload_optimizer_device cpu", "zero3", None),
+        ("--use_deepspeed --zero_stage 2 --offload_optimizer_device none", "zero2", None),
+        ("--use_deepspeed", None, None),
+    ],
+)
+def test_what_accelerate_launch_is_told_of_sharding(tmp_path, options, strategy, offloaded):
+    workload = fields_of(tmp_path, f"accelerate launch {options} {SFT}")
+    assert workload.value("actor.strategy") == strategy
+    assert workload.value("actor.cpu_offload") == offloaded
+    if strategy in ("zero2", "zero3"):
+        assert workload.value("actor.offload_optimizer") == ("cpu" in options)
+
+
+@pytest.mark.parametrize(
+    ("stated", "strategy", "offloaded"),
+    [
+        ('"full_shard auto_wrap"', "fsdp", False),
+        ('"full_shard auto_wrap offload"', "fsdp", True),
+        ('"shard_grad_op auto_wrap"', None, False),
+        ('"hybrid_shard"', None, False),
+    ],
+)
+def test_the_option_fsdp_of_the_trainer(tmp_path, stated, strategy, offloaded):
+    workload = fields_of(tmp_path, f"torchrun --nproc_per_node 8 {SFT} --fsdp {stated}")
+    assert workload.value("actor.strategy") == strategy
+    assert workload.value("actor.cpu_offload") == offloaded
+
+
+@pytest.mark.parametrize(
+    ("options", "kept", "quantization"),
+    [
+        ("", None, None),
+        ("--torch_dtype bfloat16", "bf16", None),
+        ("--torch_dtype float32", "fp32", None),
+        ("--torch_dtype auto", None, None),
+        ("--torch_dtype bfloat16 --use_peft --load_in_4bit", "bf16", "int4"),
+        ("--use_peft --load_in_8bit true", None, "int8"),
+    ],
+)
+def test_what_the_weights_are_loaded_as(tmp_path, options, kept, quantization):
+    command = f"accelerate launch --num_processes 1 {SFT} {options}"
+    workload = fields_of(tmp_path, command)
+    assert workload.value("actor.param_dtype") == kept
+    assert workload.value("actor.quantization") == quantization
+
+
+def test_a_script_of_its_own_may_ignore_the_options(tmp_path):
+    (tmp_path / "sft.py").write_text("from trl import SFTTrainer\n")
+    options = (
+        f"--model_name_or_path Qwen/Qwen2.5-7B {OPTIONS} --torch_dtype bfloat16 --load_in_4bit"
+    )
+    workload = fields_of(tmp_path, f"torchrun --nproc_per_node 8 sft.py {options}")
+    assert workload.value("actor.param_dtype") is None
+    assert workload.value("actor.quantization") is None
+
+
+def test_fsdp_makes_fp32_of_the_weights_in_mixed_precision_alone(tmp_path):
+    launch = "accelerate launch --use_fsdp --num_processes 8"
+    options = f"{SFT} --torch_dtype bfloat16"
+    pure = fields_of(tmp_path, f"{launch} --mixed_precision no {options}")
+    assert pure.value("actor.param_dtype") == "bf16"
+    for mixed in (f"{launch} {options}", f"{launch} --mixed_precision no {options} --bf16"):
+        assert fields_of(tmp_path, mixed).value("actor.param_dtype") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "filled", "chunks"),
+    [
+        ("", False, 1),
+        ("--packing", True, 1),
+        ("--packing --use_liger_kernel", True, 8),
+    ],
+)
+def test_texts_and_their_loss(tmp_path, options, filled, chunks):
+    workload = fields_of(tmp_path, f"accelerate launch --num_processes 1 {SFT} {options}")
+    assert workload.value("actor.filled") is filled
+    assert workload.value("actor.loss_chunks") == chunks

@@ -96,8 +96,26 @@ def test_fsdp_state_is_sixteen_bytes_spread_over_all_ranks(matrix):
         for term in plan_of(matrix).pool("gpu").terms
         if term.role == "actor" and "update" in term.phases
     }
-    state = sum(terms[name].low for name in ("weights", "gradients", "optimizer"))
+    state = sum(terms[name].high for name in ("weights", "gradients", "optimizer"))
     assert state == pytest.approx(16 * 7_615_616_512 / 8, rel=1e-6)
+    for name in ("weights", "optimizer"):
+        assert terms[name].low == terms[name].high
+
+
+def test_what_a_backward_pass_begins_and_ends_with_is_not_surely_there_at_once(matrix):
+    """Gradients of a step come while activations go; the larger of both counts for sure. All of it
+    may be there where gradients of an earlier pass are kept.
+    """
+    for micro, larger in ((1, "gradients"), (64, "activations")):
+        plan = plan_of(matrix, actor__micro_batch=micro, actor__padding_free=False)
+        terms = {
+            term.name: term
+            for term in plan.pool("gpu").terms
+            if term.role == "actor" and "update" in term.phases
+        }
+        pair = {name: terms[name].low for name in ("gradients", "activations")}
+        assert [name for name, low in pair.items() if low] == [larger]
+        assert all(terms[name].high for name in pair)
 
 
 def test_offload_moves_state_to_the_host_between_phases_only(matrix):
