@@ -271,7 +271,7 @@ def _derive_texts(
         chunked = loss
     if chunked is not None:
         fields["actor.loss_chunks"] = Known(8, chunked.evidence)
-    elif all(isinstance(fact, Known) for fact in (*kernels, loss)):
+    elif isinstance(loss, Known) and all(isinstance(fact, Known) for fact in kernels):
         fields["actor.loss_chunks"] = Known(1, loss.evidence)
 
 
