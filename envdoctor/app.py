@@ -56,6 +56,9 @@ __all__ = [
     "watch",
 ]
 
+_SUSPECTS_SAID = 2
+"""In a sentence; ``diagnose`` lists all."""
+
 
 def check(
     facts: Union[Facts, Sequence[Facts], None] = None,
@@ -97,9 +100,7 @@ def check(
     findings = _judge_all(nodes, matrix, run, framework, judged, before)
     if reading is not None and knowledge is not None:
         traces, rest = _explained(reading, knowledge, nodes, matrix, findings, complained_of=True)
-        # A line that the log holds is no presumption.
-        seen = [trace.finding._replace(presumed=False) for trace in traces]
-        findings = [*seen, *rest]
+        findings = [*_findings_of(traces), *rest]
         if not run:
             findings = _with_tried_remedies(findings, nodes, matrix)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
@@ -111,6 +112,30 @@ def check(
     from .rules.changes import with_findings
 
     return report._replace(since=with_findings(changes.since, [report], [then]))
+
+
+def _findings_of(traces: Sequence[Trace]) -> List[Finding]:
+    """Return what a check says of a log. That something failed is certain even where nothing says
+    why: it is said then, with what most likely stands behind it, and is no open question.
+    """
+    # A line that the log holds is no presumption.
+    findings = [trace.finding._replace(presumed=False) for trace in traces]
+    if any(finding.verdict == "violated" and not finding.caused_by for finding in findings):
+        return findings
+    for number, trace in enumerate(traces):
+        if trace.certainty == "candidate" and trace.meaning and not trace.finding.caused_by:
+            findings[number] = _open_failure(trace, findings[number])
+            break
+    return findings
+
+
+def _open_failure(trace: Trace, finding: Finding) -> Finding:
+    likely = [suspect for suspect in trace.suspects if suspect.confidence == "high"]
+    behind = "; or: ".join(suspect.text.rstrip(".") for suspect in likely[:_SUSPECTS_SAID])
+    message = f"{finding.message.rstrip('.')}; the log does not say why."
+    if behind:
+        message += f" Most likely: {behind}."
+    return finding._replace(verdict="violated", severity="warning", message=message)
 
 
 def _with_tried_remedies(

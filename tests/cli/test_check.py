@@ -322,6 +322,19 @@ def test_a_log_alone_is_diagnosed(envdoctor, tmp_path):
     assert checked(envdoctor, str(tmp_path / "run.log"))["findings"][0]["kind"] == "host-oom"
 
 
+def test_a_failure_whose_cause_is_open_is_said_before_what_followed_from_it(envdoctor, tmp_path):
+    (tmp_path / "issue").write_text(
+        "torch 2.5.1 on 4 x A100\n"
+        "torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -9) local_rank: 0 "
+        "(pid: 77) of binary: /usr/bin/python3\n"
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+    )
+    first, *_ = checked(envdoctor, str(tmp_path / "issue"), "--fail-on", "never")["findings"]
+    assert (first["severity"], first["verdict"]) == ("warning", "violated")
+    assert "SIGKILL" in first["message"]
+    assert "does not say why" in first["message"]
+
+
 def test_a_log_of_any_size_is_diagnosed(envdoctor, tmp_path):
     """No report is so long; what decides is found all the same, also in a pipe."""
     path = tmp_path / "run.log"
