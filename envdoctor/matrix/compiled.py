@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "KEYS", "complete_row", "load_package", "normalize_gpu", "unpack_row"]
 
-FORMAT = 7
+FORMAT = 8
 
 KEYS = {
     "branch": "branch",

@@ -27,12 +27,12 @@ from ..model.versions import (
     try_version,
 )
 from .bind import Subject, Target
-from .derived_rows import UNREAD, entry_demands
+from .derived_rows import UNREAD, assembled, entry_demands
 from .tables import Build, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Package, Release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, FrozenSet, Mapping, Optional, Protocol, Tuple
+    from typing import Any, Dict, Mapping, Optional, Protocol, Tuple
 else:
     Protocol = object
 
@@ -478,29 +478,8 @@ def build_attributes(build: Build) -> Dict[str, Any]:
     if build.needed:
         attributes["sonames"] = frozenset(build.needed)
     if build.tools:
-        attributes["ptxas"] = _assembled(build.tools)
+        attributes["ptxas"] = assembled(build.tools)
     return attributes
-
-
-def _assembled(tools: Tuple[str, ...]) -> FrozenSet[str]:
-    """The devices ("9.0", "9.0a") that a wheel of triton makes machine code for, from
-    ``ptxas=12.8.93;sm=9.0,9.0a``.
-
-    From 10.0 on triton takes ``ptxas-blackwell`` where it brings one (``get_ptxas`` in its
-    backends/nvidia/compiler.py).
-    """
-    parts = [tool.partition(";sm=") for tool in tools]
-    by_name = {tool.partition("=")[0]: frozenset(targets.split(",")) for tool, _, targets in parts}
-    usual = by_name.get("ptxas", frozenset())
-    newer = by_name.get("ptxas-blackwell", usual)
-    return frozenset(
-        [sm for sm in usual if not _from_blackwell(sm)]
-        + [sm for sm in newer if _from_blackwell(sm)]
-    )
-
-
-def _from_blackwell(sm: str) -> bool:
-    return int(sm.partition(".")[0]) >= 10
 
 
 def _measured(facts: Facts, installed: Distribution, version: Version) -> Dict[str, Any]:

@@ -6,6 +6,9 @@ them as well.
 * a GPU against the code in a build: ``code-for-7.0:vllm``
 * PTX in a build that is newer than the driver: ``ptx-12.8-on-9.0:vllm``
 * a GPU generation against the driver branch: ``driver-since-10.0``, ``driver-until-7.0``
+* a GPU against the assembler in a wheel of triton: ``ptxas-without-12.0:triton``
+* the CUDA and the C++ ABI of a build against those of torch: ``cuda-12-beside-another:vllm``,
+  ``cxx11abi-false-beside-true:vllm``
 * what the metadata of a release asks for: ``vllm-0.8.5-requires-torch``
 
 The part behind the colon is the distribution that a rule about all of them ("*") was applied to.
@@ -37,7 +40,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_ENTRY",
+    "LINKED",
     "UNREAD",
+    "WORK_WITHOUT",
+    "assembled",
+    "assembler_gaps",
+    "assembler_rows",
     "code_rows",
     "cuda_major_rows",
     "entry_demands",
@@ -47,7 +55,44 @@ __all__ = [
     "runs_on",
     "sass_for",
     "toolkit_of_ptx",
+    "torch_build_rows",
+    "torch_builds",
 ]
+
+#: Distributions whose extensions link libtorch's C++ API. Builds for the stable ABI (torchao,
+#: torchaudio from 2.9) carry no torch in the matrix.
+LINKED = (
+    "vllm",
+    "flash-attn",
+    "flash-attn-3",
+    "vllm-flash-attn",
+    "sgl-kernel",
+    "sglang-kernel",
+    "xformers",
+    "torchvision",
+    "torchaudio",
+    "causal-conv1d",
+    "mamba-ssm",
+    "flashinfer",
+    "flashinfer-python",
+    "transformer-engine-torch",
+    "apex",
+    "auto-gptq",
+    "deep-ep",
+    "deep-gemm",
+    "exllamav2",
+    "fbgemm-gpu",
+    "grouped-gemm",
+    "natten",
+    "sageattention",
+    "torch-cluster",
+    "torch-scatter",
+    "torch-sparse",
+    "torch-spline-conv",
+)
+#: They load their extension under a guard and work without it, more slowly: the __init__ of torchao
+#: 0.5 to 0.18 says so in their wheels, and 0.9.0 quantises a layer beside torch 2.9.1.
+WORK_WITHOUT = ("torchao",)
 
 #: Compute capabilities that binaries may hold code for, in order; PTX of each compiles for every
 #: later one.
@@ -445,6 +490,165 @@ def ptx_rows(
             )
         )
     return rows
+
+
+def assembler_gaps(releases: Iterable[Mapping[str, Any]]) -> Dict[str, str]:
+    """Return the compute capabilities for which the assembler in some release's wheel makes no
+    machine code, and the first release from which on all do, "" where the newest does not.
+
+    Args:
+        releases: Of a package, oldest first.
+    """
+    read = [
+        (release["version"], build["tools"])
+        for release in releases
+        for build in release.get("builds", ())
+        if build.get("tools")
+    ]
+    gaps: Dict[str, str] = {}
+    for capability in _CAPABILITIES if read else ():
+        lacking = [not serves(tuple(tools), capability) for _, tools in read]
+        if any(lacking):
+            last = max(place for place, lacks in enumerate(lacking) if lacks)
+            gaps[capability] = read[last + 1][0] if last + 1 < len(read) else ""
+    return gaps
+
+
+def assembled(tools: Tuple[str, ...]) -> FrozenSet[str]:
+    """Return the devices ("9.0", "9.0a") that a wheel of triton makes machine code for, from
+    ``ptxas=12.8.93;sm=9.0,9.0a``.
+
+    From 10.0 on triton takes ``ptxas-blackwell`` where it brings one (``get_ptxas`` in its
+    backends/nvidia/compiler.py).
+    """
+    parts = [tool.partition(";sm=") for tool in tools]
+    by_name = {tool.partition("=")[0]: frozenset(targets.split(",")) for tool, _, targets in parts}
+    usual = by_name.get("ptxas", frozenset())
+    newer = by_name.get("ptxas-blackwell", usual)
+    return frozenset(
+        [sm for sm in usual if _order(sm.rstrip("af"))[0] < 10]
+        + [sm for sm in newer if _order(sm.rstrip("af"))[0] >= 10]
+    )
+
+
+def serves(tools: Tuple[str, ...], capability: str) -> bool:
+    """Tell whether the assembler in a wheel makes machine code for a device."""
+    return capability in assembled(tools)
+
+
+def assembler_rows(
+    name: str, gaps: Mapping[str, str], capabilities: Mapping[str, Capability], date: str
+) -> List[Row]:
+    """Return for each compute capability: the assembler in the wheel does not know it (ED122).
+
+    Another assembler, which a variable names, was not looked at.
+    """
+    rows = []
+    for capability, first in gaps.items():
+        if capability not in capabilities:
+            continue
+        known = capabilities[capability]
+        target = f"sm_{capability.replace('.', '')}"
+        rows.append(
+            _row(
+                f"ptxas-without-{capability}:{name}",
+                (
+                    Term("env", name, "ptxas", "lacks", frozenset((capability,))),
+                    Term("gpu", "gpu", "sm", "any", frozenset((capability,))),
+                    Term("env", name, "version", "present", True),
+                    Term("var", "TRITON_PTXAS_PATH", "value", "present", False),
+                    Term("var", "TRITON_PTXAS_BLACKWELL_PATH", "value", "present", False),
+                ),
+                effect="degrades",
+                component=f"{name}-ptxas",
+                kind="arch-missing",
+                code="ED122",
+                title=f"The ptxas of this {name} does not know {target} ({known.architecture})",
+                symptom=f"Value '{target}' is not defined for option 'gpu-name'",
+                fix=f"Where torch.compile or Triton kernels are used: install {name} {first} or "
+                "newer, and the torch that asks for it."
+                if first
+                else "Where torch.compile or Triton kernels are used: name the ptxas of a CUDA "
+                f"toolkit that knows {known.architecture} in TRITON_PTXAS_PATH.",
+                pins=(f"{name}>={first}",) if first else (),
+                sources=(Source(f"ptxas in the wheels of {name}", "its names of architectures"),),
+                date=date,
+            )
+        )
+    return rows
+
+
+def torch_builds(name: str, releases: Iterable[Mapping[str, Any]]) -> Tuple[List[int], List[bool]]:
+    """Return the CUDA majors and the C++ ABIs of the builds of a package that is compiled against
+    torch; none of others.
+    """
+    if name not in LINKED and name not in WORK_WITHOUT:
+        return [], []
+    builds = [build for release in releases for build in release.get("builds", ())]
+    majors = {int(build["cuda"].split(".")[0]) for build in builds if build.get("cuda")}
+    abis = {build["cxx11abi"] for build in builds if build.get("cxx11abi") is not None}
+    return sorted(majors), sorted(abis)
+
+
+def torch_build_rows(
+    name: str, majors: Iterable[int], abis: Iterable[bool], date: str
+) -> List[Row]:
+    """Return what a build of a package that is compiled against torch does not load beside: a torch
+    for another CUDA major (ED407), or with the other C++ ABI (ED410).
+    """
+    shared: Dict[str, Any] = {
+        "effect": "note" if name in WORK_WITHOUT else "degrades",
+        "component": name,
+        "sources": (_LOADER,),
+        "date": date,
+    }
+    rows = []
+    for major in majors:
+        span = _set(f">={major},<{major + 1}")
+        rows.append(
+            _row(
+                f"cuda-{major}-beside-another:{name}",
+                (
+                    Term("env", name, "cuda", "in", span),
+                    Term("env", "torch", "cuda", "lacks", span),
+                    Term("env", "torch", "version", "present", True),
+                ),
+                kind="cuda-major-mismatch",
+                code="ED407",
+                title=f"This {name} is built for CUDA {major}, and torch for another: it fails to "
+                "load unless that CUDA runtime is on the loader's path too",
+                symptom=f"libcudart.so.{major}: cannot open shared object file",
+                fix=f"Install the build of {name} for torch's CUDA, or a torch for CUDA {major}.",
+                **shared,
+            )
+        )
+    for abi in abis:
+        own, other = ("true", "false") if abi else ("false", "true")
+        words = {"true": "new", "false": "old"}
+        rows.append(
+            _row(
+                f"cxx11abi-{own}-beside-{other}:{name}",
+                (
+                    Term("env", name, "cxx11abi", "any", frozenset((own,))),
+                    Term("env", "torch", "cxx11abi", "any", frozenset((other,))),
+                ),
+                kind="abi-mismatch",
+                code="ED410",
+                title=f"This {name} is built with the {words[own]} C++ ABI, and torch with the "
+                f"{words[other]} one: its library does not load",
+                symptom="",
+                fix=f"Install a {name} that is built with the ABI of this torch, or the torch that "
+                f"this {name} was built for.",
+                **shared,
+            )
+        )
+    return rows
+
+
+_LOADER = Source(
+    "https://man7.org/linux/man-pages/man8/ld.so.8.html",
+    "a library that is needed has to be found, with every symbol that is not defined",
+)
 
 
 def generation_rows(

@@ -594,7 +594,7 @@ class Matrix(TableViews):
         summary = self._core["packages"].get(name)
         if summary is None:
             return []
-        has_cuda, has_code, ptx = summary
+        has_cuda, has_code, ptx, gaps, majors, abis = summary
         rows: List[Row] = []
         if has_cuda:
             rows += derived_rows.cuda_major_rows(self.cuda_majors.values(), name, self.date)
@@ -603,7 +603,8 @@ class Matrix(TableViews):
             rows += derived_rows.code_rows(self.capabilities.values(), demand, self.date)
             if ptx:
                 rows += derived_rows.ptx_rows(name, ptx, self._first_ptx(), self.date)
-        return rows
+        rows += derived_rows.assembler_rows(name, gaps, self.capabilities, self.date)
+        return rows + derived_rows.torch_build_rows(name, majors, abis, self.date)
 
     def _first_ptx(self) -> Dict[str, Optional[str]]:
         """The CUDA version of the first driver branch that knows a capability; None where it is
@@ -618,6 +619,10 @@ class Matrix(TableViews):
             capability: branch.cuda if branch is not None else None
             for capability, branch in first.items()
         }
+
+    def without_written_rows(self) -> Matrix:
+        """Return this matrix with nothing but what follows from tables or was measured."""
+        return Matrix({**self._core, "rows": [], "index": {}}, self._files)
 
     # ----------------------------------------------------------------------------------------------
     # site rows

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CANNOT_LOAD",
+    "HAS_NO_LIBRARY",
     "MissingName",
     "Surfaces",
     "compile_surfaces",
@@ -59,7 +60,9 @@ class MissingName(NamedTuple):
     package imports the line, or degrades. use: what the line is for, "" where it is for all.
     module, name: what is imported; no name: the module itself. importing, lacking: releases.
     others: [package, specifier] of third packages, "" for any version, "-" for not
-    there, "!" before a range for anything outside it, "cuda" for a build for CUDA.
+    there, "!" before a range for anything outside it, "cuda" for a build for CUDA, "cuda==12.4" for
+    one for this CUDA, "cxx11abi=false" for one with this C++ ABI; ["$NAME", "-"] for a variable
+    that is not set.
     pin: the requirement that mends it, "" where none is known. archive, path, line: the witness.
     verb: what the code does with the versions that are "lacking" ("refuses"), "" for an import;
     text: the words of its message. equal: the importing releases, as places, that refuse any other
@@ -87,9 +90,11 @@ class MissingName(NamedTuple):
 
 #: What a statement about a library says that has no symbol which it needs of torch.
 CANNOT_LOAD = "cannot be loaded with"
+#: What a statement about a package says that has no file for the CUDA of torch.
+HAS_NO_LIBRARY = "has no library for"
 #: What is said aloud, with the text of the statement.
 _SAID = ("refuses", "disables", "leaves a part out with", "warns of", CANNOT_LOAD)
-_CODES = {"": "ED308", CANNOT_LOAD: "ED409"}
+_CODES = {"": "ED308", CANNOT_LOAD: "ED409", HAS_NO_LIBRARY: "ED411"}
 
 
 def measured_pairs(documents: Iterable[Mapping[str, Any]]) -> Dict[str, List[str]]:
@@ -376,6 +381,9 @@ class Surfaces:
             # The bound of a check, or the answer of a function, is no line of a log.
             symptom = quote if statement.verb in _SAID and " " in quote else ""
             title += f"{statement.verb} {provider} {_words(lacking)}"
+            if statement.verb == HAS_NO_LIBRARY:
+                title = f"{who} {statement.verb} the CUDA of this torch, {quote}"
+                symptom = quote
         elif statement.name:
             title += f"imports {what}, which {provider} {_words(lacking)} does not have"
             quote = f"from {statement.module} import {statement.name}"
@@ -444,10 +452,15 @@ def _set_of(spans: Sequence[Tuple[str, str]]) -> VersionSet:
 
 
 def _other_term(name: str, asked: str) -> Term:
+    if name.startswith("$"):
+        return Term("var", name[1:], "value", "present", asked != "-")
     if asked in ("", "-"):
         return Term("env", name, "version", "present", not asked)
-    if asked == "cuda":
-        return Term("env", name, "cuda", "in", VersionSet.all())
+    if asked.startswith("cuda"):
+        cuda = VersionSet.parse(asked[4:]) if asked != "cuda" else VersionSet.all()
+        return Term("env", name, "cuda", "in", cuda)
+    if asked.startswith("cxx11abi="):
+        return Term("env", name, "cxx11abi", "any", frozenset((asked[9:],)))
     operator = "lacks" if asked.startswith("!") else "in"
     return Term("env", name, "version", operator, VersionSet.parse(asked.lstrip("!")))
 

@@ -16,7 +16,7 @@ from ..model.versions import VersionSet, parse_version
 from . import compiled
 from .compiled import KEYS, load_package, normalize_gpu
 from .curated_files import parse_conda, parse_models, parse_profile
-from .derived_rows import ptx_demands
+from .derived_rows import assembler_gaps, ptx_demands, torch_builds
 from .entries import Faults
 from .folder import (
     EXTRAS,
@@ -141,7 +141,7 @@ def _packages(
     for name, path in sources.packages.items():
         document = read_package(path, name, f"{label}packages/{name}.json", faults)
         if document is not None:
-            packages[name] = _package_summary(document)
+            packages[name] = _package_summary(name, document)
             dates.append(document["date"])
     return packages, dates
 
@@ -299,15 +299,18 @@ def _read_json(path: str) -> Optional[Dict[str, Any]]:
     return document
 
 
-def _package_summary(document: Mapping[str, Any]) -> List[Any]:
+def _package_summary(name: str, document: Mapping[str, Any]) -> List[Any]:
     """What the core says of a package: does a build tell its CUDA version, does one tell its code,
-    and the PTX that builds rely on.
+    the PTX that builds rely on, the GPUs that its assemblers do not know, and for which kinds of
+    torch it is built.
     """
     builds = [build for release in document["releases"] for build in release.get("builds", ())]
     return [
         any("cuda" in build for build in builds),
         any("sass" in build for build in builds),
         ptx_demands(builds),
+        assembler_gaps(document["releases"]),
+        *torch_builds(name, document["releases"]),
     ]
 
 

@@ -6,7 +6,7 @@ Which torch an extension was built for, and how surely that is known: ``torch_ex
 from __future__ import annotations
 
 from ..model.calls import InstallerCall, reinstall
-from ..model.evidence import Absent, Evidence
+from ..model.evidence import Evidence
 from ..model.facts import Binary, Distribution
 from ..model.finding import Finding, Remedy
 from ..model.pattern import pattern
@@ -15,7 +15,6 @@ from ..model.row import Source
 from ..model.versions import Version, try_version
 from .rule import Context, Rule, is_unindexed
 from .torch_extensions import (
-    LINKED,
     Torch,
     attributes_of,
     find_mismatches,
@@ -431,62 +430,8 @@ def _python_tags(name: str, files: Sequence[Binary]) -> List[str]:
     return [] if None in matches else sorted(tags)
 
 
-def check_linked_runtime(context: Context) -> Iterator[Finding]:
-    """A release is linked to another CUDA runtime than the one torch brings.
-
-    What it checks:
-        The libcudart that a release's wheel is linked to (from the matrix, where the installed
-        files were not read) against torch's CUDA.
-
-    Why it matters:
-        The wheel on the default index has one CUDA; beside a torch for another CUDA major its
-        import fails: "libcudart.so.13: cannot open shared object file".
-
-    How to fix:
-        Install the package's build for torch's CUDA, or the torch for the package's CUDA.
-
-    References:
-        https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html
-    """
-    torch = installed_torch(context)
-    if torch is None or torch.cuda is None or isinstance(context.facts.get("torch.cuda"), Absent):
-        return
-    major = torch.cuda.split(".")[0]
-    read = group_binaries(context)
-    for name in LINKED:
-        installed = context.distributions.get(name)
-        if installed is None or name in read or not _is_of_default_index(installed):
-            continue
-        runtimes = _linked_runtimes(context, name)
-        if not runtimes or major in runtimes:
-            continue
-        yield Finding(
-            code="ED407",
-            component=name,
-            kind="cuda-major-mismatch",
-            severity="warning",
-            message=f"The {name} {installed.version} of the default index needs "
-            f"libcudart.so.{runtimes[0]}, but {torch} brings CUDA {torch.cuda}: "
-            "it fails to load unless another CUDA runtime is on the loader's path.",
-            evidence=(*context.installed(name), *context.evidence("torch.cuda", "torch.version")),
-            sources=(_SYMBOL_VERSIONS,),
-            remedies=_soname_remedies(name, torch, True),
-            packages=(name, "torch"),
-        )
-
-
 def _is_of_default_index(installed: Distribution) -> bool:
     return not is_unindexed(installed) and "+" not in (installed.version or "")
-
-
-def _linked_runtimes(context: Context, name: str) -> List[str]:
-    """Return the CUDA majors whose runtime a release's wheel is linked to."""
-    sonames = attributes_of(context, name).get("sonames")
-    if not isinstance(sonames, frozenset):
-        return []
-    return sorted(
-        {soname.split(".so.")[1] for soname in sonames if soname.startswith("libcudart.so.")}
-    )
 
 
 #: Whose wheels on the default index are linked to libtorch_cuda and its kind on x86_64.
@@ -570,14 +515,6 @@ RULES_HERE: Tuple[Rule, ...] = (
         "cuda-major-mismatch",
         "A CUDA library that a binary needs is not found",
         check_cuda_sonames,
-        half="environment",
-    ),
-    Rule(
-        "ED407",
-        "linked-runtime",
-        "cuda-major-mismatch",
-        "A release is linked to another CUDA runtime than torch",
-        check_linked_runtime,
         half="environment",
     ),
     Rule(

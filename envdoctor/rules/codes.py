@@ -90,6 +90,8 @@ CODES: Mapping[str, str] = {
     "ED407": "linked-runtime",
     "ED408": "cpu-torch",
     "ED409": "torch-symbols",
+    "ED410": "torch-abi",
+    "ED411": "cuda-library",
     "ED490": "abi-rows",
     "ED495": "abi-log",
     "ED501": "memory-belief",
@@ -252,6 +254,55 @@ How to fix:
     Install the release that the finding names: it was built for this torch.
 """
 
+_RUNTIME = """A package is built for another CUDA than torch.
+
+What it checks:
+    The CUDA major that a release's wheel is built for (from its label, its files or the matrix)
+    against torch's, for packages that are compiled against torch.
+
+Why it matters:
+    The wheel on the default index has one CUDA; beside a torch for another CUDA major its
+    import fails: "libcudart.so.13: cannot open shared object file". Where the installed files
+    were read, they are judged instead (ED404).
+
+How to fix:
+    Install the package's build for torch's CUDA, or the torch for the package's CUDA.
+
+References:
+    https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html
+"""
+
+_ABI = """A package is built with another C++ ABI than torch.
+
+What it checks:
+    The C++ ABI with which a release's wheel was compiled against that of torch's build, for
+    packages that are compiled against torch. PyTorch's own index has torch 2.6 with both.
+
+Why it matters:
+    Names of functions that take a text hold the ABI: "undefined symbol: …Ss" or
+    "…__cxx1112basic_string". Where the installed files were read, they are judged instead
+    (ED401, ED402, ED405).
+
+How to fix:
+    Install a build with the ABI of this torch, or the torch that the package was built for.
+
+References:
+    https://gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html
+"""
+
+_CUDA_FILE = """A package that has a library for each CUDA has none for torch's.
+
+What it checks:
+    The libraries in the package's wheels, of which it takes the one that is named after
+    torch.version.cuda, against the CUDA that torch is built for.
+
+Why it matters:
+    The package goes on without its kernels, or stops where the first is called.
+
+How to fix:
+    Install the release that the finding names, which has a library for this CUDA.
+"""
+
 _FAULT = """A check of envdoctor failed.
 
 What it checks:
@@ -271,7 +322,10 @@ _OTHERS = (
     ("ED122", "The ptxas of triton does not know this GPU", _PTXAS),
     ("ED308", "A package imports what another does not have", _NAMES),
     ("ED309", "A package's code refuses the release of another", _GATES),
+    ("ED407", "A package is built for another CUDA than torch", _RUNTIME),
     ("ED409", "A package's library needs symbols that torch does not have", _LINKS),
+    ("ED410", "A package is built with another C++ ABI than torch", _ABI),
+    ("ED411", "A package has no library for the CUDA of torch", _CUDA_FILE),
     ("ED906", "A check failed", _FAULT),
 )
 

@@ -97,7 +97,7 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
     for row in rows:
         if row.kind in _OF_CUDA_CODE and not of_cuda:
             continue
-        if row.code == "ED409" and _has_better_witness(context, row.component):
+        if row.code in _OF_LIBRARIES and _has_better_witness(context, row):
             continue
         if row.kind == "abi-mismatch" and _is_built_here(context, row.component):
             continue
@@ -115,8 +115,10 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
         yield _one_question(group)
 
 
-#: Rows that were measured pair by pair (``matrix.measured_rows``).
-_MEASURED = ("ED308", "ED309", "ED409")
+#: What follows from a release's libraries and torch.
+_OF_LIBRARIES = ("ED407", "ED409", "ED410")
+#: Rows of two packages that were measured, pair by pair (``matrix.measured_rows``) or in builds.
+_MEASURED = ("ED308", "ED309", "ED411", *_OF_LIBRARIES)
 
 
 def _is_built_here(context: Context, name: str) -> bool:
@@ -125,11 +127,13 @@ def _is_built_here(context: Context, name: str) -> bool:
     return installed is not None and installed.direct_url.startswith("file:")
 
 
-def _has_better_witness(context: Context, name: str) -> bool:
+def _has_better_witness(context: Context, row: Row) -> bool:
     # No start of a container loads this where no row is about such a package.
-    from .torch_extensions import is_judged_otherwise
+    from .torch_extensions import is_judged_by_files, is_judged_otherwise
 
-    return is_judged_otherwise(context, name)
+    if row.code == "ED407":
+        return is_judged_by_files(context, row.component)
+    return is_judged_otherwise(context, row.component)
 
 
 def _without_repeats(hits: List[_Hit]) -> List[_Hit]:
@@ -138,7 +142,9 @@ def _without_repeats(hits: List[_Hit]) -> List[_Hit]:
     Two releases that do not fit often miss several names: the first is enough, and a row that
     somebody wrote knows more of the cure.
     """
-    kept = [hit for hit in hits if hit.row.code not in _MEASURED]
+    kept = [
+        hit for hit in hits if hit.row.code not in _MEASURED and not _is_written_too(hit.row, hits)
+    ]
     measured = [hit for hit in hits if hit.row.code in _MEASURED]
     for hit in sorted(measured, key=lambda hit: severity_rank(hit.finding.severity)):
         pair = frozenset(term.component for term in hit.row.terms[:2])
@@ -150,6 +156,15 @@ def _without_repeats(hits: List[_Hit]) -> List[_Hit]:
         ):
             kept.append(_with_written_cure(hit, pair, kept))
     return kept
+
+
+def _is_written_too(row: Row, hits: Sequence[_Hit]) -> bool:
+    """Tell whether somebody wrote of the device what follows from a package's own tools."""
+    return row.code == "ED122" and any(
+        hit.row.origin != row.origin == "derived"
+        and (hit.row.code, hit.row.component) == (row.code, row.component)
+        for hit in hits
+    )
 
 
 def _with_written_cure(measured: _Hit, pair: AbstractSet[str], others: Sequence[_Hit]) -> _Hit:
@@ -168,7 +183,7 @@ def _is_of_libraries(measured: _Hit, other: _Hit) -> bool:
     """Tell whether both speak of libraries that do not load: who wrote the other weighed what it
     costs.
     """
-    return measured.row.code == "ED409" and other.row.kind == measured.row.kind
+    return measured.row.code in _OF_LIBRARIES and other.row.kind == measured.row.kind
 
 
 def _rows_about(context: Context, presumed: Optional[Presumption]) -> List[Row]:
@@ -269,7 +284,7 @@ def _single_gap(row: Row, binding: Binding, context: Context) -> Optional[Term]:
     first = binding.missing[0]
     if (
         first.scope in ("var", "request")
-        or row.code == "ED109"
+        or row.code in ("ED109", "ED407", "ED410")
         or (first.scope == "env" and first.component not in context.distributions)
     ):
         return None

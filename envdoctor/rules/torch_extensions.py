@@ -7,6 +7,7 @@ were read and every symbol is there, a label or a table no longer makes an error
 
 from __future__ import annotations
 
+from ..matrix.derived_rows import LINKED, WORK_WITHOUT
 from ..matrix.kernel_torch import exact_pins, minor_of, pinned_torch
 from ..model.calls import InstallerCall, OwnCall, reinstall
 from ..model.evidence import Evidence
@@ -33,6 +34,7 @@ __all__ = [
     "find_mismatches",
     "group_binaries",
     "installed_torch",
+    "is_judged_by_files",
     "is_judged_otherwise",
     "is_main",
     "newest_for_torch",
@@ -55,37 +57,6 @@ _FLASH = Source(
 )
 _DUAL_ABI = Source("https://gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html")
 
-#: Distributions whose extensions link libtorch's C++ API. Builds for the stable ABI (torchao,
-#: torchaudio from 2.9) carry no torch in the matrix.
-LINKED = (
-    "vllm",
-    "flash-attn",
-    "flash-attn-3",
-    "vllm-flash-attn",
-    "sgl-kernel",
-    "sglang-kernel",
-    "xformers",
-    "torchvision",
-    "torchaudio",
-    "causal-conv1d",
-    "mamba-ssm",
-    "flashinfer",
-    "flashinfer-python",
-    "transformer-engine-torch",
-    "apex",
-    "auto-gptq",
-    "deep-ep",
-    "deep-gemm",
-    "exllamav2",
-    "fbgemm-gpu",
-    "grouped-gemm",
-    "natten",
-    "sageattention",
-    "torch-cluster",
-    "torch-scatter",
-    "torch-sparse",
-    "torch-spline-conv",
-)
 #: Of these a build by the user is common: a release without a fitting wheel may still be right.
 _BUILT_BY_HAND = (
     "flash-attn",
@@ -96,10 +67,6 @@ _BUILT_BY_HAND = (
     "apex",
     "grouped-gemm",
 )
-
-#: They load their extension under a guard and work without it, more slowly: the __init__ of torchao
-#: 0.5 to 0.18 says so in their wheels, and 0.9.0 quantises a layer beside torch 2.9.1.
-_WORK_WITHOUT = ("torchao",)
 
 _TORCH_LABEL = pattern(r"(?:torch|pt)(\d)(?:\.(\d+)|(\d{1,2}))")
 # The file without which a distribution cannot be imported, or without which it has no kernels at
@@ -323,6 +290,14 @@ def find_mismatches(context: Context, code: str) -> List[Finding]:
     ]
 
 
+def is_judged_by_files(context: Context, name: str) -> bool:
+    """Tell whether installed files of a package were read, or torch is no index's build."""
+    torch = installed_torch(context)
+    return name in group_binaries(context) or (
+        torch is not None and _is_unindexed_torch(context, torch)
+    )
+
+
 def is_judged_otherwise(context: Context, name: str) -> bool:
     """Tell whether a better witness than its release judges a package: its files, its label, where
     it or torch comes from; or what is said already.
@@ -538,7 +513,7 @@ def _from_symbols(extension: _Extension, torch: Torch) -> Optional[_Mismatch]:
         return None
     binary = next((binary for binary in affected if is_main(binary, files)), affected[0])
     fatal = is_main(binary, files) or len(affected) == len(files)
-    severity = "error" if fatal and extension.name not in _WORK_WITHOUT else "warning"
+    severity = "error" if fatal and extension.name not in WORK_WITHOUT else "warning"
     if broken:
         return _undefined_symbol(extension, torch, binary, severity)
     return _other_kind_of_torch(extension, torch, binary, severity)

@@ -16,9 +16,14 @@ from .documents import read_document, runs, write_document
 
 __all__ = ["link_statements", "write_links"]
 
+#: The first release of torch whose wheels for x86_64 on the default index have the new C++ ABI.
+_NEW_ABI = Version("2.7")
 
-def link_statements(matrices: Path, consumer: str) -> List[Dict[str, Any]]:
-    """Return the statements about a package, one for each cure."""
+
+def link_statements(matrices: Path, consumer: str, optional: bool = False) -> List[Dict[str, Any]]:
+    """Return the statements about a package, one for each cure; ``optional``: others go on without
+    it.
+    """
     path = matrices / "symbols.json"
     document = json.loads(path.read_text("ascii")) if path.exists() else {}
     links: Mapping[str, Mapping[str, str]] = document.get("links", {}).get(consumer, {})
@@ -42,6 +47,51 @@ def link_statements(matrices: Path, consumer: str) -> List[Dict[str, Any]]:
             without = lacking[numbers[-1]] or set()
             cure = _newest("torch", torch, [place not in without for place in range(len(torch))])
         statements.append(_statement(links[last], consumer, own, theirs, cure))
+    statements += _of_one_abi(document, consumer, releases, lacking)
+    effect = "degrades" if optional else "blocks"
+    return [{**statement, "effect": effect} for statement in statements]
+
+
+def _of_one_abi(
+    document: Mapping[str, Any],
+    consumer: str,
+    releases: Sequence[str],
+    lacking: Sequence[Optional[Set[int]]],
+) -> List[Dict[str, Any]]:
+    """Return what cannot be loaded with a release of torch of the C++ ABI of its wheel for x86_64,
+    where that for aarch64 has the other: it fits neither by its own wheel nor is it certain that
+    no build fits.
+    """
+    torch: Sequence[str] = document.get("versions", ())
+    fits = document.get("fits", {}).get(consumer, {})
+    links = document.get("links", {}).get(consumer, {})
+    groups: Dict[int, List[int]] = {}
+    for number, version in enumerate(releases):
+        without = lacking[number]
+        if without is None or version not in fits or not links[version]["lacking"]:
+            continue
+        for place in set(range(len(torch))) - without - _places(fits[version]):
+            groups.setdefault(place, []).append(number)
+    statements = []
+    for place, numbers in groups.items():
+        old = Version(torch[place]) < _NEW_ABI
+        last = releases[numbers[-1]]
+        fitting = [other in _places(fits[last]) for other in range(len(torch))]
+        statement = _statement(
+            links[last],
+            consumer,
+            runs(releases, numbers),
+            runs(torch, [place]),
+            _newest("torch", torch, fitting),
+        )
+        abi = "false" if old else "true"
+        statements.append(
+            {
+                **statement,
+                "id": f"links-torch-{torch[place]}-abi-{abi}-{releases[numbers[0]]}",
+                "with": [["torch", f"cxx11abi={abi}"]],
+            }
+        )
     return statements
 
 
@@ -98,12 +148,16 @@ def _places(text: str) -> Set[int]:
     return {place for first, _, last in ends for place in range(int(first), int(last or first) + 1)}
 
 
-def write_links(matrices: Path, consumers: Iterable[str]) -> None:
-    """Put the statements of packages into their files, where they changed."""
+def write_links(
+    matrices: Path, consumers: Iterable[str], optional: FrozenSet[str] = frozenset()
+) -> None:
+    """Put the statements of packages into their files, where they changed; ``optional``: those
+    without which others go on.
+    """
     for consumer in consumers:
         path = matrices / "surfaces" / f"{consumer}.json"
         old = read_document(path)
         kept = [entry for entry in old.get("statements", ()) if entry.get("verb") != CANNOT_LOAD]
-        statements = [*kept, *link_statements(matrices, consumer)]
+        statements = [*kept, *link_statements(matrices, consumer, consumer in optional)]
         if statements != old.get("statements", []):
             write_document(path, {"measured": [], **old}, statements)

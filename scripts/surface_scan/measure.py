@@ -18,6 +18,7 @@ from packaging.version import Version
 from envdoctor.model.requirement import try_requirement
 
 from .conditions import CUDA, Limits
+from .cuda_files import cuda_file_statements
 from .documents import read_document, runs, write_document
 from .links import link_statements
 from .packages import Packages
@@ -182,7 +183,10 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
         covered.setdefault((key.provider, others), set()).update(pairs)
         statements.append(_statement(measurement, releases, key, demands, missing))
     statements += gate_statements(measurement, consumer)
-    return _with_own_ids([*statements, *link_statements(measurement.matrices, consumer)])
+    statements += cuda_file_statements(measurement.packages, releases, measurement.matrices)
+    optional = consumer in measurement.packages.optional
+    links = link_statements(measurement.matrices, consumer, optional)
+    return _with_own_ids([*statements, *links])
 
 
 def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, Any]]:

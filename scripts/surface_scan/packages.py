@@ -33,7 +33,9 @@ class Packages(NamedTuple):
     third package puts into another: (provider, name) → [third package, "!" and its releases].
     purposes: by package, the uses that it is installed for. loads: by package, patterns of the
     libraries without which it cannot be imported, linked to torch. tables_only: those of whose
-    names only modules, registries and options are measured.
+    names only modules, registries and options are measured. by_cuda: by package, the library that
+    is chosen by torch's CUDA, since which release, and the variable that chooses another.
+    optional: packages without which others go on.
     """
 
     names: Tuple[str, ...]
@@ -45,6 +47,8 @@ class Packages(NamedTuple):
     purposes: Mapping[str, Tuple[str, ...]] = {}
     loads: Mapping[str, Tuple[str, ...]] = {}
     tables_only: FrozenSet[str] = frozenset()
+    by_cuda: Mapping[str, Mapping[str, str]] = {}
+    optional: FrozenSet[str] = frozenset()
 
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module, none for those that are not measured."""
@@ -101,6 +105,12 @@ def load_packages(path: str = _LIST) -> Packages:
         frozenset(
             name for name, values in document["package"].items() if values.get("tables_only")
         ),
+        {
+            name: values["by_cuda"]
+            for name, values in document["package"].items()
+            if "by_cuda" in values
+        },
+        frozenset(name for name, values in document["package"].items() if values.get("optional")),
     )
 
 

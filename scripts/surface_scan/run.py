@@ -86,11 +86,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         elif options.recall:
             from envdoctor.matrix.loader import load_folder
 
-            from .recall import MeasuredReleases, recall, recall_lines
+            from .recall import recall, recall_lines
 
-            matrix = load_folder(str(options.matrices))
-            measurement = MeasuredReleases(packages, sources, options.matrices)
-            for line in recall_lines(list(recall(matrix, measurement))):
+            for line in recall_lines(list(recall(load_folder(str(options.matrices))))):
                 print(line)
         elif not options.collect:
             from .measure import measure

@@ -400,3 +400,60 @@ def test_nor_after_that_for_a_gpu_that_is_still_supported(torch_version, driver)
     assert torch(torch_version, "NVIDIA H100 80GB HBM3", driver) <= torch(
         torch_version, "NVIDIA H100 80GB HBM3", "580.95.05"
     )
+
+
+# the assembler of triton
+
+
+@pytest.mark.parametrize(
+    ("triton", "gpu", "lacks"),
+    [
+        # as the ptxas of each wheel says itself
+        ("3.2.0", "NVIDIA GeForce RTX 5090", True),
+        ("3.4.0", "NVIDIA GeForce RTX 5090", False),
+        ("3.5.1", "NVIDIA GB10", True),
+        ("3.6.0", "NVIDIA GB10", False),
+        ("3.2.0", "NVIDIA H100 80GB HBM3", False),
+    ],
+)
+def test_the_assembler_of_triton(triton, gpu, lacks):
+    rows = violated(packages={"triton": triton}, gpu=gpu, variables={})
+    assert any(row.startswith("ptxas-without-") for row in rows) is lacks
+
+
+def test_another_assembler_was_not_looked_at():
+    rows = violated(
+        packages={"triton": "3.2.0"},
+        gpu="NVIDIA GeForce RTX 5090",
+        variables={"TRITON_PTXAS_PATH": "/usr/local/cuda/bin/ptxas"},
+    )
+    assert not any(row.startswith("ptxas-without-") for row in rows)
+
+
+# builds beside torch's
+
+
+@pytest.mark.parametrize(
+    ("packages", "expected"),
+    [
+        ({"vllm": "0.20.0", "torch": "2.11.0+cu129"}, "cuda-13-beside-another:vllm"),
+        ({"vllm": "0.12.0", "torch": "2.9.0+cu130"}, "cuda-12-beside-another:vllm"),
+        ({"vllm": "0.12.0", "torch": "2.9.0"}, ""),
+        # torch 2.6.0 of the default index has the old ABI, that for CUDA 12.6 the new one
+        ({"vllm": "0.8.5", "torch": "2.6.0+cu126"}, "cxx11abi-false-beside-true:vllm"),
+        ({"vllm": "0.8.5", "torch": "2.6.0"}, ""),
+        ({"torchao": "0.16.0", "torch": "2.9.1+cu130"}, "cuda-12-beside-another:torchao"),
+    ],
+)
+def test_builds_beside_torch(packages, expected):
+    rows = [row for row in violated(packages=packages) if "-beside-" in row]
+    assert rows == ([expected] if expected else [])
+
+
+def test_without_torch_nothing_is_built_beside_it():
+    assert not [row for row in violated(packages={"vllm": "0.20.0"}) if "-beside-" in row]
+
+
+def test_what_works_without_its_library_is_no_warning():
+    assert MATRIX.row("cuda-12-beside-another:torchao").effect == "note"
+    assert MATRIX.row("cuda-12-beside-another:vllm").effect == "degrades"

@@ -215,6 +215,48 @@ def test_known_pairs(fails, works):
     assert not effects(works) & {"blocks", "degrades"}
 
 
+#: A build of torch, and what is installed beside it: of file lists and of dynamic symbols.
+BUILDS = [
+    # no libbitsandbytes_cuda124.so in 0.43.0, the first is in 0.43.1
+    (("bitsandbytes 0.43.0", "torch 2.4.0+cu124"), ("bitsandbytes 0.43.1", "torch 2.4.0+cu124")),
+    (("bitsandbytes 0.43.0", "torch 2.4.0+cu124"), ("bitsandbytes 0.43.0", "torch 2.4.0+cu121")),
+    # torch 2.6.0 of the default index has the old C++ ABI, that of PyTorch's own index the new
+    (("torchcodec 0.5", "torch 2.6.0"), ("torchcodec 0.5", "torch 2.6.0+cu126")),
+    (("torchcodec 0.5", "torch 2.6.0"), ("torchcodec 0.2.1", "torch 2.6.0")),
+]
+
+
+@pytest.mark.parametrize(("fails", "works"), BUILDS)
+def test_known_builds(fails, works):
+    def rows(lines):
+        packages = dict(line.split() for line in lines)
+        facts = facts_of(**packages)
+        table = {
+            **dict(facts),
+            "variables": Known({}, Evidence("test")),
+            "os.platform": Known("linux", Evidence("test")),
+            "os.architecture": Known("x86_64", Evidence("test")),
+        }
+        target = derive_target(Facts(table), MATRIX)
+        return [
+            row.id
+            for row in MATRIX.rows_about(list(packages))
+            if row.code in ("ED409", "ED411") and bind(row, target).outcome == "violated"
+        ]
+
+    assert rows(fails)
+    assert not rows(works)
+
+
+def test_a_variable_that_chooses_another_library_counts():
+    (term,) = [
+        term
+        for term in MATRIX.row("no-library-cuda-12.4:bitsandbytes").terms
+        if term.scope == "var"
+    ]
+    assert (term.component, term.operator, term.argument) == ("BNB_CUDA_VERSION", "present", False)
+
+
 def test_a_use_that_a_package_is_for_binds_a_lock() -> None:
     for purpose in ([], ["serving"], ["serving", "training"]):
         surfaces = Surfaces(compile_surfaces([{**DOCUMENT, "purpose": purpose}]))

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
+from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.calls import InstallerCall, OwnCall
 from envdoctor.model.facts import Binary, Distribution
 from envdoctor.model.finding import Finding
@@ -373,12 +374,12 @@ def test_other_missing_libraries_are_not_judged(judged: Judge) -> None:
 
 
 def test_a_release_linked_to_another_runtime(judged: Judge) -> None:
-    found = judged(
-        facts_of(["xformers 0.0.35", "torch 2.15.0"], torch_cuda="13.2", os_architecture="x86_64")
-    )
-    finding = by_code(found, "ED407")
+    packages = ["torchaudio 2.9.0", "torch 2.9.0"]
+    facts = facts_of(packages, torch_cuda="13.0", os_architecture="x86_64")
+    bare = load_matrix().without_written_rows()
+    finding = by_code(judged(facts, matrix=bare), "ED407")
     assert (finding.component, finding.kind, finding.severity) == (
-        "xformers",
+        "torchaudio",
         "cuda-major-mismatch",
         "warning",
     )
