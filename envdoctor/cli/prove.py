@@ -89,7 +89,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
     from ..matrix.loader import load_matrix
     from ..model.proof import Proof
-    from ..prove.judging import compare
+    from ..prove.judging import compare, known_gpus
     from ..rules.addressing import judged_interpreter
 
     if not 1 <= options.deadline <= 3600:
@@ -109,7 +109,10 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         PROGRESS.say(f"trying {name}")
         steps += run(python, options.deadline)
     compared = compare(
-        steps, (*report.findings, *report.undetermined), lambda text: _explain(text, facts, matrix)
+        steps,
+        (*report.findings, *report.undetermined),
+        lambda text: _explain(text, facts, matrix),
+        known_gpus(facts),
     )
     return _shown(Proof(tuple(compared), report, tuple(skipped)), options)
 

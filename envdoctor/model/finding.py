@@ -143,6 +143,7 @@ class Finding(NamedTuple):
     packages: Tuple[str, ...] = ()
     presumed: bool = False  # rests on what nobody said; never the headline of a report
     effect: str = ""  # what follows from it, one of FINDING_EFFECTS; "" where nothing says so
+    gpus: Tuple[int, ...] = ()  # the only devices it holds for, as places in the fact ``gpus``
     title: str = ""  # what is wrong, without the values of this machine: the title of its row
 
     @property

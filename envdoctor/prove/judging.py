@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Callable, List, Sequence
+from itertools import takewhile
+from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
+from ..model.evidence import Known
+from ..model.facts import Facts, Gpu
 from ..model.finding import Finding
 from ..model.proof import Comparison, TrialStep
 from ..model.versions import canonicalize_name
 
-__all__ = ["compare"]
+__all__ = ["compare", "known_gpus"]
 
 #: What these find is wrong makes the import itself fail; what others find shows later, if at all.
 _AT_IMPORT = frozenset(["ED308", "ED309", "ED402", "ED403", "ED405", "ED406", "ED409"])
 
 
+def known_gpus(facts: Facts) -> Dict[str, int]:
+    """Return which of the machine's GPUs each device of torch's is (``cuda:0``, a place in the fact
+    ``gpus``), where that is certain: CUDA numbers the fastest model first, leaves out a device that
+    is lost, and takes the order of CUDA_VISIBLE_DEVICES.
+
+    https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#cuda-environment-variables
+    """
+    gpus: Sequence[Gpu] = facts.value("gpus", ())
+    visible = [place for place, gpu in enumerate(gpus) if gpu.visible is not False]
+    is_ordered = isinstance(facts.variable("CUDA_VISIBLE_DEVICES"), Known)
+    models = {gpus[place].name for place in visible if not gpus[place].fault}
+    if len(visible) > 1 and (is_ordered or len(models) > 1):
+        return {}
+    sound = takewhile(lambda place: not gpus[place].fault, visible)
+    return {f"cuda:{number}": place for number, place in enumerate(sound)}
+
+
 def compare(
-    steps: Sequence[TrialStep], findings: Sequence[Finding], explain: Callable[[str], List[Finding]]
+    steps: Sequence[TrialStep],
+    findings: Sequence[Finding],
+    explain: Callable[[str], List[Finding]],
+    gpus: Optional[Mapping[str, int]] = None,
 ) -> List[Comparison]:
     """Return each step with what a check says of it.
 
@@ -23,8 +46,20 @@ def compare(
         steps: What was tried.
         findings: What a check of the same environment found.
         explain: Returns what a diagnosis finds in the text of a failing step.
+        gpus: What :func:`known_gpus` says: a fault of another GPU explains nothing.
     """
-    return [_compared(step, findings, explain) for step in steps]
+    places = {} if gpus is None else gpus
+    return [
+        _compared(
+            step, [one for one in findings if _may_concern(one, places.get(step.subject))], explain
+        )
+        for step in steps
+    ]
+
+
+def _may_concern(finding: Finding, gpu: Optional[int]) -> bool:
+    """Tell whether a finding may hold for the GPU that was tried; None: it is not known which."""
+    return gpu is None or not finding.gpus or gpu in finding.gpus
 
 
 def _compared(

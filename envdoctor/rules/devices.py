@@ -65,6 +65,7 @@ def check_device_faults(context: Context) -> Iterator[Finding]:
             kind="hardware-fault",
             severity=fault.severity,
             subject=device.uuid or device.pci_bus or f"index {index}",
+            gpus=(index,),
             message=f"GPU {index} ({device.name or device.pci_bus or 'unknown model'}) reports a "
             f"fault: {fault.what}.",
             evidence=context.evidence("gpus"),

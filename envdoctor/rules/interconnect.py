@@ -12,7 +12,7 @@ from .rule import Context, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Optional, Tuple
+    from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
     from ..model.facts import Facts, Gpu, NetworkPort, SharedMount
 
@@ -49,6 +49,7 @@ def check_xids(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/deploy/xid-errors/
     """
+    devices: Sequence[Gpu] = context.facts.value("gpus", ())
     for bus, number, times in context.facts.value("gpus.xids", ()):
         meaning = _GRAVE_XIDS.get(number)
         if meaning is None:
@@ -61,6 +62,7 @@ def check_xids(context: Context) -> Iterator[Finding]:
             severity="warning",
             message=f"The kernel logged Xid {number} of GPU {bus} {often}: {meaning}.",
             evidence=context.evidence("gpus.xids"),
+            gpus=_at_bus(devices, bus),
             sources=(_XID_PAGE,),
             remedies=(
                 Remedy(
@@ -70,6 +72,18 @@ def check_xids(context: Context) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _at_bus(devices: Sequence[Gpu], bus: str) -> Tuple[int, ...]:
+    """Return the place of the device at a PCI bus, whose function the kernel's log leaves out."""
+    return tuple(
+        [
+            place
+            for place, device in enumerate(devices)
+            # NVML writes the domain with eight digits, the kernel with four.
+            if (device.pci_bus or "").lower().rpartition(".")[0].endswith(bus.lower())
+        ]
+    )
 
 
 def check_health_reports(context: Context) -> Iterator[Finding]:
@@ -133,15 +147,15 @@ def check_nvlinks(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
     """
-    devices: Dict[str, List[Gpu]] = {}
-    for device in context.facts.value("gpus", ()):
+    devices: Dict[str, List[Tuple[int, Gpu]]] = {}
+    for place, device in enumerate(context.facts.value("gpus", ())):
         if device.name and device.nvlinks is not None:
-            devices.setdefault(device.name, []).append(device)
+            devices.setdefault(device.name, []).append((place, device))
     for model, siblings in devices.items():
-        counts = sorted([device.nvlinks or 0 for device in siblings])
+        counts = sorted([device.nvlinks or 0 for _, device in siblings])
         if len(counts) < _SIBLINGS or counts[1] != counts[-1] or counts[0] == counts[-1]:
             continue
-        weak = min(siblings, key=lambda device: device.nvlinks or 0)
+        place, weak = min(siblings, key=lambda entry: entry[1].nvlinks or 0)
         yield Finding(
             code="ED119",
             component="nvlink",
@@ -152,6 +166,7 @@ def check_nvlinks(context: Context) -> Iterator[Finding]:
                 f"the {len(counts) - 1} others {counts[-1]}: collectives are as fast as that one."
             ),
             evidence=context.evidence("gpus"),
+            gpus=(place,),
             sources=(
                 Source(
                     "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html"

@@ -20,7 +20,7 @@ from envdoctor.model.facts import Distribution, Facts, Gpu
 from envdoctor.model.finding import Finding
 from envdoctor.model.proof import Comparison, Proof, TrialStep
 from envdoctor.prove import running, trials
-from envdoctor.prove.judging import compare
+from envdoctor.prove.judging import compare, known_gpus
 from envdoctor.prove.running import run_together, run_trial
 from envdoctor.report import View
 from envdoctor.report.proof_json import render as render_json
@@ -263,6 +263,45 @@ ABI = Finding("ED405", "flash-attn", "abi-mismatch", "error", "built for another
 def test_what_is_tried_beside_what_is_said(step, finding, verdict):
     (entry,) = compare([step], [finding] if finding else [], lambda text: [])
     assert entry.verdict == verdict
+
+
+LOST = Finding("ED110", "gpu", "hardware-fault", "error", "GPU 1 is lost", gpus=(1,))
+
+
+@pytest.mark.parametrize(
+    ("device", "finding", "verdict"),
+    [
+        ("cuda:0", LOST, "unexplained"),
+        ("cuda:0", LOST._replace(gpus=(0,)), "agrees"),
+        ("cuda:0", LOST._replace(gpus=()), "agrees"),
+        # Which GPU that is, behind one that CUDA may leave out, is not known.
+        ("cuda:1", LOST, "agrees"),
+        ("GPUs", LOST, "agrees"),
+    ],
+)
+def test_a_fault_explains_what_fails_on_that_gpu(device, finding, verdict):
+    step = TrialStep("arithmetic", device, "float64", "fails", "RuntimeError: no device")
+    gpus = known_gpus(facts(gpus=(GPU, Gpu(fault="GPU is lost"))))
+    (entry,) = compare([step], [finding], lambda text: [], gpus)
+    assert entry.verdict == verdict
+
+
+GPU = Gpu(name="H100")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "variables", "known"),
+    [
+        ((GPU, GPU), {}, {"cuda:0": 0, "cuda:1": 1}),
+        ((GPU._replace(visible=False), GPU), {"CUDA_VISIBLE_DEVICES": "1"}, {"cuda:0": 1}),
+        ((GPU, GPU), {"CUDA_VISIBLE_DEVICES": "1,0"}, {}),
+        ((GPU, Gpu(name="A100")), {}, {}),
+        ((GPU, Gpu(fault="GPU is lost"), GPU), {}, {"cuda:0": 0}),
+        ((Gpu(fault="GPU is lost"), GPU), {}, {}),
+    ],
+)
+def test_which_gpu_a_device_of_torch_is(gpus, variables, known):
+    assert known_gpus(facts(gpus=gpus, variables=variables)) == known
 
 
 def test_what_a_diagnosis_says_explains():

@@ -127,3 +127,26 @@ def test_what_is_no_fault(change):
 
 def test_two_nodes_tell_nothing_of_what_is_usual():
     assert findings_of(setting("mounts.shared", []), count=2, number=2) == []
+
+
+def lost(bus):
+    """The last GPU stands where the kernel says so; NVML writes the domain with eight digits."""
+
+    def change(table):
+        table["gpus"]["value"][-1]["pci_bus"] = bus
+        table["gpus.xids"] = entry([xid(79, 2)])
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "gpus"),
+    [
+        (lost("00000000:18:00.0"), (7,)),
+        (lost("00000001:18:00.0"), ()),
+        (links(18, 18, 17, 18, 18, 18, 18, 18), (2,)),
+    ],
+)
+def test_which_gpu_has_the_fault(change, gpus):
+    (fault,) = findings_of(change)
+    assert fault.gpus == gpus
