@@ -24,9 +24,6 @@ PROSE = 40  # a sentence
 MENTION = PROSE + 5  # a device that a sentence names beside other things
 INTENT = 50  # what somebody asked to install or to run
 
-#: In the place of an address: what somebody says to have built from source.
-BUILT_HERE = "file:built from source"
-
 _VERSION = re.compile(r"v?([0-9][0-9A-Za-z.!+_-]{0,80})")
 _NO_MODEL = re.compile(
     r"\b(?:nvidia|geforce|tesla|quadro|gpu|sxm\d?|pcie|nvl\d*|hbm\d?e?|\d+ ?gb?)\b"
@@ -175,7 +172,7 @@ class Draft:
 
     def built_here(self, name: str, line: Line) -> None:
         """Claim that a distribution is no wheel of its project, but was built by its user."""
-        self.distribution(name, None, line, INTENT, direct_url=BUILT_HERE)
+        self.distribution(name, None, line, INTENT, built=True)
 
     def released(self, name: str, day: str) -> None:
         """Claim that the release of a distribution is one of a day (``2026-02``) or before."""
@@ -541,6 +538,13 @@ def _short(value: Any) -> str:
     return f"{value!r:.60}" if not isinstance(value, str) else value[:60]
 
 
+#: What one statement of a distribution says and another does not.
+_KEPT = (
+    *("location", "tags", "installer", "editable"),
+    *("direct_url", "build", "constraint", "built"),
+)
+
+
 def _settled_distribution(old: _Claim, new: _Claim) -> _Claim:
     winner, loser = (old, new) if old.rank <= new.rank else (new, old)
     kept: Distribution = winner.value
@@ -563,7 +567,7 @@ def _settled_distribution(old: _Claim, new: _Claim) -> _Claim:
     filled: Dict[str, Any] = {}
     if kept.tags and other.tags and not (kept.location or other.location):  # of several files
         filled["tags"] = tuple(dict.fromkeys(kept.tags + other.tags))
-    for name in ("location", "tags", "installer", "editable", "direct_url", "build", "constraint"):
+    for name in _KEPT:
         if not getattr(kept, name) and getattr(other, name):
             filled[name] = getattr(other, name)
     return winner._replace(value=kept._replace(**filled), note=note)

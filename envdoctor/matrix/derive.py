@@ -341,7 +341,8 @@ def _possible_builds(
     """The builds of a release that the installed distribution can be; none where it may be one that
     no index has.
     """
-    if release is None or installed.editable or installed.direct_url.startswith(("file:", "git+")):
+    elsewhere = installed.is_own_build or installed.direct_url.startswith("git+")
+    if release is None or installed.editable or elsewhere:
         return ()
     cuda = None
     if installed.name == "torch":

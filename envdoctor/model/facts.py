@@ -170,6 +170,17 @@ class Distribution(NamedTuple):
         ""  # conda build string, or the CUDA build ("cu130") where the version is not known
     )
     constraint: str = ""  # version is None, but it is known to lie in this range (">=4.48.1")
+    built: bool = False  # somebody says that it was built from its source
+
+    @property
+    def is_own_build(self) -> bool:
+        """Whether its user built it: then nothing said of the project's wheels holds."""
+        return self.built or self.direct_url.startswith("file:")
+
+    @property
+    def may_be_of_index(self) -> bool:
+        """Whether it may be what an index has: it came from no address, and nobody built it."""
+        return not (self.built or self.direct_url)
 
 
 class Oddity(NamedTuple):

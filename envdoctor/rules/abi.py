@@ -464,7 +464,7 @@ def check_cpu_torch(context: Context) -> Iterator[Finding]:
         installed = context.distributions.get(name)
         if installed is None or not installed.version or name in read:
             continue
-        if not _is_of_default_index(installed) or installed.direct_url or installed.build:
+        if not (_is_of_default_index(installed) and installed.may_be_of_index) or installed.build:
             continue
         yield Finding(
             code="ED408",

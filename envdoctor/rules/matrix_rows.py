@@ -124,7 +124,7 @@ _MEASURED = ("ED308", "ED309", "ED411", *_OF_LIBRARIES)
 def _is_built_here(context: Context, name: str) -> bool:
     """Tell whether its user built a package: then nothing said of the project's wheels holds."""
     installed = context.distributions.get(name)
-    return installed is not None and installed.direct_url.startswith("file:")
+    return installed is not None and installed.is_own_build
 
 
 def _has_better_witness(context: Context, row: Row) -> bool:

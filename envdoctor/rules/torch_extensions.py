@@ -480,7 +480,7 @@ def _built_for(
         torch = exact_pins(installed.requires or ()).get("torch")
     if isinstance(torch, Version):
         return minor_of(torch), False
-    if installed.direct_url or installed.installer == "conda" or installed.editable:
+    if not installed.may_be_of_index or installed.installer == "conda" or installed.editable:
         return None, False
     return _torch_of_release(context, name, try_version(installed.version)), False
 
@@ -566,7 +566,7 @@ def _without_wheel(
 ) -> Optional[_Mismatch]:
     """Judge a release with no wheel for this torch: it is the user's build, or a wrong wheel."""
     version = try_version(installed.version)
-    if version is None or installed.direct_url or installed.installer == "conda":
+    if version is None or not installed.may_be_of_index or installed.installer == "conda":
         return None
     builds = _official_builds(context, extension.name, version)
     minors = sorted({build.torch or "" for build in builds if not build.nightly}, key=_by_number)
