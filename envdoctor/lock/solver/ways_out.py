@@ -142,9 +142,10 @@ def ways_out(
     if loosened is None:
         roots = catalog.request.roots
         loosened = [Loosened(root, root._replace(specifier="")) for root in roots]
+    fault = _fault_of_machine(groups, catalog)
     relaxations = [
         entry
-        for entry in _relaxations(catalog, problem, groups, loosened)
+        for entry in _relaxations(catalog, problem, groups, loosened, fault)
         if other_pythons or entry.name != "python"
     ]
     ways = [
@@ -156,7 +157,6 @@ def ways_out(
         pythons = _pythons(catalog) if other_pythons else []
         own = [entry for root in loosened for entry in _bounds(root)]
         targets = tuple(range(len(facts)))
-        fault = _fault_of_machine(groups, catalog)
         machine = [_without_limit(limit, targets, fault) for limit in _OF_MACHINE]
         ways += _fewest(catalog, facts, machine, own, pythons)
         if not ways and len(catalog.request.roots) > 1:
@@ -243,10 +243,15 @@ def _fewest(
 def _solvable(catalog: Catalog, facts: Sequence[Facts], relaxations: Sequence[_Relaxation]) -> bool:
     changed, there = _changed(catalog, facts, relaxations)
     chosen = objective.attempt(changed, there, aged=False).chosen
-    if chosen and _lacks_cuda(chosen, catalog) and any(map(_has_gpu, facts)):
+    if chosen and _wastes_a_gpu(_lacks_cuda(chosen, catalog), facts):
         chosen = objective.attempt(changed, there).chosen
         return bool(chosen) and not _lacks_cuda(chosen, catalog)
     return bool(chosen)
+
+
+def _wastes_a_gpu(lacks_cuda: bool, facts: Sequence[Facts]) -> bool:
+    """Tell whether builds for the processor alone would run where there is a GPU."""
+    return lacks_cuda and any(map(_has_gpu, facts))
 
 
 def _lacks_cuda(chosen: Mapping[str, Candidate], catalog: Catalog) -> bool:
@@ -272,6 +277,7 @@ def _relaxations(
     problem: Problem,
     groups: Groups,
     loosened: Sequence[Loosened],
+    fault: Optional[Row],
 ) -> List[_Relaxation]:
     causes = {key[1] for key in groups if key[0] == "request"}
     named = {root.name for root in catalog.request.roots if root.text in causes}
@@ -283,7 +289,6 @@ def _relaxations(
     ]
     for limit, targets in _limits(problem, groups):
         if limit in _OF_MACHINE:
-            fault = _fault_of_machine(groups, catalog)
             relaxations.append(_without_limit(limit, targets, fault))
         elif limit == "date":
             relaxations.append(_Relaxation("date", _undated, lambda _answer: "without the date"))
@@ -350,9 +355,7 @@ def _fault_of_machine(groups: Groups, catalog: Catalog) -> Optional[Row]:
     return catalog.matrix.complete(rows[0]) if rows else None
 
 
-def _without_limit(
-    limit: str, targets: Tuple[int, ...], fault: Optional[Row] = None
-) -> _Relaxation:
+def _without_limit(limit: str, targets: Tuple[int, ...], fault: Optional[Row]) -> _Relaxation:
     def change(catalog: Catalog, facts: Tuple[Facts, ...], relaxed: Sequence[int]) -> Changed:
         return catalog, tuple(
             entry.without(limit) if number in relaxed else entry
@@ -419,7 +422,7 @@ def _try(
         return _settled(relaxations, relaxed, *_changed(catalog, facts, relaxations, relaxed))
 
     best = answer(targets)
-    if best is None or (best.lacks_cuda and any(map(_has_gpu, facts))):
+    if best is None or _wastes_a_gpu(best.lacks_cuda, facts):
         return None
     for number in targets if len(targets) > 1 else ():
         fewer = [other for other in targets if other != number]
