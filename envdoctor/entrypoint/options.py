@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+    from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 __all__ = ["FORMATS", "OPTIONS", "POLICIES", "Settings", "parse_settings"]
 
@@ -109,7 +109,7 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
     settings = Settings()
     settings.disabled = environment.get("ENVDOCTOR_DISABLE", "").lower() not in _NO
     own, settings.command, sure = _split(arguments)
-    given: Dict[str, Tuple[str, str]] = {}
+    given: Dict[str, str] = {}
     for name, key in (
         ("ENVDOCTOR_POLICY", "--policy"),
         ("ENVDOCTOR_TIMEOUT", "--timeout"),
@@ -118,29 +118,24 @@ def parse_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> 
     ):
         if environment.get(name):
             _apply(settings, key, environment[name], name)
-    position = 0
-    while position < len(own):
-        name, equals, value = own[position].partition("=")
-        position += 1
+    words = iter(own)
+    for word in words:
+        name, equals, value = word.partition("=")
         if name not in OPTIONS:
             settings.troubles.append(f"no such option: {name}")
-            if not sure:
-                settings.command = []
-            continue
-        if not OPTIONS[name][0]:
+            settings.command = settings.command if sure else []
+        elif not OPTIONS[name][0]:
             if equals:
                 settings.troubles.append(f"{name}: expected no value, found {value!r}")
-            given[name] = ("", name)
-            continue
-        if not equals:
-            if position >= len(own):
+            given[name] = ""
+        else:
+            text = value if equals else next(words, None)
+            if text is None:
                 settings.troubles.append(f"{name}: expected {OPTIONS[name][0]}, found nothing")
-                continue
-            value = own[position]
-            position += 1
-        given[name] = (value, name)
-    for key, (value, where) in given.items():
-        _apply(settings, key, value, where)
+            else:
+                given[name] = text
+    for name, value in given.items():
+        _apply(settings, name, value, name)
     return settings
 
 
@@ -166,39 +161,35 @@ def _unknown(words: Sequence[str]) -> bool:
 
 
 def _apply(settings: Settings, key: str, value: str, where: str) -> None:
-    if key == "--strict":
-        settings.strict = True
-    elif key == "--policy":
-        if value not in POLICIES:
-            settings.troubles.append(
-                f"{where}: expected one of {', '.join(POLICIES)}, found {value!r}"
-            )
-            # Who wrote neither off nor warn has asked for more than to be warned.
-            value = "warn" if value.strip().lower() in ("", "off", "warn") else "enforce"
-        settings.policy = value
-    elif key == "--format":
-        if value in FORMATS:
-            settings.format = value
-        else:
-            settings.troubles.append(
-                f"{where}: expected one of {', '.join(FORMATS)}, found {value!r}"
-            )
-    elif key == "--timeout":
-        seconds = _seconds(value)
-        if seconds is None:
-            settings.troubles.append(
-                f"{where}: expected seconds between 0.05 and {_LONGEST:g}, found {value!r}"
-            )
-        else:
-            settings.timeout = seconds
-    elif key == "--trust-matrix":
-        _apply_trust(settings, value, where)
-    elif key == "--lock":
-        settings.lock = value
-    elif key == "--baseline":
-        settings.baseline = value
+    if key in _CHECKED:
+        _CHECKED[key](settings, value, where)
     else:
-        settings.report = value
+        setattr(settings, key[2:], value if OPTIONS[key][0] else True)
+
+
+def _apply_policy(settings: Settings, value: str, where: str) -> None:
+    if value not in POLICIES:
+        settings.troubles.append(f"{where}: expected one of {', '.join(POLICIES)}, found {value!r}")
+        # Who wrote neither off nor warn has asked for more than to be warned.
+        value = "warn" if value.strip().lower() in ("", "off", "warn") else "enforce"
+    settings.policy = value
+
+
+def _apply_format(settings: Settings, value: str, where: str) -> None:
+    if value in FORMATS:
+        settings.format = value
+    else:
+        settings.troubles.append(f"{where}: expected one of {', '.join(FORMATS)}, found {value!r}")
+
+
+def _apply_timeout(settings: Settings, value: str, where: str) -> None:
+    seconds = _seconds(value)
+    if seconds is None:
+        settings.troubles.append(
+            f"{where}: expected seconds between 0.05 and {_LONGEST:g}, found {value!r}"
+        )
+    else:
+        settings.timeout = seconds
 
 
 def _apply_trust(settings: Settings, value: str, where: str) -> None:
@@ -213,6 +204,15 @@ def _apply_trust(settings: Settings, value: str, where: str) -> None:
         settings.troubles.append(
             f"{where}: expected built-in or sha256: and 64 hexadecimal digits, found {value!r}"
         )
+
+
+#: Options whose value may mean nothing.
+_CHECKED: Mapping[str, Callable[[Settings, str, str], None]] = {
+    "--policy": _apply_policy,
+    "--format": _apply_format,
+    "--timeout": _apply_timeout,
+    "--trust-matrix": _apply_trust,
+}
 
 
 def _seconds(text: str) -> Optional[float]:

@@ -211,30 +211,40 @@ def apply_plan(
                     f"{error.filename or environment.prefix}: no snapshot can be made: "
                     f"{error.strerror}; nothing was changed"
                 ) from error
-            cause = ""
-            try:
-                try:
-                    for step in steps:
-                        _run(step, tool, environment, lock)
-                    cause = "; ".join(list(verify())[:3])
-                except (_Failed, EnvdoctorError, OSError) as error:
-                    cause = str(error)
-            except _Interrupted as error:
-                cause = f"interrupted by {error}"
-            except _LeftBehind as error:
-                raise ChangeFailed(
-                    f"the installer, process {error}, waits in the kernel and cannot be ended; it "
-                    "may still write, so nothing was restored yet. Once it is gone, "
-                    f"'envdoctor fix --rollback --python {environment.python}' gives the "
-                    "environment back as it was"
-                ) from error
-            except BaseException:  # a fault of ours: the environment first
-                _restored(environment)
-                raise
+            cause = _carry_out(steps, tool, environment, lock, verify)
             if cause:
                 raise ChangeFailed(f"{cause}. {_restored(environment)}")
             with _deaf():
                 environment_snapshot.discard_snapshot(environment.prefix)
+
+
+def _carry_out(
+    steps: Sequence[Step],
+    tool: str,
+    environment: Environment,
+    lock: int,
+    verify: Callable[[], Sequence[str]],
+) -> str:
+    """Run the steps and look at what came of them; return why it was no good end, or ""."""
+    try:
+        try:
+            for step in steps:
+                _run(step, tool, environment, lock)
+            return "; ".join(list(verify())[:3])
+        except (_Failed, EnvdoctorError, OSError) as error:
+            return str(error)
+    except _Interrupted as error:
+        return f"interrupted by {error}"
+    except _LeftBehind as error:
+        raise ChangeFailed(
+            f"the installer, process {error}, waits in the kernel and cannot be ended; it "
+            "may still write, so nothing was restored yet. Once it is gone, "
+            f"'envdoctor fix --rollback --python {environment.python}' gives the "
+            "environment back as it was"
+        ) from error
+    except BaseException:  # a fault of ours: the environment first
+        _restored(environment)
+        raise
 
 
 class _LeftBehind(BaseException):

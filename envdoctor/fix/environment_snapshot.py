@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import stat
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..file_replacement import create_file, name_beside, replace_file, sync_folder
 
@@ -101,13 +101,7 @@ def restore_snapshot(prefix: str) -> Restored:
     """
     base = os.path.join(prefix, FOLDER)
     folders, wanted = _notes(base)
-    removed = 0
-    for folder in folders:
-        for path, is_folder in _walk_up(folder, base):
-            entry = wanted.get(path)
-            if entry is None or (entry[2] == "d") != is_folder:
-                os.rmdir(path) if is_folder else os.unlink(path)
-                removed += 1
+    removed = _remove_others(folders, base, wanted)
     replaced, lost = 0, []
     for path, entry in wanted.items():  # folders come before what is in them
         kept = os.path.normpath(os.path.join(base, str(entry[0]), entry[1]))
@@ -124,6 +118,20 @@ def restore_snapshot(prefix: str) -> Restored:
         if entry[2] == "d":
             os.utime(path, ns=(entry[4], entry[4]))
     return Restored(replaced, removed, tuple(lost))
+
+
+def _remove_others(folders: Sequence[str], base: str, wanted: Mapping[str, List[Any]]) -> int:
+    """Remove what is not among the entries of a snapshot, or is of another kind; return how many
+    those were.
+    """
+    removed = 0
+    for folder in folders:
+        for path, is_folder in _walk_up(folder, base):
+            entry = wanted.get(path)
+            if entry is None or (entry[2] == "d") != is_folder:
+                os.rmdir(path) if is_folder else os.unlink(path)
+                removed += 1
+    return removed
 
 
 def _notes(base: str) -> Tuple[List[str], Dict[str, List[Any]]]:

@@ -46,32 +46,7 @@ _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 def parse_models(document: Mapping[str, Any], origin: str, faults: Faults) -> List[Dict[str, Any]]:
     """Check ``models.toml`` and return its models; what is left out stays left out."""
-
-    def read(entry: Entry) -> Dict[str, Any]:
-        model: Dict[str, Any] = {
-            "name": entry.text("name"),
-            "repository": entry.text("repository", pattern=_REPOSITORY),
-        }
-        for key in _SIZES:
-            model[key] = entry.integer(key)
-            if model[key] is not None and model[key] <= 0:
-                entry.fault(key, f"expected a positive number, found {model[key]}")
-        for key in COUNTS_OF_MODELS:
-            model[key] = entry.integer(key, required=False) or None
-        for key in _FLAGS:
-            model[key] = _flag(entry, key)
-        model["norms"] = entry.integer("norms", required=False)
-        model["aliases"] = list(entry.strings("aliases"))
-        model["note"] = entry.maybe("note")
-        if model["experts"] and not (model["experts_per_token"] and model["expert_intermediate"]):
-            entry.fault("experts", "needs experts_per_token and expert_intermediate")
-        if not model["experts"] and not model["intermediate"]:
-            entry.fault("intermediate", "is missing")
-        if model["kv_lora"] and not (model["nope_dim"] and model["rope_dim"] and model["v_dim"]):
-            entry.fault("kv_lora", "needs nope_dim, rope_dim and v_dim")
-        return model
-
-    models = read_tables(document, "model", origin, faults, read)
+    models = read_tables(document, "model", origin, faults, _read_model)
     known: Dict[str, str] = {}
     for model in models:
         for key in {
@@ -85,6 +60,31 @@ def parse_models(document: Mapping[str, Any], origin: str, faults: Faults) -> Li
                     f"{key!r} is already {known[key]!r}",
                 )
     return models
+
+
+def _read_model(entry: Entry) -> Dict[str, Any]:
+    model: Dict[str, Any] = {
+        "name": entry.text("name"),
+        "repository": entry.text("repository", pattern=_REPOSITORY),
+    }
+    for key in _SIZES:
+        model[key] = entry.integer(key)
+        if model[key] is not None and model[key] <= 0:
+            entry.fault(key, f"expected a positive number, found {model[key]}")
+    for key in COUNTS_OF_MODELS:
+        model[key] = entry.integer(key, required=False) or None
+    for key in _FLAGS:
+        model[key] = _flag(entry, key)
+    model["norms"] = entry.integer("norms", required=False)
+    model["aliases"] = list(entry.strings("aliases"))
+    model["note"] = entry.maybe("note")
+    if model["experts"] and not (model["experts_per_token"] and model["expert_intermediate"]):
+        entry.fault("experts", "needs experts_per_token and expert_intermediate")
+    if not model["experts"] and not model["intermediate"]:
+        entry.fault("intermediate", "is missing")
+    if model["kv_lora"] and not (model["nope_dim"] and model["rope_dim"] and model["v_dim"]):
+        entry.fault("kv_lora", "needs nope_dim, rope_dim and v_dim")
+    return model
 
 
 def parse_conda(document: Mapping[str, Any], origin: str, faults: Faults) -> List[Dict[str, Any]]:

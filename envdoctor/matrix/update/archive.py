@@ -49,17 +49,7 @@ def unpack(path: str, destination: str) -> Dict[str, int]:
             names it.
     """
     label = os.path.basename(path)
-    try:
-        with open(path, "rb") as file:
-            magic = file.read(4)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if magic[:2] == b"\x1f\x8b":
-        members = _tar_members(path, label)
-    elif magic == b"PK\x03\x04":
-        members = _zip_members(path)
-    else:
-        raise InputError(f"{label}: expected a .tar.gz or .zip of a matrices folder, found neither")
+    members = _members(path, label)
     sizes: Dict[str, int] = {}
     total = 0
     try:
@@ -98,6 +88,20 @@ def unpack(path: str, destination: str) -> Dict[str, int]:
                 f"found no {name} in it"
             )
     return sizes
+
+
+def _members(path: str, label: str) -> Iterator[_Member]:
+    """Return the members of an archive by its kind, which its first bytes tell."""
+    try:
+        with open(path, "rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    if magic[:2] == b"\x1f\x8b":
+        return _tar_members(path, label)
+    if magic == b"PK\x03\x04":
+        return _zip_members(path)
+    raise InputError(f"{label}: expected a .tar.gz or .zip of a matrices folder, found neither")
 
 
 def _crowded(label: str) -> str:

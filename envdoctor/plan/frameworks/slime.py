@@ -121,13 +121,12 @@ class _Slime(Trainer):
         asked = reading.value("use_kl_loss", convert=boolean) or reading.value("kl_coef")
         reading.put("ref.present", bool(asked) and isinstance(loaded, Known))
         reading.put("ref.cpu_offload", True)
-        for role in ("ref", "critic"):
-            for name in ("tensor_parallel", "pipeline_parallel", "expert_parallel"):
+        parallel = ("tensor_parallel", "pipeline_parallel", "expert_parallel")
+        batch = ("strategy", "max_tokens_per_gpu", "micro_batch", "gradient_checkpointing")
+        for role, names in (("ref", parallel), ("critic", (*parallel, *batch))):
+            for name in names:
                 if f"actor.{name}" in fields:
                     fields[f"{role}.{name}"] = fields[f"actor.{name}"]
-        for name in ("strategy", "max_tokens_per_gpu", "micro_batch", "gradient_checkpointing"):
-            if f"actor.{name}" in fields:
-                fields[f"critic.{name}"] = fields[f"actor.{name}"]
 
 
 def _derive_engine(reading: TrainerReading, *, together: bool) -> None:
