@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .errors import InputError, NothingRecognised, suggest
-from .model.evidence import Evidence, Fact, Known, Unknown
+from .model.evidence import ASSUMED, Evidence, Fact, Known, Unknown
 from .model.facts import PACKAGE_GROUPS, Facts, fields_of
 from .model.record import NamedTuple
 from .mounts import mounts_elsewhere
@@ -212,7 +212,7 @@ def read_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
                     "gpus' names all"
                 )
         if all(model is not None and on_arm_board(model.name) for model in models.values()):
-            why = Evidence("--assume", f"gpu={', '.join(sorted(models))} is on ARM boards only")
+            why = Evidence(ASSUMED, f"gpu={', '.join(sorted(models))} is on ARM boards only")
             assumed.setdefault("os.architecture", Known("aarch64", why))
     return assumed
 

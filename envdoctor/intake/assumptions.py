@@ -6,7 +6,7 @@ import re
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Sequence
 
 from ..errors import InputError, suggest
-from ..model.evidence import Evidence, Fact, Known, Unknown
+from ..model.evidence import ASSUMED, Evidence, Fact, Known, Unknown
 from ..model.facts import FIELDS, Distribution, Facts, Gpu, fields_of
 from ..model.redaction import redact_value
 from ..model.requirement import try_requirement
@@ -103,7 +103,7 @@ def parse_assumptions(assumptions: Sequence[str]) -> Dict[str, Fact[Any]]:
             tables["distributions"][name] = Distribution(name, version)
         else:
             _read(text, facts)
-    evidence = Evidence("--assume")
+    evidence = Evidence(ASSUMED)
     for field, table in tables.items():
         if table:
             value = table
@@ -137,7 +137,7 @@ def with_assumptions(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
             ):
                 if other not in assumed and other in table:
                     table[other] = Unknown("torch is assumed")
-            table["torch.version"] = Known(torch.version, Evidence("--assume"))
+            table["torch.version"] = Known(torch.version, Evidence(ASSUMED))
         binaries = table.get("binaries")
         if isinstance(binaries, Known):
             table["binaries"] = Known(
@@ -160,7 +160,7 @@ def of_another_machine(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
         if facts.value("os.platform") not in (None, "linux") and "os.platform" not in assumed:
             dropped |= set(fields_of("system", "glibc"))
             table["os.platform"] = Known(
-                "linux", Evidence("--assume", "drivers and GPUs are of Linux")
+                "linux", Evidence(ASSUMED, "drivers and GPUs are of Linux")
             )
             dropped.remove("os.platform")
     elif dropped:
@@ -202,7 +202,7 @@ def _read(text: str, facts: Dict[str, Fact[Any]]) -> None:
     if not equals or not value:
         raise InputError(f"--assume {text}: expected {key}=VALUE, found no value")
     for field in fields:
-        facts[field] = Known(_value(field, value, text), Evidence("--assume", f"{key}={value}"))
+        facts[field] = Known(_value(field, value, text), Evidence(ASSUMED, f"{key}={value}"))
 
 
 def _fields_of(key: str) -> Sequence[str]:

@@ -32,7 +32,10 @@ else:
         __class_getitem__ = classmethod(lambda cls, _: cls)
 
 
-__all__ = ["Absent", "Evidence", "Fact", "FactTable", "Known", "Unknown"]
+__all__ = ["ASSUMED", "ROOT", "Absent", "Evidence", "Fact", "FactTable", "Known", "Unknown"]
+
+#: Sources that are options: what somebody states, and a folder read in place of this machine.
+ASSUMED, ROOT = "--assume", "--root"
 
 
 class Evidence(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..model.evidence import Absent, Evidence, Fact, Known, Unknown
+from ..model.evidence import ROOT, Absent, Evidence, Fact, Known, Unknown
 from ..model.pattern import pattern
 from .machine import FOLDER_ONLY, Machine, Probe
 
@@ -171,7 +171,7 @@ def _folder(machine: Machine) -> Iterator[Tuple[str, Fact[Any]]]:
     yield "os.kernel", Unknown(FOLDER_ONLY)
     yield "os.wsl", Unknown(FOLDER_ONLY)
     yield "os.sandbox", Unknown(FOLDER_ONLY)
-    yield "node.name", Known(machine.root, Evidence("--root"))
+    yield "node.name", Known(machine.root, Evidence(ROOT))
     yield "os.name", _name(machine, "")
     architecture = _folder_architecture(machine)
     if architecture is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Iterator, List, Optional, Tuple
 
-from ..model.evidence import Evidence, Known
+from ..model.evidence import ASSUMED, Evidence, Known
 from ..model.facts import Facts
 from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
@@ -313,7 +313,7 @@ def check_gpu_count(run: Preflight) -> Iterator[Finding]:
     if not asked or not devices or run.in_container:
         return
     count = sum(1 for device in devices if device.visible is not False)
-    is_assumed = evidence is not None and evidence.source == "--assume"
+    is_assumed = evidence is not None and evidence.source == ASSUMED
     if int(asked) <= count or (is_assumed and count == 1):  # "gpu=H100" names the kind
         return
     by_processes = run.workload.key_of("gpus_per_node") == _PROCESSES_OF_A_NODE

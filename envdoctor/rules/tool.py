@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..model.evidence import Evidence, Unknown
+from ..model.evidence import ROOT, Evidence, Unknown
 from ..model.facts import Oddity
 from ..model.finding import Finding, Gap, Remedy
 from .rule import Context, Rule, is_built_for_rocm
@@ -247,7 +247,7 @@ def check_environment_found(context: Context) -> Iterator[Finding]:
     """
     root = context.facts.evidence("node.name")
     distributions = context.facts.get("distributions")
-    if root is None or root.source != "--root" or not isinstance(distributions, Unknown):
+    if root is None or root.source != ROOT or not isinstance(distributions, Unknown):
         return
     yield Finding(
         code="ED905",
