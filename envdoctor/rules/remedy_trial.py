@@ -1,26 +1,41 @@
 """Remedies held against the environment that they would leave behind: one that brings an error of
-its own is said with that error, behind the others.
+its own is said with that error, behind the others. What was measured of two packages is cured by
+the nearest release of either that cures these two and breaks nothing else.
 """
 
 from __future__ import annotations
 
 from ..model.calls import InstallerCall
 from ..model.evidence import Evidence, Known
+from ..model.finding import Remedy
 from ..model.requirement import try_requirement
 from ..model.versions import InvalidSpecifier, VersionSet, try_version
 from .requirement_lines import meets, served_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+    from typing import (
+        Any,
+        Callable,
+        Dict,
+        FrozenSet,
+        Iterator,
+        List,
+        Optional,
+        Sequence,
+        Set,
+        Tuple,
+    )
 
     from ..model.facts import Distribution, Facts
-    from ..model.finding import Finding, Remedy
+    from ..model.finding import Finding
     from ..model.versions import Version
 
 __all__ = ["tried_remedies"]
 
 _MOST = 12  # remedies of one report that are tried
+_MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
+_OF_PAIRS = ("ED308", "ED309", "ED409")  # what was measured of two packages, release by release
 
 
 def tried_remedies(
@@ -50,13 +65,188 @@ def tried_remedies(
             objection = _refused_by(remedy, facts, matrix)
             if not objection and is_judged:
                 objection = _brought_by(remedy, known, facts, matrix, judge)
+            if not objection and is_judged:
+                remedy = _with_bound(remedy, known, facts, matrix, judge)
             if objection:
                 text = f"{remedy.text.rstrip('.')}; {objection}"
                 others.append(remedy._replace(text=text, commands=()))
             else:
                 fitting.append(remedy)
-        tried.append(finding._replace(remedies=(*fitting, *others)) if others else finding)
+        if is_judged and finding.code == "ED301":
+            fitting += _nearest_requirer(finding, known, facts, matrix, judge)
+        row = matrix.row(finding.row) if is_judged and finding.row else None
+        if row is not None and (not fitting or _is_of_measurement(finding, row)):
+            nearest = list(_nearest_cures(row, known, facts, matrix, judge))
+            left -= len(nearest)
+            if nearest:
+                fitting, others = nearest, []
+        changed = (*fitting, *others)
+        tried.append(finding if changed == finding.remedies else finding._replace(remedies=changed))
     return tried
+
+
+def _is_of_measurement(finding: Finding, row: Any) -> bool:
+    """Tell whether the remedies of a finding are no more than what the measurement of a pair names:
+    a bound for all releases, not the next one of these two.
+    """
+    return finding.code in _OF_PAIRS and all(
+        remedy.text == row.fix for remedy in finding.remedies if remedy.commands
+    )
+
+
+def _nearest_cures(
+    row: Any,
+    known: Set[str],
+    facts: Facts,
+    matrix: Any,
+    judge: Callable[[Facts], Sequence[Finding]],
+) -> Iterator[Remedy]:
+    """Yield for each package of a row the nearest release that the row does not speak of, with
+    which nothing is said against the pair any more and nothing else fails.
+    """
+    installed = facts.value("distributions", {})
+    pair = frozenset(row.packages[:2])
+    stays = ""
+    for term in row.terms:
+        there = installed.get(term.component)
+        version = try_version(there.version) if there is not None else None
+        if (term.scope, term.attribute, term.operator) != ("env", "version", "in"):
+            continue
+        if version is None or version not in term.argument:
+            continue
+        newer = _is_to_be_newer(row, term.component)
+        releases = _by_distance(matrix.package(term.component), version, newer)
+        fitting = [release for release in releases if release not in term.argument]
+        for release in fitting[:_MOST_NEAREST]:
+            remedy = _exactly(term.component, release, stays)
+            after = _findings_after(remedy, facts, matrix, judge)
+            if (
+                not any(_is_about(entry, pair) for entry in after)
+                and not _first_new(after, {term.component}, known)
+                and not _refused_by(remedy, facts, matrix)
+            ):
+                yield remedy
+                stays = term.component
+                break
+
+
+def _is_about(finding: Finding, pair: FrozenSet[str]) -> bool:
+    """Tell whether a finding says that these packages do not go together."""
+    counts = finding.verdict == "violated" and finding.severity != "advice"
+    return counts and pair <= {finding.component, *finding.packages}
+
+
+def _exactly(name: str, release: Version, stays: str) -> Remedy:
+    """Return the remedy that installs one release; stays: what another remedy changes instead."""
+    words = f"Or, where {stays} has to stay, install" if stays else "Install"
+    call = InstallerCall("install", (f"{name}=={release}",))
+    return Remedy(f"{words} {name} {release}.", (call,))
+
+
+def _nearest_requirer(
+    finding: Finding,
+    known: Set[str],
+    facts: Facts,
+    matrix: Any,
+    judge: Callable[[Facts], Sequence[Finding]],
+) -> List[Remedy]:
+    """Return the nearest release of the one that asks for another release, and takes the one that
+    is there.
+    """
+    requirers = [name for name in finding.packages if name != finding.component]
+    installed = facts.value("distributions", {})
+    there, other = (
+        installed.get(requirers[0]) if requirers else None,
+        installed.get(finding.component),
+    )
+    version = try_version(there.version) if there is not None else None
+    wanted = try_version(other.version) if other is not None else None
+    package = matrix.package(requirers[0]) if len(requirers) == 1 else None
+    if version is None or wanted is None or package is None:
+        return []
+    of_other = matrix.package(finding.component)
+    known_other = of_other.release(wanted) if of_other is not None else None
+    day = known_other.released or "" if known_other is not None else ""
+    fitting = [
+        release
+        for release in _by_distance(package, version, None)
+        # An old release that bounds nothing did not know of what came after it.
+        if (package.release(release).released or "") >= day
+        and _takes(served_here(package.release(release), facts), finding.component, wanted)
+    ]
+    for release in fitting[:2]:
+        remedy = _exactly(requirers[0], release, finding.component)
+        after = _findings_after(remedy, facts, matrix, judge)
+        fails = _first_new(after, {requirers[0]}, known) or _refused_by(remedy, facts, matrix)
+        if not fails and all(entry.key != finding.key for entry in after):
+            return [remedy]
+    return []
+
+
+def _takes(release: Any, name: str, version: Version) -> bool:
+    """Tell whether a release asks for something, and a version meets all that it asks for."""
+    asked = [
+        requirement
+        for line in release.requires or ()
+        if (requirement := try_requirement(line)) is not None and requirement.name == name
+    ]
+    return bool(asked) and all(
+        not requirement.specifier or meets(version, requirement.specifier) for requirement in asked
+    )
+
+
+def _with_bound(
+    remedy: Remedy,
+    known: Set[str],
+    facts: Facts,
+    matrix: Any,
+    judge: Callable[[Facts], Sequence[Finding]],
+) -> Remedy:
+    """Return a remedy that fits as what an installer makes of it: where the newest release that it
+    admits would break something and the nearest does not, the nearest.
+    """
+    nearest, newest = _changed(remedy, facts, matrix), _changed(remedy, facts, matrix, newest=True)
+    if not nearest or nearest == newest or len(remedy.commands) != 1:
+        return remedy
+    evidence = facts.evidence("distributions") or Evidence("report")
+    there = {**facts.value("distributions", {}), **newest}
+    after = judge(facts.updated({"distributions": Known(there, evidence)}))
+    if not _first_new(after, set(newest), known):
+        return remedy
+    call = remedy.commands[0]
+    exact = {name: f"{name}=={entry.version}" for name, entry in nearest.items()}
+    if not isinstance(call, InstallerCall) or len(exact) != len(call.packages):
+        return remedy
+    releases = ", ".join(f"{name} {entry.version}" for name, entry in sorted(nearest.items()))
+    return remedy._replace(
+        text=f"{remedy.text.rstrip('.')}: {releases}; newer ones break something else here.",
+        commands=(call._replace(packages=tuple(exact.values())),),
+    )
+
+
+def _is_to_be_newer(row: Any, name: str) -> Optional[bool]:
+    """Tell on which side of what is there a package of a row is well, None for either: newer where
+    it is too old, or where the other one is too new for it.
+    """
+    if row.kind not in ("too-old", "too-new"):
+        return None
+    return bool((row.kind == "too-old") == (name == row.component))
+
+
+def _by_distance(package: Any, version: Version, newer: Optional[bool]) -> List[Version]:
+    """Return the final releases beside a version, those next to it first.
+
+    newer: on which side they are; None for both, a newer one before an older one that is as far.
+    """
+    finals = [entry for entry in package.versions if not entry.is_prerelease] if package else []
+    sides: List[Tuple[int, Version]] = []
+    if newer is not False:
+        above = [entry for entry in finals if entry > version]
+        sides += [(2 * place, entry) for place, entry in enumerate(above)]
+    if newer is not True:
+        below = [entry for entry in reversed(finals) if entry < version]
+        sides += [(2 * place + 1, entry) for place, entry in enumerate(below)]
+    return [entry for _, entry in sorted(sides)]
 
 
 def _brought_by(
@@ -70,12 +260,26 @@ def _brought_by(
     nothing.
     """
     changed = _changed(remedy, facts, matrix)
+    return _first_new(_findings_after(remedy, facts, matrix, judge), set(changed), known)
+
+
+def _findings_after(
+    remedy: Remedy, facts: Facts, matrix: Any, judge: Callable[[Facts], Sequence[Finding]]
+) -> Sequence[Finding]:
+    """Return what is found once a remedy was carried out; nothing where it changes nothing."""
+    changed = _changed(remedy, facts, matrix)
     if not changed:
-        return ""
+        return ()
     before = facts.value("distributions", {})
     evidence = facts.evidence("distributions") or Evidence("report")
-    after = facts.updated({"distributions": Known({**before, **changed}, evidence)})
-    for finding in judge(after):
+    return judge(facts.updated({"distributions": Known({**before, **changed}, evidence)}))
+
+
+def _first_new(findings: Sequence[Finding], changed: Set[str], known: Set[str]) -> str:
+    """Return in words the first finding of what was changed that fails and was not known; "" for
+    none.
+    """
+    for finding in findings:
         about = {finding.component, *finding.packages}
         is_new = finding.verdict == "violated" and finding.key not in known
         if is_new and not about.isdisjoint(changed) and _fails(finding):
@@ -113,8 +317,12 @@ def _fails(finding: Finding) -> bool:
     return finding.severity == "error" or finding.code == "ED301"
 
 
-def _changed(remedy: Remedy, facts: Facts, matrix: Any) -> Dict[str, Distribution]:
-    """Return what a remedy installs over what is there, each at the nearest release."""
+def _changed(
+    remedy: Remedy, facts: Facts, matrix: Any, newest: bool = False
+) -> Dict[str, Distribution]:
+    """Return what a remedy installs over what is there, each at the nearest release, or at the
+    newest.
+    """
     before = facts.value("distributions", {})
     changed: Dict[str, Distribution] = {}
     for call in remedy.commands:
@@ -125,7 +333,8 @@ def _changed(remedy: Remedy, facts: Facts, matrix: Any) -> Dict[str, Distributio
             there = before.get(requirement.name) if requirement is not None else None
             if requirement is None or there is None or not requirement.specifier:
                 continue
-            release = _nearest(matrix, requirement.name, requirement.specifier, there.version)
+            version = None if newest else there.version
+            release = _nearest(matrix, requirement.name, requirement.specifier, version, newest)
             if release is not None:
                 changed[there.name] = there._replace(
                     version=str(release), requires=None, constraint="", tags=(), build=""
@@ -133,11 +342,15 @@ def _changed(remedy: Remedy, facts: Facts, matrix: Any) -> Dict[str, Distributio
     return changed
 
 
-def _nearest(matrix: Any, name: str, specifier: str, version: Optional[str]) -> Optional[Version]:
+def _nearest(
+    matrix: Any, name: str, specifier: str, version: Optional[str], newest: bool = False
+) -> Optional[Version]:
     """Return the release in a range that is the nearest to a version: the next newer one, else the
-    next older one.
+    next older one. newest: the one that an installer takes.
     """
     fitting, here = _admitted(matrix.package(name), specifier), try_version(version)
+    if newest:
+        return fitting[-1] if fitting else None
     newer = [entry for entry in fitting if here is None or entry >= here]
     return newer[0] if newer else fitting[-1] if fitting else None
 

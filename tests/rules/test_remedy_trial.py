@@ -72,7 +72,10 @@ def test_a_diagnosis_tries_what_it_advises(tmp_path):
         for trace in app.diagnose([str(log)], facts, MATRIX).traces
         for remedy in trace.finding.remedies
     ]
-    assert any("transformers" in text and "then, though: " in text for text in texts)
+    assert texts[:2] == [
+        "Install trl 0.11.4.",
+        "Or, where trl has to stay, install transformers 4.45.0.",
+    ]
 
 
 @pytest.mark.parametrize("severity", ["error", "warning"])
@@ -100,3 +103,76 @@ def test_a_row_that_somebody_wrote_knows_the_cure_of_what_was_measured():
     error = next(entry for entry in app.judge(facts, MATRIX) if entry.code == "ED308")
     assert "bitsandbytes>=0.48.0" in error.remedies[0].commands[0].packages
     assert "triton" not in error.remedies[0].text
+
+
+@pytest.fixture(name="checked")
+def _checked(tmp_path):
+    """The findings of what somebody pasted, as ``check FILE`` makes them."""
+
+    def check(text):
+        path = tmp_path / "issue.txt"
+        path.write_text(text)
+        facts = parse_report(text, MATRIX.package)
+        return app.check(facts, MATRIX, logs=[str(path)]).findings
+
+    return check
+
+
+def installs(findings, code):
+    """What the remedies of a finding install, in order."""
+    return [
+        package
+        for finding in findings
+        if finding.code == code
+        for remedy in finding.remedies
+        for command in remedy.commands
+        for package in command.packages
+    ]
+
+
+MEASURED = [
+    ("ray 2.54.0\nvllm 0.17.0\n", ["ray==2.55.0", "vllm==0.16.0"]),
+    ("diffusers 0.33.0\nhuggingface-hub 0.20.0\n", ["huggingface-hub==0.27.0"]),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), MEASURED)
+def test_a_measured_pair_is_cured_by_its_nearest_releases(checked, text, expected):
+    assert installs(checked(text), "ED308") == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), MEASURED)
+def test_after_the_nearest_cure_the_pair_is_well(checked, text, expected):
+    lines = dict(line.split() for line in text.splitlines())
+    for pin in expected:
+        name, version = pin.split("==")
+        after = "\n".join(f"{key} {value}" for key, value in {**lines, name: version}.items())
+        findings = checked(after)
+        assert all(finding.severity != "error" for finding in findings)
+        assert installs(findings, "ED308") == []
+
+
+def test_no_release_between_is_cured_too(checked):
+    """The nearest: the one before it still has the fault (0.26.5 has no DDUFEntry)."""
+    assert installs(checked("diffusers 0.33.0\nhuggingface-hub 0.26.5\n"), "ED308")
+
+
+def test_a_requirement_is_met_by_either_side(checked):
+    """trl 0.12.2 is the last that takes transformers 4.41.2, which came out before it."""
+    assert installs(checked("trl 0.16.0\ntransformers 4.41.2\n"), "ED301") == [
+        "transformers>=4.46.0",
+        "trl==0.12.2",
+    ]
+
+
+def test_an_old_release_that_bounds_nothing_is_no_remedy(checked):
+    """optimum 1.13 of 2023 asks for any transformers; that of 2025 it did not know."""
+    pins = installs(checked("optimum 1.19.0\ntransformers 4.50.0\n"), "ED301")
+    assert pins[1:] == ["optimum==2.0.0"]
+
+
+def test_where_the_newest_would_break_something_the_nearest_is_named(checked):
+    text = "vllm 0.7.3\ntransformers 4.47.1\n"
+    (finding,) = [entry for entry in checked(text) if entry.code == "ED301"]
+    assert finding.remedies[0].commands[0].packages == ("transformers==4.48.2",)
+    assert "newer ones break something else here" in finding.remedies[0].text
