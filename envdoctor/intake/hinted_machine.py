@@ -63,7 +63,7 @@ _SYSTEMS = re.compile(
 #: What stands before the place where somebody is.
 _THERE = re.compile(
     r"\b(?:on|in|inside|under|within|with|using|use|running|run|my|our|local|native|am)\s+"
-    r"(?:(?:an?|the|my|our|local|native|fresh|clean|new|google|latest|microsoft|ms|machine|"
+    r"(?:(?:an?|the|my|our|local|native|fresh|clean|new|google|latest|microsoft|ms|machine|nvidia|intel|x64|x86|"
     r"environment|system|laptop|pc)\s+)*[\"'(]?$"
     r"|(?:在|用|使用|于|的)\s?$",
     re.IGNORECASE,
@@ -86,6 +86,22 @@ _NO_MODULE = re.compile(r"No module named '?([A-Za-z]\w{1,40})'?(?![\w.])")
 #: What builds import: in isolation pip hides them though they are installed.
 _OF_BUILDS = frozenset(["torch", "numpy", "setuptools", "wheel", "packaging", "ninja", "pip"])
 _BEFORE = 90  # characters before a name that are looked at
+#: ``on a DGX Spark``, ``on linux-aarch64``: processors of Arm, outside Apple's.
+_ARM = re.compile(
+    r"(?<![\w.])(?:(?P<aarch64>(?:linux[- ])?aarch64|arm64|arm(?:64)? linux|linux arm(?:64)?|"
+    r"(?:nvidia )?(?:dgx )?spark|gb10|gh200|jetson)|(?P<x86_64>x86_64|amd64|x64))(?![\w.])",
+    re.IGNORECASE,
+)
+#: ``with Python 3.11``.
+_SPOKEN_PYTHON = re.compile(
+    r"\bpython ?(?:version ?)?(3\.\d{1,2})(?:\.\d{1,2})?(?![\w+]|\.\d|\.x| ?(?:or|and|to|-) ?)",
+    re.IGNORECASE,
+)
+_ASKED_FOR = re.compile(
+    r"\b(?:requires?|needs?|should|must|instead|please|README|docs?|minimum|at least|upgrad\w*|"
+    r"downgrad\w*|create|other|would|could|might|may|will|if|whether|when|says?|said)\b",
+    re.IGNORECASE,
+)
 _SEEN = 200  # marks of one kind
 _CONTAINED = re.compile(r"docker|container|podman|apptainer|kubernetes|k8s", re.IGNORECASE)
 
@@ -105,6 +121,11 @@ def read_hints_of_machine(text: str, draft: Draft) -> None:
     _read_packages(text, draft)
     if draft.claimed("os.platform") is None:
         _read_platform(text, draft)
+    elsewhere = draft.claimed("os.platform") not in (None, "linux")
+    if draft.claimed("os.architecture") is None and not elsewhere:
+        arms = _named(_ARM, text)
+        if all(hint.value == "aarch64" for hint in arms):
+            _agreed("os.architecture", arms, text, draft)
 
 
 def _pythons(text: str) -> Iterator[_Hint]:
@@ -112,6 +133,10 @@ def _pythons(text: str) -> Iterator[_Hint]:
         if piece in text:
             for match in _first(pattern, text):
                 yield _Hint(f"3.{match.group(1)}", match.start(), match.group())
+    for match in _first(_SPOKEN_PYTHON, text):
+        before = _CLAUSE.split(text[max(0, match.start() - _BEFORE) : match.start()])[-1]
+        if _THERE.search(before) and not _is_elsewhere(before) and not _ASKED_FOR.search(before):
+            yield _Hint(match.group(1), match.start(), match.group())
 
 
 def _read_packages(text: str, draft: Draft) -> None:
@@ -131,7 +156,7 @@ def _read_platform(text: str, draft: Draft) -> None:
     ]
     in_container = not hints and _CONTAINED.search(text) is not None
     if not in_container:
-        hints += _named_systems(text)
+        hints += _named(_SYSTEMS, text)
     if any(hint.value == "wsl" for hint in hints) and draft.claimed("os.wsl") is None:
         wsl = next(hint for hint in hints if hint.value == "wsl")
         draft.put("os.wsl", True, _line(text, wsl.start), INTENT, _because(wsl))
@@ -148,15 +173,20 @@ def _read_missing(text: str, draft: Draft) -> None:
             draft.no_distribution(name, _line(text, match.start()))
 
 
-def _named_systems(text: str) -> List[_Hint]:
-    """Return the systems that a text names as the one that its writer is on."""
+def _is_elsewhere(before: str) -> bool:
+    """Tell whether what stands before a name makes it a place where others are."""
+    return _ELSEWHERE.search(before) is not None and _FAILING.search(before) is None
+
+
+def _named(pattern: re.Pattern[str], text: str) -> List[_Hint]:
+    """Return what a text names as the place where its writer is, by the groups of a pattern."""
     named = []
-    for match in _first(_SYSTEMS, text):
+    for match in _first(pattern, text):
         before = _CLAUSE.split(text[max(0, match.start() - _BEFORE) : match.start()])[-1]
         there = _THERE.search(before) or (_RELEASED.match(match.group()) and not before.strip())
         if not there and not _RELEASED.match(match.group()):
             continue
-        if _ELSEWHERE.search(before) and not _FAILING.search(before):
+        if _is_elsewhere(before):
             continue
         kind = str(match.lastgroup)
         named.append(_Hint(kind, match.start(), match.group()))

@@ -20,9 +20,8 @@ _BARE_NUMBER = re.compile(
 _ONE_BARE_NUMBER = re.compile(
     r"\b(an?|my|our|the|this|new|bought|single|one|two|dual|four) {1,2}([2345]0[6789]0)"
     r"(?![\w.,-]?\d)"
-    r" ?(Ti|SUPER|D)?(?=s?(?: ?(?:GPUs?|cards?|and|with|it|I|on|in|to|running|laptop|upgrade|"
-    r"because|which|but|is|for)\b| ?[,;:)?!]|"
-    r"\.?$|\. ))",
+    r" ?(Ti|SUPER|D)?(?=s?(?: (?!tokens?|steps?|samples?|lines?|files?|images?|examples?|words?|"
+    r"ms\b|[KMG]i?B|requests?|iterations?|characters?|seconds?|x\b)[a-zA-Z]| ?[,;:)?!]|\.?$|\. ))",
 )
 _NAME = r"[A-Za-z][\w-]{1,40}"
 _VERSION = r"(?:versions?\s+)?v?(?:\d+\.\d[\w.]*\w|\d+\.\d)"
@@ -100,6 +99,8 @@ _FEARED = re.compile(
     r"says?|said|expected|used to)\b[^.;,]{0,60}$",
     re.IGNORECASE,
 )
+#: ``CUDA 12.6, 2.4.1+cu124``: a build of torch without its name.
+_NAMELESS_BUILD = re.compile(r"(^|[,;:(]\s*)(?=\d\.\d{1,2}\.\d\+cu\d{2,3}\b)")
 #: ``py3.12``.
 _SHORT_PYTHON = re.compile(r"(?<![\w./-])py(?=3\.\d{1,2}\b)")
 #: ``version 2.6 of torch``.
@@ -145,7 +146,8 @@ _CURED = re.compile(
     r"downgrad(?:ed|ing|e)|revert(?:ed|ing)?|(?:roll(?:ed|ing)?|go(?:ing)?) back|went back)"
     r"\s+(?:the |my )?"
     rf"(?:(?P<name>{_NAME}?)(?:\s+version)?(?:\s+from\s+v?(?P<old>\d[\w.]*\w))?"
-    rf"\s+(?:back )?to|to\s+(?P<other>{_NAME}))"
+    rf"\s+(?:back )?to|to\s+(?P<other>{_NAME})"
+    rf"|from\s+(?P<whose>{_NAME})\s+v?(?P<was>\d[\w.]*\w)\s+to)"
     r"\s+(?:version\s+)?v?(?P<new>\d+\.\d[\w.]*\w|\d+\.\d)(?P<rest>[^.;]{0,60}?"
     r"\b(?:fix(?:es|ed)?|solv(?:es|ed)|resolv(?:es|ed)|works?|worked|help(?:s|ed)|cure[sd]|"
     r"(?:error|issue|problem) (?:is |was )?(?:gone|disappears?)|go(?:es)? away|went away)\b)"
@@ -167,9 +169,10 @@ def _before_cure(match: re.Match[str]) -> str:
     """Return what was there before a change that cured it; a change that did not is there now."""
     if _NOT.search(match.group("rest")):
         return match.group()
-    name = match.group("name") or match.group("other")
-    if match.group("old"):
-        return f"Now {name} {match.group('old')}, "
+    name = match.group("name") or match.group("other") or match.group("whose")
+    old = match.group("old") or match.group("was")
+    if old:
+        return f"Now {name} {old}, "
     return f"{name}{'<' if match.group('up') else '>'}{match.group('new')} "
 
 
@@ -228,6 +231,8 @@ def plain_words(text: str) -> str:
         return text
     if "ersion" in text:
         text = _VERSION_OF.sub(r"\2 \1", text)
+    if "+cu" in text:
+        text = _NAMELESS_BUILD.sub(r"\1torch ", text)
     if "py3." in text:
         text = _SHORT_PYTHON.sub("python ", text)
     text = _OWN.sub(_own, _WOULD_WORK.sub(_unless_failing, text))

@@ -51,6 +51,10 @@ _INSTALLED = re.compile(r"Successfully installed\s+(.+)$")
 _SATISFIED = re.compile(
     rf"Requirement already satisfied:\s*({_NAME}).{{0,200}}?\((\d[^()\s]{{0,60}})\)"
 )
+_VERSION_CONFLICT = re.compile(
+    rf"VersionConflict: \(({_NAME}) (\d[\w.+]{{0,40}}) \([^()]{{0,300}}\), "
+    rf"Requirement\.parse\('([^']{{1,200}})'\)(?:, \{{'({_NAME})')?"
+)
 _UNMATCHED = re.compile(
     r"(?:No matching distribution found for|that satisfies the requirement) ([A-Za-z][^\s(;]{1,80})"
 )
@@ -304,7 +308,7 @@ class PackageReader:
         return True
 
     def _read_messages(self, line: Line, draft: Draft) -> bool:
-        readers = (_read_conflict, _read_installed, _read_satisfied, _read_unmatched)
+        readers = (_read_conflict, _read_installed, _read_satisfied, _read_unmatched, _read_found)
         if any(reader(line, draft) for reader in readers):
             return True
         text = line.text
@@ -424,6 +428,19 @@ def _read_unmatched(line: Line, draft: Draft) -> bool:
         if requirement.exact is not None:
             draft.distribution(requirement.name, requirement.exact, line, INTENT)
     return requirement is not None
+
+
+def _read_found(line: Line, draft: Draft) -> bool:
+    """Read what pkg_resources says of two distributions that do not fit."""
+    match = _VERSION_CONFLICT.search(line.text) if "VersionConflict" in line.text else None
+    if match is None:
+        return False
+    name, version, wanted, requirer = match.groups()
+    draft.distribution(name, version, line, LABEL)
+    if requirer:
+        draft.distribution(requirer, None, line, LABEL)
+        draft.requirement(requirer, wanted)
+    return True
 
 
 def _is_whole(block: List[_Row], *, headed: bool) -> bool:

@@ -136,6 +136,12 @@ _TABLE = _sentences(
         ),
         PROSE,
     ),
+    # an official image of Python
+    (
+        "python:3",
+        r"(?:^FROM|image:)\s+(?:\S{1,80}/)?python:(?P<python__version>3\.\d{1,2})",
+        INTENT,
+    ),
     # ComfyUI's list of devices
     ("cudamallocasync", r"\bcuda:\d{1,2} (?P<gpu>NVIDIA [\w .-]{2,60}?) ?: cudaMallocAsync", PROSE),
     # vllm's and sglang's first lines

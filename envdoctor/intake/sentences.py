@@ -51,7 +51,8 @@ _WORD_BREAK = re.compile(
 #: What makes of a clause a wish, a demand or a try, and what makes it a fact again.
 _WANTED = re.compile(
     r"\b(?:requires?|requires-python|required|needs?|expect(?:s|ed)?|should|must|instead|"
-    r"upgrad\w*|downgrad\w*|recommend\w*|supports?|README|fixed|works? (?:with|on)|tried|also|"
+    r"upgrad\w*|downgrad\w*|recommend\w*|supports?|(?<!not )supported|docs? say|"
+    r"README|fixed|works? (?:with|on)|tried|also|"
     r"(?:before|after|since)(?! \w+ing\b)|until|not|"
     r"(?:built|compiled|linked|tied|made|meant) (?:for|with|against|to)|"
     r"(?:other|some|most|many) (?:users?|people)|someone|somebody|"

@@ -90,6 +90,40 @@ def test_the_python_of_paths_and_tags(text, python):
     assert facts.value("python.version") == python
 
 
+@pytest.mark.parametrize(
+    ("text", "python"),
+    [
+        ("I tried to install it with Python 3.11, but it failed.", "3.11"),
+        ("It is an environment with python 3.10.13 on Windows", "3.10"),
+        ("You should use it with Python 3.11", None),
+        ("It works with Python 3.11", None),
+        ("It requires to be built with Python 3.11", None),
+        ("It runs with Python 3.9 or newer", None),
+        ("It would not run with Python 3.11", None),
+    ],
+)
+def test_the_python_that_somebody_uses(text, python):
+    version = read(f"peft 0.10.0\n{text}").value("python.version")
+    assert (version or "")[:4] == (python or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "machine"),
+    [
+        ("It fails on a DGX Spark", "aarch64"),
+        ("I install it on linux-aarch64", "aarch64"),
+        ("How to run it on arm64?", "aarch64"),
+        ("It works on aarch64", None),
+        ("I need wheels for aarch64", None),
+        ("On x86_64 it works, on aarch64 it fails", None),
+        ("On my MacBook with arm64 it fails", None),
+        ("apache spark 3.5 on the cluster", None),
+    ],
+)
+def test_the_processor(text, machine):
+    assert read(f"peft 0.10.0\n{text}").value("os.architecture") == machine
+
+
 def test_a_folder_of_metadata_names_a_release():
     text = "error in /v/lib/python3.11/site-packages/vllm-0.6.3.post1.dist-info/METADATA"
     assert read(text).value("distributions")["vllm"].version == "0.6.3.post1"

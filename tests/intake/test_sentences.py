@@ -53,6 +53,10 @@ def stated(text):
         ("the project which requires python 3.12", {}),
         ("ctranslate2 version is now bumped to 4.5.0", {"ctranslate2": "4.5.0"}),
         ("ctranslate2 should be bumped to 4.5.0", {}),
+        ("Updating from peft 0.13.0 to 0.14.0 fixed it.", {"peft": "0.13.0"}),
+        ("CUDA 12.6, 2.4.1+cu124.", {"torch": "2.4.1+cu124"}),
+        ("torchvision 0.19.1+cu124", {"torchvision": "0.19.1+cu124"}),
+        ("The docs say Python 3.12 is supported.", {}),
         # what one asks of another, and what there is
         (
             "vllm 0.6.3 requires numpy<2 but numpy 2.1.0 is installed.",
@@ -68,12 +72,17 @@ def stated(text):
         ),
         ("torch==2.3.1 still does not support numpy", {"torch": "2.3.1"}),
         ("The compatible triton version is 3.3.0", {}),
+        (
+            "VersionConflict: (peft 0.9.0 (/x), Requirement.parse('peft>=0.10'), {'trl'})",
+            {"peft": "0.9.0", "trl": ""},
+        ),
         # pip's own output
         (
             "Requirement already satisfied: peft in /x (0.4.0)\nSuccessfully installed peft-0.11.1",
             {"peft": "0.11.1"},
         ),
         ("  Downloading vllm-0.5.4.tar.gz (958 kB)", {"vllm": "0.5.4"}),
+        ("FROM python:3.10-slim\nRUN pip install peft==0.9.0", {"python": "3.10", "peft": "0.9.0"}),
     ],
 )
 def test_versions(text, versions):
@@ -89,6 +98,9 @@ def test_versions(text, versions):
         ("本地a6000一切正常，在v100上跑报错", "V100", 1),
         ("It runs out of memory on 4 x P100's", "P100", 4),
         ("I bought 5080 for this", "RTX 5080", 1),
+        ("I am using a 5090 so I took the nightly builds", "RTX 5090", 1),
+        ("a 2080 tokens long prompt", None, 0),
+        ("It has a 4090 steps schedule", None, 0),
         ("Name: cuda:0 NVIDIA GeForce GTX 1070 : cudaMallocAsync", "NVIDIA GeForce GTX 1070", 1),
         (
             "I run successfully on my T4 machine, but get an error on my V100 machine",
