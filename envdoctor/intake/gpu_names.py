@@ -19,6 +19,7 @@ __all__ = [
     "hinted_gpus",
     "named_gpus",
     "parse_gpus",
+    "parted_scripts",
     "plain_devices",
 ]
 
@@ -252,12 +253,16 @@ _PROFESSIONAL = re.compile(r"(?<![\w.-])(?<!RTX )[Aa]([456]000)(?=s?\b)")
 _CARD_BEFORE = re.compile(r"([单双两二三四八]|\d{1,2}) ?卡 ?(?=[A-Z])")
 
 
+def parted_scripts(text: str) -> str:
+    """Return a text with spaces where Chinese and Latin letters meet."""
+    return text if text.isascii() else _SCRIPTS.sub(" ", text)
+
+
 def plain_devices(text: str) -> str:
     """Return a text with devices as their maker writes them: ``rtx4090``, ``v100 32g``,
     ``4090D``, ``显卡 3090``.
     """
-    if not text.isascii():
-        text = _SCRIPTS.sub(" ", text)
+    text = parted_scripts(text)
     text = _SMALL.sub(_in_capitals, text)
     text = _SUFFIX.sub(lambda match: f"{match.group(1)} Ti", text)
     text = _PROFESSIONAL.sub(r"RTX A\1", _BARE.sub(_in_full, text))

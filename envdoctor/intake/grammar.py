@@ -14,6 +14,7 @@ from .clean_text import Line
 from .container_spec import states_releases
 from .distribution_names import known_distribution
 from .draft import EXACT, Draft
+from .gpu_names import parse_gpus
 from .printed import read_printed
 from .sentences import FROM_SOURCE, read_sentence
 from .values import Claim, state
@@ -187,6 +188,8 @@ class StatementReader:
         rest = parts[1:]
         if subject.kind == "release" and "," in value:
             rest = _PARTS.split(value)[1:]
+        if subject.kind == "gpus":  # "2x A6000, driver 545.23"
+            rest = [part for part in _split(value, _PARTS)[1:] if not parse_gpus(part)]
         for part in rest[:40]:
             self._read(part, line, draft)
         if subject.kind == "setting":

@@ -58,7 +58,8 @@ _CHANGE_TO = (
 )
 #: ``torch was upgraded to 2.6``.
 _WAS_CHANGED = (
-    rf"(?<![\w./-])({_NAME})\s+(?:version\s+)?(?:is(?:\s+now)?|was|got|has been|had been|were)\s+"
+    rf"(?<![\w./-])({_NAME})\s+(?:version\s+)?"
+    r"(?:(?:is(?:\s+now)?|was|got|has been|had been|were)\s+)?"
     rf"(?:\w+ly\s+)?{_MADE}\s+"
     rf"(?:from\s+{_VERSION}\s+)?to\s+{_NUMBER}"
 )

@@ -15,7 +15,7 @@ from .clean_text import Line
 from .container_spec import states_releases
 from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .draft import PROSE, Draft
-from .gpu_names import GPU_NAME, hinted_gpus, named_gpus, parse_gpus, plain_devices
+from .gpu_names import GPU_NAME, hinted_gpus, named_gpus, parse_gpus, parted_scripts, plain_devices
 from .loose_words import plain_words, said_to_fail
 from .mentions import is_here
 from .package_lists import read_range
@@ -206,6 +206,7 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     """Read every statement of a text that has no label."""
     if _MAY_STATE.search(text) is None:
         return False
+    text = parted_scripts(text)
     may_be_device = _MAY_BE_DEVICE.search(text) is not None
     if not (may_be_device or _may_be_about(text) or _GLUED.search(text)):
         return False

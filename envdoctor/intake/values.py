@@ -381,7 +381,11 @@ def _gpus(statement: Claim, draft: Draft) -> bool:
     if re.match(r"(?:none|no|没有|无)\b", value, re.IGNORECASE):
         return _no_gpus(statement, draft)
     rank = PROSE if statement.relation == "said" else LABEL + 5
-    devices = parse_gpus(value) or parse_gpus(plain_devices(f"GPU {value}"))
+    devices = (
+        parse_gpus(value)
+        or parse_gpus(plain_devices(value))
+        or parse_gpus(plain_devices(f"GPU {value}"))
+    )
     for count, device in devices:
         draft.devices(count, device, statement.line, rank)
     return bool(devices)
@@ -403,6 +407,8 @@ def _no_gpus(statement: Claim, draft: Draft) -> bool:
 
 def _gpu_count(statement: Claim, draft: Draft) -> bool:
     match = re.match(rf"({COUNT})(?![\w.])", statement.value.strip(), re.IGNORECASE)
+    if match is not None and parse_gpus(statement.value):
+        return _gpus(statement, draft)
     if match is None:
         return False
     word = match.group(1).lower()
