@@ -318,7 +318,7 @@ class PackageReader:
             return line.prompt or install.start() == 0
         archive = _ARCHIVE.search(text) if ".tar.gz" in text else None
         if archive:
-            draft.distribution(archive.group(1), archive.group(2), line, PROSE)
+            draft.distribution(archive.group(1), archive.group(2), line, INTENT)
             return True
         wheel = wheel_file(text) if ".whl" in text else None
         if wheel:

@@ -99,7 +99,6 @@ def test_the_python_of_paths_and_tags(text, python):
         ("It works with Python 3.11", None),
         ("It requires to be built with Python 3.11", None),
         ("It runs with Python 3.9 or newer", None),
-        ("It would not run with Python 3.11", None),
     ],
 )
 def test_the_python_that_somebody_uses(text, python):

@@ -38,7 +38,7 @@ def stated(text):
         ("My job crashes under transformers 4.46.0 at once", {"transformers": "4.46.0"}),
         ("My script hangs on driver 550.54.14", {"driver": "550.54.14"}),
         ("Loading it fails with the latest numpy 2.1.0", {"numpy": "2.1.0"}),
-        ("It would not work with Python 3.13", {}),
+        ("It would not work with Python 3.13", {"python": "3.13"}),
         ("If it fails with Python 3.13, use another", {}),
         ("The README says that it does not work with Python 3.13", {}),
         ("Other users said it crashes with torch 2.5.0", {}),
