@@ -2,6 +2,7 @@
 ones too.
 """
 
+import fcntl
 import gc
 import importlib.util
 import os
@@ -11,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ from hypothesis import settings
 from envdoctor.matrix import loader
 from envdoctor.matrix.folder import EXTRAS
 from envdoctor.matrix.source import write_compiled
+
+from .cli.forked import ROOT, ForkServer
 
 
 def pytest_addoption(parser):
@@ -119,7 +123,8 @@ def pytest_collection_modifyitems(config, items):
     left = [item for item in slow if item not in taken]
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in left]
+        dropped = set(left)
+        items[:] = [item for item in items if item not in dropped]
 
 
 def _group_of(item):
@@ -175,26 +180,59 @@ def torch_python(prerequisite):
 
 
 @pytest.fixture(scope="session")
-def environment_with_pip(tmp_path_factory):
+def environment_with_pip():
     """Return a function that makes a virtual environment with pip in a folder.
 
-    ``venv`` unpacks and compiles pip, which costs seconds: that is done once, and copied.
+    ``venv`` unpacks and compiles pip, which costs seconds: the one of the tests is copied.
     """
-    first = tmp_path_factory.mktemp("pip") / "environment"
+    packages, scripts = (Path(sysconfig.get_path(name)) for name in ("purelib", "scripts"))
 
     def make(folder):
-        if not first.exists():
-            subprocess.run([sys.executable, "-m", "venv", first], check=True)
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-        (packages,) = first.glob("lib/python*/site-packages")
-        for part in packages.glob("pip*"):
-            shutil.copytree(part, folder / part.relative_to(first))
-        for script in first.glob("bin/pip*"):  # each begins with the path of its interpreter
+        (site,) = folder.glob("lib/python*/site-packages")
+        for part in (packages / "pip", *packages.glob("pip-*.dist-info")):
+            shutil.copytree(part, site / part.name)
+        for script in scripts.glob("pip*"):  # each begins with the path of its interpreter
             copy = folder / "bin" / script.name
-            copy.write_text(script.read_text().replace(str(first), str(folder)))
+            first, _, rest = script.read_text().partition("\n")
+            assert first.startswith("#!")
+            copy.write_text(f"#!{folder}/bin/python\n{rest}")
             copy.chmod(0o755)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def pyz(tmp_path_factory):
+    """Return an envdoctor.pyz, which is built once for all processes of pytest-xdist."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    path = folder / "pyz" / "envdoctor.pyz"
+    path.parent.mkdir(exist_ok=True)
+    with open(folder / "pyz.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            build = [sys.executable, str(ROOT / "scripts" / "build_pyz"), "--output", str(path)]
+            subprocess.run(build, check=True, capture_output=True, timeout=300)
+    return path
+
+
+@pytest.fixture(scope="session")
+def run_pip():
+    """Return a function that runs pip as ``subprocess.run`` would, in a fork of a process that has
+    imported it: to start and import costs more than most answers.
+    """
+    server = ForkServer("tests.forked_pip")
+
+    def run(*arguments, env=None, cwd="/"):
+        done = server.run([*map(str, arguments)], env or dict(os.environ), cwd, None, 120)
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
+
+    yield run
+    server.close()
 
 
 @pytest.fixture(scope="session")

@@ -11,13 +11,12 @@ import functools
 import os
 import shutil
 import subprocess
-import sys
 import time
 
 import pytest
 
-from ..entrypoint.conftest import ROOT, write_lock
 from ..entrypoint.conftest import environment as variables
+from ..entrypoint.conftest import write_lock
 from ..entrypoint.test_guard import make_environment, shells
 from ..fuse import SILENT, mounted
 from .condition import BUILDS, POLICIES
@@ -38,8 +37,9 @@ def cells():
 class Workshop:
     """The environments that conditions damage, one of each build, and where they are copied."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, pyz):
         self.folder = folder
+        self._pyz = pyz
         self.shells = shells(folder)
         self.good = write_lock(folder / "good", "numpy==1.26.4", roots=["numpy"])
         self.bad = write_lock(folder / "bad", "vllm==0.6.3", roots=["vllm"])
@@ -68,8 +68,9 @@ class Workshop:
             (environment / "bin" / "envdoctor").unlink()
             tool = place / "tool" / "envdoctor"
             tool.parent.mkdir()
-            words = [sys.executable, str(ROOT / "scripts" / "build_pyz"), "--output", str(tool)]
-            subprocess.run(words, check=True, capture_output=True)
+            built = self._pyz()
+            shutil.copy(built, tool)
+            shutil.copy(built.with_name(SCRIPT), tool.parent)
         return place
 
     def copy(self, build, place):
@@ -88,10 +89,11 @@ def site_of(environment):
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory, prerequisite):
+def workshop(tmp_path_factory, prerequisite, request):
     prerequisite(os.geteuid() == 0, "mounts, other users and namespaces need root")
     prerequisite(not os.path.exists("/proc/driver/nvidia"), "a machine without a driver")
-    return Workshop(tmp_path_factory.mktemp("chaos"))
+    pyz = functools.partial(request.getfixturevalue, "pyz")
+    return Workshop(tmp_path_factory.mktemp("chaos"), pyz)
 
 
 @pytest.fixture

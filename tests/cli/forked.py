@@ -10,6 +10,7 @@ reads of its variables) is tested with ``python -m envdoctor``.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pkgutil
@@ -81,6 +82,9 @@ def serve(load):
     os.close(null)
     del sys.path[0]  # the folder of this program; envdoctor itself comes from PYTHONPATH
     path, main = load()
+    # No collection in a fork looks through what was imported, and so copies its pages.
+    gc.collect()
+    gc.freeze()
     for line in orders:
         child = os.fork()
         if child == 0:

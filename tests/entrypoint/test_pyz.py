@@ -42,18 +42,6 @@ def interpreters():
 PYTHONS = interpreters()
 
 
-@pytest.fixture(scope="module")
-def pyz(tmp_path_factory):
-    path = tmp_path_factory.mktemp("pyz") / "envdoctor.pyz"
-    subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "build_pyz"), "--output", str(path)],
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
-    return path
-
-
 def run(python, pyz, *arguments, flags=("-I", "-S"), **variables):
     command = [python, *flags, str(pyz), *map(str, arguments)]
     return subprocess.run(

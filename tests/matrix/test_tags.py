@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
-from typing import Sequence
+from typing import Callable, Sequence
 
 import pytest
 
@@ -25,6 +24,7 @@ from envdoctor.model.versions import parse_version
 from envdoctor.rules.requirement_lines import requirements_of
 
 MATRIX: Matrix = load_matrix()
+RunPip = Callable[..., "subprocess.CompletedProcess[str]"]
 
 #: Requires-Dist of published wheels, in our names, as pip 26.3 reports it (pip install --dry-run
 #: --no-deps --report -).
@@ -149,7 +149,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("python", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
 def test_pip_takes_the_same_wheel(
-    shelf: Path, tmp_path: Path, python: str, architecture: str
+    run_pip: RunPip, shelf: Path, tmp_path: Path, python: str, architecture: str
 ) -> None:
     options = [
         "--dry-run",
@@ -172,19 +172,8 @@ def test_pip_takes_the_same_wheel(
         "--target",
         str(tmp_path),
     ]
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--isolated",
-        "install",
-        *options,
-        *target,
-        "--report",
-        "-",
-        "thing==1.0",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    done = run_pip("--isolated", "install", *options, *target, "--report", "-", "thing==1.0")
+    assert done.returncode == 0, done.stderr
     expected = json.loads(done.stdout)["install"][0]["metadata"]["requires_dist"]
     assert (
         list(served_release(RELEASE, parse_version(python), "linux", architecture).requires or ())

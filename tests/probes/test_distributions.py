@@ -22,6 +22,7 @@ from envdoctor.probes import distributions as probe
 from envdoctor.probes.interpreter import interpreter_of
 from envdoctor.probes.machine import Machine
 
+from ..lock.closing.wheels import make_wheel
 from ..time_taken import least_seconds
 from .compiled import output, plain_environment
 
@@ -357,9 +358,15 @@ def test_as_importlib_metadata_says():
         ], name
 
 
-def test_a_real_environment_installed_by_pip(tmp_path, prerequisite):
+def test_a_real_environment_installed_by_pip(tmp_path, environment_with_pip):
     environment = tmp_path / "env"
-    output(sys.executable, "-m", "venv", environment, environment=plain_environment())
+    environment_with_pip(environment)
+    wheel = make_wheel(tmp_path, "alpha", "1.0")
+    output(
+        environment / "bin" / "python",
+        *("-m", "pip", "install", "--quiet", "--no-index", wheel),
+        environment=plain_environment(),
+    )
     found = probe.probe_distributions(
         Machine(python=str(environment), environment=plain_environment())
     )
@@ -375,9 +382,9 @@ def test_a_real_environment_installed_by_pip(tmp_path, prerequisite):
             environment=plain_environment(),
         )
     )
-    assert {name: entry.version for name, entry in found["distributions"].value.items()} == {
-        canonicalize_name(entry["name"]): entry["version"] for entry in listed
-    }
+    versions = {name: entry.version for name, entry in found["distributions"].value.items()}
+    assert versions["alpha"] == "1.0"
+    assert versions == {canonicalize_name(entry["name"]): entry["version"] for entry in listed}
     assert found["distributions.oddities"].value == ()
 
 

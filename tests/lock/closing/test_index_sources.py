@@ -125,26 +125,18 @@ def test_uv_has_no_variable_for_no_index(value, environ, tmp_path):
 
 
 @pytest.mark.parametrize("value", ["1", "true", "YES", "on", "t", "y", "0", "false", "no"])
-def test_pip_says_what_turns_the_index_off(value, environ, tmp_path):
+def test_pip_says_what_turns_the_index_off(value, environ, run_pip, tmp_path):
     variables = {**environ, "PIP_NO_INDEX": value, "PATH": os.environ["PATH"]}
     variables["PIP_CONFIG_FILE"] = os.devnull
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "-vv",
-            "no-such-package-here",
-            "--retries=0",
-            "--index-url=http://127.0.0.1:9/simple",
-            "--disable-pip-version-check",
-        ],
-        cwd=tmp_path,
+    done = run_pip(
+        "download",
+        "-vv",
+        "no-such-package-here",
+        "--retries=0",
+        "--index-url=http://127.0.0.1:9/simple",
+        "--disable-pip-version-check",
         env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
+        cwd=tmp_path,
     )
     ignored = "Ignoring indexes" in done.stdout
     assert read_sources(variables).no_index is ignored, done.stdout + done.stderr
