@@ -429,7 +429,7 @@ def _copies(
     remaining: Sequence[Finding], facts: Facts, matrix: Matrix, changes: Sequence[Change]
 ) -> FrozenSet[str]:
     """Installed copies that errors are still about, and that the solver had no reason to change."""
-    distributions, known = facts.value("distributions", {}), frozenset(matrix.package_names)
+    distributions, known = facts.value("distributions", {}), matrix.packages_known
     named: Set[str] = set()
     for finding in remaining:
         if finding.code in _OF_PYTHON:  # its component is Python, or the whole release

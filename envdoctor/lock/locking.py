@@ -78,7 +78,7 @@ def lock(
     request = _undated(
         requirements, facts, matrix, wanted, python, allow_index, has_profile=profile is not None
     )
-    known = frozenset(matrix.package_names)
+    known = matrix.packages_known
     asked = request.roots
     unknown = tuple(root for root in asked if root.name not in known) if others else ()
     roots = tuple(root for root in asked if root not in unknown)

@@ -186,8 +186,8 @@ def _asked_by_strangers(closure: Closure, core: Resolution, matrix: Matrix) -> L
     return [
         Root(line.name)
         for line in closure.lines
-        if any(name not in matrix.package_names for name in line.via)
-        and line.name in matrix.package_names
+        if any(name not in matrix.packages_known for name in line.via)
+        and line.name in matrix.packages_known
         and core.pin(line.name) is None
     ]
 

@@ -345,7 +345,16 @@ class Matrix(TableViews):
     @property
     def package_names(self) -> Tuple[str, ...]:
         """The distributions whose releases are known."""
-        return tuple(sorted(self._core["packages"]))
+        return self._once(  # type: ignore[no-any-return]
+            "package names", lambda: tuple(sorted(self._core["packages"]))
+        )
+
+    @property
+    def packages_known(self) -> FrozenSet[str]:
+        """The same as a set."""
+        return self._once(  # type: ignore[no-any-return]
+            "packages known", lambda: frozenset(self._core["packages"])
+        )
 
     @property
     def spoken_of(self) -> FrozenSet[str]:
@@ -463,6 +472,9 @@ class Matrix(TableViews):
 
     def rows(self) -> List[Row]:
         """Return all rows with their texts, stored and derived."""
+        return list(self._once("all rows", self._all_rows))
+
+    def _all_rows(self) -> List[Row]:
         stored = [self.complete(self._stored(number)) for number in range(len(self._core["rows"]))]
         derived = [row for name in ("", *self.package_names) for row in self._derived_rows(name)]
         surfaces = self._surfaces

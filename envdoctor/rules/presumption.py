@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import (
         Any,
+        Callable,
         Container,
         Dict,
         Iterable,
@@ -92,14 +93,13 @@ def _arm(facts: Facts) -> bool:
 
 def _pinned(facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distribution]:
     """Return what exact pins of the known distributions bring along, torch's own pins included."""
-    from .requirement_lines import unconditional
-
+    asked_by = _reader(facts, matrix)
     known: Mapping[str, Distribution] = facts.value("distributions", {})
-    added = _newest(known, facts, matrix, why)
+    added = _newest(known, facts, matrix, why, asked_by)
     waiting: List[Distribution] = [*known.values(), *added.values()]
     while waiting:
         requirer = waiting.pop()
-        requirements = unconditional(requirer, facts, matrix)
+        requirements = asked_by(requirer)
         if any(_broken(requirement, known) for requirement in requirements):
             continue  # it was not installed as its metadata asks, so neither need the rest be
         for name, version in _exact_pins(requirements):
@@ -111,6 +111,20 @@ def _pinned(facts: Facts, matrix: Any, why: Dict[str, str]) -> Dict[str, Distrib
             if name == "torch":
                 waiting.append(added["torch"])
     return added
+
+
+def _reader(facts: Facts, matrix: Any) -> Callable[[Distribution], Sequence[Requirement]]:
+    """Return what reads the requirements of a distribution that apply here, each once."""
+    from .requirement_lines import unconditional
+
+    read: Dict[Distribution, Sequence[Requirement]] = {}
+
+    def asked_by(distribution: Distribution) -> Sequence[Requirement]:
+        if distribution not in read:
+            read[distribution] = unconditional(distribution, facts, matrix)
+        return read[distribution]
+
+    return asked_by
 
 
 def _of_the_same_index(name: str, version: str, known: Mapping[str, Distribution]) -> str:
@@ -145,20 +159,22 @@ def _broken(requirement: Requirement, known: Mapping[str, Distribution]) -> bool
 
 
 def _newest(
-    known: Mapping[str, Distribution], facts: Facts, matrix: Any, why: Dict[str, str]
+    known: Mapping[str, Distribution],
+    facts: Facts,
+    matrix: Any,
+    why: Dict[str, str],
+    asked_by: Callable[[Distribution], Sequence[Requirement]],
 ) -> Dict[str, Distribution]:
     """Return what an installer takes for ranges: the newest releases that all others admit.
 
     Nothing where they do not come to rest: what an installer finds there by going back is not
     known.
     """
-    from .requirement_lines import unconditional
-
     ended = {
         requirement.name
         for entry in known.values()
         if entry.version
-        for requirement in unconditional(entry, facts, matrix)
+        for requirement in asked_by(entry)
         if _has_end(requirement.specifier)
     }
     if facts.value("report.lines") is None:
@@ -169,7 +185,7 @@ def _newest(
         requirements = [
             requirement
             for entry in (*known.values(), *chosen.values())
-            for requirement in unconditional(entry, facts, matrix)
+            for requirement in asked_by(entry)
         ]
         newest = {
             name: _first_admitted(name, releases, requirements) for name, releases in ranges.items()

@@ -47,7 +47,7 @@ def check_python(context: Context) -> Iterator[Finding]:
     python = context.fact_version("python.version")
     if python is None:
         return
-    known = frozenset(context.matrix.package_names)
+    known = context.matrix.packages_known
     sides: Dict[str, List[Tuple[Distribution, str]]] = {}
     for distribution in context.distributions.values():
         wanted = distribution.requires_python or _released_for(context, distribution, known)
@@ -166,7 +166,7 @@ def check_wheels(context: Context) -> Iterator[Finding]:
     python = context.fact_version("python.version")
     if python is None or len(python.release) < 2:
         return
-    known = frozenset(context.matrix.package_names)
+    known = context.matrix.packages_known
     for distribution in context.distributions.values():
         if distribution.location or distribution.name not in known:
             continue

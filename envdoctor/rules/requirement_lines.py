@@ -256,7 +256,7 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
     """
     distributions: Mapping[str, Distribution] = facts.value("distributions", {})
     complete = bool(facts.value("distributions.complete"))
-    known = frozenset(matrix.package_names)
+    known = matrix.packages_known
     judge = _Judge(
         distributions,
         marker_values(facts),
@@ -283,7 +283,7 @@ def _of_all_releases(
     """Yield what every release in a range asks for and does not get, as the newest asks for it."""
     from .quantified import releases_in
 
-    known = frozenset(matrix.package_names)
+    known = matrix.packages_known
     newest: Dict[str, Failure] = {}
     common: Optional[Set[str]] = None
     for version, _ in releases_in(matrix, requirer):
@@ -357,7 +357,7 @@ def _fails(installed: Distribution, specifier: str) -> bool:
 
 def unconditional(distribution: Distribution, facts: Facts, matrix: Any) -> List[Requirement]:
     """Return the requirements of one distribution that apply here, without those of extras."""
-    lines, _ = requirements_of(distribution, facts, matrix, frozenset(matrix.package_names))
+    lines, _ = requirements_of(distribution, facts, matrix, matrix.packages_known)
     values = marker_values(facts)
     requirements = map(try_requirement, (line for line in lines if not is_for_extra(line)))
     return [

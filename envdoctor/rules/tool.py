@@ -195,7 +195,7 @@ def check_pinned(context: Context) -> Iterator[Finding]:
     References:
         https://pip.pypa.io/en/stable/topics/repeatable-installs/
     """
-    known = frozenset(context.matrix.package_names)
+    known = context.matrix.packages_known
     named = (
         context.distributions[name]
         for name in context.facts.value("requirements.unpinned", ())

@@ -193,7 +193,7 @@ def check_platform_wheels(context: Context) -> Iterator[Finding]:
     machine = context.facts.value("os.architecture")
     if platform not in _ELSEWHERE and (platform or "linux", machine) != ("linux", "aarch64"):
         return
-    known = frozenset(context.matrix.package_names)
+    known = context.matrix.packages_known
     for distribution in _only_named(context):
         if distribution.name not in known or is_unindexed(distribution):
             continue

@@ -18,6 +18,7 @@ from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.finding import Finding
 from envdoctor.rules import judge
 
+MATRIX = load_matrix()
 STACKS = sorted((Path(__file__).parent.parent / "data" / "health").glob("*.txt"))
 
 #: By CUDA major: (driver release, GPU, count, glibc). Every one is within NVIDIA's minor-version
@@ -64,7 +65,7 @@ def judge_stack(path: Path, machine: tuple[str, str, int, str]) -> list[Finding]
             ]
         )
     )
-    return judge(facts, load_matrix())
+    return judge(facts, MATRIX)
 
 
 def test_there_are_at_least_thirty_stacks() -> None:

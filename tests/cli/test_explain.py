@@ -37,12 +37,14 @@ def test_explanations_of_the_documents(envdoctor):
         assert (done.returncode, done.stderr) == (0, b""), what
 
 
-def test_every_rule_and_a_row_of_each_code_can_be_explained(capsys):
+def test_every_rule_and_a_row_of_each_code_can_be_explained(capsys, monkeypatch):
     from envdoctor.cli.main import run
-    from envdoctor.matrix.loader import load_matrix
+    from envdoctor.matrix import loader
     from envdoctor.rules import all_rules
 
-    rows = {row.code: row.id for row in load_matrix().rows()}
+    matrix = loader.load_matrix()
+    monkeypatch.setattr(loader, "load_matrix", lambda _extra: matrix)
+    rows = {row.code: row.id for row in matrix.rows()}
     for what in {*(rule.code for rule in all_rules()), *rows, *rows.values()}:
         code = run(["explain", what])
         assert (code, capsys.readouterr().err) == (0, ""), what

@@ -323,11 +323,13 @@ NARROW = [
 @pytest.mark.parametrize(
     ("arguments", "columns"),
     [
-        # To read all sources for lint takes two seconds: once in the fast tests.
+        # The widest and the narrowest. To read all sources for lint takes two seconds: once.
         pytest.param(
             arguments,
             columns,
-            marks=[pytest.mark.slow] if arguments == ["lint"] and columns > 40 else [],
+            marks=[pytest.mark.slow]
+            if columns == 60 or (arguments == ["lint"] and columns > 40)
+            else [],
         )
         for columns in (80, 60, 40)
         for arguments in NARROW

@@ -245,7 +245,9 @@ def _start(bench: Bench, tmp_path: Path, stop: str) -> Running:
 
 
 @pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_interrupted_anywhere(
     bench: Bench, tmp_path: Path, started: List[Running], point: str, number: signal.Signals
 ) -> None:

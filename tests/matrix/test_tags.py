@@ -146,7 +146,17 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("python", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize(
+    "python",
+    [
+        pytest.param("3.8", marks=pytest.mark.slow),
+        "3.9",
+        pytest.param("3.10", marks=pytest.mark.slow),
+        pytest.param("3.11", marks=pytest.mark.slow),
+        "3.12",  # has a wheel for its stable interface
+        pytest.param("3.13", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
 def test_pip_takes_the_same_wheel(
     run_pip: RunPip, shelf: Path, tmp_path: Path, python: str, architecture: str

@@ -112,7 +112,7 @@ class Catalog:
     ) -> None:
         self.matrix = matrix
         self.request = request
-        self.known = frozenset(matrix.package_names)
+        self.known = matrix.packages_known
         self._torch_of: Dict[str, Callable[[Version], Optional[str]]] = {}
         self._replaced = {root.name: root.specifier for root in request.overrides}
         self._python = parse_version(request.python)

@@ -46,7 +46,7 @@ def check_request(request: Request, facts: Sequence[Facts], matrix: Matrix) -> N
     """Raise :class:`InputError` for a root that the matrix does not know, or a target of another
     platform.
     """
-    known = frozenset(matrix.package_names)
+    known = matrix.packages_known
     for root in request.roots:
         if root.name not in known:
             raise InputError(

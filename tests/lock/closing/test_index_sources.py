@@ -124,7 +124,14 @@ def test_uv_has_no_variable_for_no_index(value, environ, tmp_path):
     assert asked_index is not read_sources({**environ, **variables}).no_index, done.stderr
 
 
-@pytest.mark.parametrize("value", ["1", "true", "YES", "on", "t", "y", "0", "false", "no"])
+@pytest.mark.parametrize(
+    "value",
+    ["1", "YES", "no"]
+    + [
+        pytest.param(value, marks=pytest.mark.slow)
+        for value in ["true", "on", "t", "y", "0", "false"]
+    ],
+)
 def test_pip_says_what_turns_the_index_off(value, environ, run_pip, tmp_path):
     variables = {**environ, "PIP_NO_INDEX": value, "PATH": os.environ["PATH"]}
     variables["PIP_CONFIG_FILE"] = os.devnull
