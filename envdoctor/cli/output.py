@@ -32,6 +32,7 @@ __all__ = [
 
 _WIDTH = 80
 _WIDEST = 110
+_PAGE = 1000  # columns of a verdict on a page, where the browser folds it
 
 
 def write(text: str, code: int) -> int:
@@ -175,7 +176,7 @@ def view(options: Namespace) -> View:
         text_width(),
         getattr(options, "verbose", False) or form == "html",  # what folds may be long
         form != "plain" and _is_colored(options),
-        _columns(),
+        _PAGE if form == "html" else _columns(),
         options.quiet,
         form if form in ("markdown", "html") else "",
     )

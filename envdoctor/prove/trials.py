@@ -51,10 +51,14 @@ def _step(name: str, work: Callable[[], Dict[str, Any]]) -> None:
 
 def imports(parameters: Dict[str, Any]) -> None:
     """Import the modules of one distribution."""
-    from importlib import metadata
-
+    metadata = import_module("importlib.metadata")
     name = parameters["distribution"]
-    for module in _modules(metadata.distribution(name), name):
+    try:
+        modules = _modules(metadata.distribution(name), name)
+    except metadata.PackageNotFoundError:
+        _step(name, partial(metadata.distribution, name))  # that it is not there is the result
+        return
+    for module in modules:
         _step(module, partial(_imported, module))
 
 

@@ -29,6 +29,11 @@ _ROUND_TIMES = tuple(
     for step in steps
 )
 _KILL = "#cc0000"
+#: Beside the colours of the elements, for a reader that prefers a dark ground.
+_DARK = (
+    "<style>@media(prefers-color-scheme:dark){.ground{fill:#0d1117}text,.used{fill:#e6edf3}"
+    ".line{stroke:#e6edf3}.grid{stroke:#3d444d}}</style>"
+)
 #: Colours of Okabe and Ito, which colour-blind readers can tell apart (jfly.uni-koeln.de/color).
 _BANDS = (("anonymous", "#56b4e9"), ("shared", "#e69f00"), ("kernel", "#999999"))
 
@@ -56,7 +61,8 @@ def chart_svg(recording: Recording) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
             'font-family="sans-serif" font-size="12">'
         ),
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+        _DARK,
+        f'<rect class="ground" width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
         *_grid(top, seconds, across, down),
     ]
     below = [0.0] * len(kept)
@@ -71,7 +77,9 @@ def chart_svg(recording: Recording) -> str:
             )
         below = above
     used = _points([(across(sample.elapsed), down(sample.own.used)) for sample in kept])
-    parts.append(f'<polyline points="{used}" fill="none" stroke="black" stroke-width="1.5"/>')
+    parts.append(
+        f'<polyline class="line" points="{used}" fill="none" stroke="black" stroke-width="1.5"/>'
+    )
     if limit <= top:
         parts.append(
             f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{down(limit)}" y2="{down(limit)}" '
@@ -93,7 +101,10 @@ def _grid(
     parts = []
     for value in _ticks(top, _round_sizes(top)):
         y = down(value)
-        parts.append(f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}" stroke="#ddd"/>')
+        parts.append(
+            f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}" '
+            'stroke="#ddd"/>'
+        )
         parts.append(
             f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{size_text(int(value))}</text>'
         )
@@ -148,9 +159,10 @@ def _legend(recording: Recording) -> List[str]:
         f'<text x="{_LEFT}" y="20">memory, limit {size_text(recording.group.limit)} (red)</text>'
     ]
     x = _LEFT + 260
-    for name, colour in (*_BANDS, ("used", "black")):
+    looks = [(name, f'fill="{colour}"') for name, colour in _BANDS]
+    for name, look in [*looks, ("used", 'class="used" fill="black"')]:
         parts.append(
-            f'<rect x="{x}" y="11" width="10" height="10" fill="{colour}"/><text x="{x + 14}" '
+            f'<rect x="{x}" y="11" width="10" height="10" {look}/><text x="{x + 14}" '
             f'y="20">{name}</text>'
         )
         x += 110

@@ -262,5 +262,6 @@ def _rectangle(style: str, at: float, width: float, title: str) -> str:
 def _drawing(drawing: Drawing) -> Iterator[str]:
     title = _text(drawing.title)
     data = b64encode(drawing.svg.encode("utf-8")).decode("ascii")
-    yield f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{title}">'
+    yield f'<figure><div class="scroll" tabindex="0" role="region" aria-label="{title}">'
+    yield f'<img src="data:image/svg+xml;base64,{data}" alt="{title}"></div>'
     yield f"<figcaption>{title}</figcaption></figure>"
