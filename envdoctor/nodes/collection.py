@@ -23,7 +23,7 @@ from ..model.node_answers import Answers, NodeAnswer, facts_of
 from ..model.redaction import redact
 from .payload import MARK
 
-__all__ = ["FAILED_MARK", "NAMES_MARK", "SEPARATOR", "Job", "collect"]
+__all__ = ["FAILED_MARK", "MOST_OUTPUT", "NAMES_MARK", "SEPARATOR", "Job", "collect"]
 
 #: A job that asks many nodes itself names them first, as a JSON object, each with what is known of
 #: it (``Job.known``), and says which failed.
@@ -32,7 +32,9 @@ FAILED_MARK = "\x1eenvdoctor-failed:"
 #: Between the name of a node and its answer, where a job speaks for many.
 SEPARATOR = "\x1f"
 
-_MOST_OUTPUT = 8 << 20  # bytes of one node: an answer has about 10 kB, 100 kB with long lists
+#: Bytes that are read of one node: an answer has about 10 kB, 100 kB with long lists.
+MOST_OUTPUT = 8 << 20
+
 _MOST_UNPACKED = 64 << 20
 _MOST_SAID = 4096  # of standard error
 _GRACE = 0.5  # seconds between TERM and KILL
@@ -41,13 +43,15 @@ _GRACE = 0.5  # seconds between TERM and KILL
 class Job(NamedTuple):
     """A command that runs the program on a node, or, without ``node``, on nodes that it names.
 
-    known: facts that the engine has of the node, and no process on it: field -> entry as JSON.
+    title: what stands for these where it named none. known: facts that the engine has of the node,
+    and no process on it: field -> entry as JSON.
     """
 
     argv: Tuple[str, ...]
     node: str = ""
     environment: Optional[Mapping[str, str]] = None
     known: Mapping[str, Any] = {}
+    title: str = ""
 
 
 class _Run:
@@ -86,7 +90,7 @@ class _Run:
             return True
         self.read += len(data)
         self.output += data
-        return self.read <= _MOST_OUTPUT * max(1, len(self.expected))
+        return self.read <= MOST_OUTPUT * max(1, len(self.expected))
 
     def lines(self) -> Iterator[str]:
         """Yield the lines that are whole, and forget them."""
@@ -164,7 +168,7 @@ def _start(
         run = _Run(job, file, deadline)
     except OSError as error:
         reason = f"{job.argv[0]} cannot be started: {error.strerror or error}"
-        yield NodeAnswer(job.node or job.argv[0], failed=reason)
+        yield NodeAnswer(job.node or job.title, failed=reason)
         return
     running[run.process.pid] = run
     for stream in (run.process.stdout, run.process.stderr):
@@ -213,7 +217,7 @@ def _read(
     fits = run.take(data, is_error)
     yield from run.lines()
     if not fits:
-        run.said = bytearray(b"more than %d MiB of output" % (_MOST_OUTPUT >> 20))
+        run.said = bytearray(b"more than %d MiB of output" % (MOST_OUTPUT >> 20))
         run.end = 0.0
 
 
@@ -281,7 +285,7 @@ def _finish(run: _Run, late: bool, selector: selectors.BaseSelector) -> Iterator
     run.close()
     missing = [node for node, answered in run.expected.items() if not answered]
     if not run.job.node and not run.expected:
-        missing = [run.job.argv[0]]
+        missing = [run.job.title]
     if missing:
         code = None if late else _code_of(run)
         for node in missing:

@@ -15,7 +15,7 @@ from ..model.host_names import expand
 from ..model.node_answers import NodeAnswer
 from ..model.redaction import redact
 from ..text_files import read_text
-from .collection import FAILED_MARK, NAMES_MARK, SEPARATOR, Job
+from .collection import FAILED_MARK, MOST_OUTPUT, NAMES_MARK, SEPARATOR, Job
 from .payload import LAUNCH, MARK
 
 __all__ = ["ENGINES", "Asked", "NodeRequest", "engine_here", "jobs_of"]
@@ -256,7 +256,8 @@ def _ray(request: NodeRequest) -> Asked:
     seconds = f"{max(request.deadline - 2, 1):g}"
     marks = json.dumps([NAMES_MARK, MARK, FAILED_MARK, SEPARATOR])
     arguments = json.dumps(request.arguments)
-    return Asked((Job((python, "-c", source, address, seconds, marks, arguments)),))
+    given = (address, seconds, str(MOST_OUTPUT), marks, arguments)
+    return Asked((Job((python, "-c", source, *given), title=f"ray {address}".strip()),))
 
 
 def _python_with_ray() -> str:

@@ -1,20 +1,24 @@
 """Real engines on this machine, each with the same many nodes: sshd in network namespaces, Slurm,
-Open MPI over that sshd, and a real kubectl before an API server of these tests.
+Open MPI over that sshd, Ray in these namespaces, and a real kubectl before an API server of these
+tests.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import tempfile
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 import pytest
 
+from tests.containers.conftest import ray_python  # noqa: F401 - a fixture
 from tests.containers.slurm import Slurm, require_slurm
 from tests.probes.conftest import fakes  # noqa: F401 - a fixture
 
@@ -27,13 +31,17 @@ _NETWORK = "198.18"
 
 
 class Engine(NamedTuple):
-    """A cluster and how to ask for some of its nodes."""
+    """A cluster and how to ask for some of its nodes.
+
+    prefix: what starts a command where they may be asked.
+    """
 
     name: str
     environment: Mapping[str, str]
     own: Any
     daemons: Optional[Dict[str, Any]] = None
     addresses: Optional[Mapping[str, str]] = None
+    prefix: Sequence[str] = ()
 
     def options(self, wanted: Sequence[str] = NAMES) -> List[str]:
         """Return the options of ``nodes`` that ask these."""
@@ -45,6 +53,9 @@ class Engine(NamedTuple):
             hosts = Path(self.own) / f"hosts{len(wanted)}"
             hosts.write_text("".join(f"{name} slots=2\n" for name in wanted))
             return ["--mpi", str(hosts)]
+        if self.name == "ray":
+            self.own.become(wanted)
+            return ["--ray", self.own.address]
         return ["--ssh", ",".join(wanted)]
 
     @contextmanager
@@ -166,12 +177,23 @@ def ssh(tmp_path_factory, network, prerequisite):
 
 def wait_for_port(address: str, port: int, seconds: float = 20) -> None:
     """Wait until somebody listens there."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+
+    def listens() -> bool:
         with suppress(OSError), socket.create_connection((address, port), timeout=5):
-            return
+            return True
+        return False
+
+    assert wait_until(listens, seconds), f"nothing listens at {address}:{port}"
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 20) -> bool:
+    """Wait until something is so; return whether it is."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > end:
+            return False
         time.sleep(0.02)
-    raise RuntimeError(f"nothing listens at {address}:{port}")
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +241,123 @@ def kubectl(tmp_path_factory, prerequisite):
         server.stop()
 
 
-@pytest.fixture(params=["ssh", "mpi", "slurm", "kubectl"])
+_OWN_FOLDER = 'mount -t tmpfs none "$0"; exec "$@"'
+
+
+class RayCluster:
+    """A Ray whose nodes live in network namespaces; a node is all processes of its own.
+
+    Args:
+        python: An interpreter that has Ray.
+        network: Prefix of commands and address by name; the first is the head.
+        folder: Of Ray's sockets, whose paths have to be short.
+    """
+
+    def __init__(self, python: str, network: Mapping[str, Any], folder: Path) -> None:
+        self._python, self._network, self._folder = python, network, folder
+        self._head = next(iter(network))
+        self._up: Set[str] = set()
+        self.prefix, address = network[self._head]
+        self.address = f"{address}:6379"
+
+    def become(self, wanted: Sequence[str]) -> None:
+        """Have these nodes, the head among them, and no others."""
+        for name in self._up.difference(wanted):
+            self.end(name, orderly=True)
+        missing = [name for name in wanted if name not in self._up]
+        if self._head in missing:
+            self._start([self._head])
+            missing.remove(self._head)
+        for place in range(0, len(missing), 4):  # each imports Ray several times
+            self._start(missing[place : place + 4])
+
+    def _start(self, names: Sequence[str], tries: int = 3) -> None:
+        """Start these nodes; again where one did not come up, since a raylet of Ray 2.54 waits 15 s
+        for an agent, a Python that a busy machine may start too slowly, and no option says more.
+        """
+        starting = {name: self._launch(name) for name in names}
+        for name, process in starting.items():
+            said, _ = process.communicate(timeout=300)
+            if process.returncode == 0:
+                self._up.add(name)
+            elif tries > 1:
+                self.end(name)
+                self._start([name], tries - 1)
+            else:
+                raise RuntimeError(f"ray start of {name}: {said.decode()[-1000:]}")
+
+    def _launch(self, name: str) -> subprocess.Popen[bytes]:
+        enter, address = self._network[name]
+        if name == self._head:
+            place = ["--head", "--port=6379", "--include-dashboard=false"]
+            place.append(f"--temp-dir={self._folder}")
+        else:  # a folder of its own, where no other node chooses the same names for its sockets
+            enter = [*enter, "unshare", "-m", "sh", "-ec", _OWN_FOLDER, str(self._folder)]
+            place = [f"--address={self.address}"]
+        return subprocess.Popen(
+            [
+                *[*enter, self._python, "-m", "ray.scripts.scripts", "start", *place],
+                *[f"--node-name={name}", f"--node-ip-address={address}"],
+                *["--num-cpus=1", "--num-gpus=0", "--object-store-memory=80000000"],
+                "--include-log-monitor=false",
+            ],
+            # A busy machine takes its time.
+            env={
+                **os.environ,
+                "NODE": name,
+                "NODE_OF": f"{self._folder}/{name}",
+                "RAY_USAGE_STATS_ENABLED": "0",
+                "RAY_raylet_start_wait_time_s": "60",
+                "RAY_worker_register_timeout_seconds": "200",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def end(self, name: str, orderly: bool = False) -> None:
+        """End all processes of a node; ``orderly``: its raylet tells Ray before."""
+        self._up.discard(name)
+        if orderly:
+            raylets = self._pids(name, "raylet")
+            for pid in raylets:
+                os.kill(pid, signal.SIGTERM)
+            wait_until(lambda: not self._pids(name, "raylet"))
+        while pids := self._pids(name):
+            for pid in pids:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.1)
+
+    def _pids(self, name: str, program: str = "") -> List[int]:
+        mark, pids = f"NODE_OF={self._folder}/{name}".encode(), []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                is_wanted = not program or (process / "comm").read_text().strip() == program
+                if is_wanted and mark in (process / "environ").read_bytes().split(b"\0"):
+                    pids.append(int(process.name))
+        return pids
+
+    def stop(self) -> None:
+        """End all nodes, those too that have not started."""
+        for name in self._network:
+            self.end(name)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def ray(network, machines, ray_python):  # noqa: F811
+    """A Ray with a raylet in the network namespace of each node."""
+    machines.show_to_ray(ray_python)
+    folder = Path(tempfile.mkdtemp(prefix="ray"))
+    cluster = RayCluster(str(machines.real_python), network, folder)
+    try:
+        yield Engine("ray", os.environ, cluster, prefix=cluster.prefix)
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(params=["ssh", "mpi", "slurm", "kubectl", "ray"])
 def engine(request):
     """Each engine that starts a program on a node."""
     value = request.getfixturevalue(request.param)

@@ -189,25 +189,33 @@ class Machines:
     Args:
         folder: Where everything lies.
         fakes: The folder of the fake driver's libraries.
-        python: An interpreter whose packages all nodes have beside those that differ.
     """
 
-    def __init__(self, folder: Path, fakes: Path, python: str = sys.executable) -> None:
+    def __init__(self, folder: Path, fakes: Path) -> None:
         self.folder = folder
         self.fakes = fakes
         environment = folder / "venv"
-        subprocess.run([python, "-m", "venv", "--without-pip", str(environment)], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
         self.real_python = environment / "bin/python"
-        (packages,) = environment.glob("lib/python*/site-packages")
+        (self._packages,) = environment.glob("lib/python*/site-packages")
         self.site = folder / "site"
-        lines = [str(self.site)]
-        if python != sys.executable:
-            search = "import sysconfig; print(sysconfig.get_path('purelib'))"
-            lines.append(subprocess.check_output([python, "-c", search], text=True).strip())
-        (packages / "nodes.pth").write_text("\n".join(lines) + "\n")
+        (self._packages / "nodes.pth").write_text(f"{self.site}\n")
         self.site.mkdir()
         (folder / "root").mkdir()
         _build(folder / "base")
+
+    def show_to_ray(self, python: str) -> None:
+        """Let Ray be imported, from the packages of an interpreter that has it; what a worker of
+        Ray's calls its Python is then the one that shows the node's own files.
+        """
+        search = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        packages = subprocess.check_output([python, "-c", search], text=True).strip()
+        become = f"sys.executable = {str(self.folder / 'python')!r}"
+        (self._packages / "ray.pth").write_text(
+            f"{packages}\n"
+            "import sys; b'default_worker' in open('/proc/self/cmdline', 'rb').read() and "
+            f"exec({become!r})\n"
+        )
 
     def python(self, scripts: Mapping[str, Iterable[str]]) -> Path:
         """Write the ``python`` of these nodes; return its path.
@@ -215,7 +223,9 @@ class Machines:
         Args:
             scripts: What is done to each node, in shell.
         """
-        plants = "\n".join(f"{name}) {'; '.join(lines)} ;;" for name, lines in scripts.items())
+        plants = "\n".join(
+            f"{name}) {'; '.join(lines) or ':'} ;;" for name, lines in scripts.items()
+        )
         path = self.folder / "python"
         laid = [place for place in _LAID if os.path.exists(f"/{place}")]
         path.write_text(

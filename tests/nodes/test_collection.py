@@ -140,6 +140,13 @@ def test_a_job_that_speaks_for_many():
     assert set(replies) == {"a", "b", "c"}
 
 
+@pytest.mark.parametrize("command", ["true", "nonesuch-program"])
+def test_a_job_that_names_nobody_has_a_title(command):
+    (reply,) = replies_of(Job((command,), title="ray 10.0.0.1")).values()
+    assert reply.node == "ray 10.0.0.1"
+    assert reply.failed
+
+
 def test_a_node_cannot_speak_for_another():
     text = f"{MARK}other{SEPARATOR}{answer(1)[len(MARK) :]}{answer(2)}"
     replies = replies_of(printing(text, "n"))
