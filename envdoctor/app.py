@@ -271,7 +271,8 @@ def check_cluster(
     def sections_of(tables: Mapping[str, NodeTable]) -> Tuple[Section, ...]:
         return tuple([_section(*entry, matrix, options) for entry in tables.items() if entry[1]])
 
-    report = ClusterReport(sections_of(tables), tuple(failed.values()))
+    silent = tuple([name for name in parts or {} if not tables[name]])
+    report = ClusterReport(sections_of(tables), tuple(failed.values()), silent=silent)
     if since is None:
         return report
     from .rules.changes import changes_of_tables, with_findings

@@ -8,13 +8,14 @@ from ..model.host_names import fold_names
 from .blocks import Block, all_findings, verdict_block
 from .changes_text import changes_text, differences_text, names_text, nodes_text, since_blocks
 from .headline import counts_text, target_line
-from .text import clean, clip, fold
+from .text import cells, clean, clip, fold
 from .view import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Iterator, List, Sequence
 
+    from ..model.differences import NodeDifference
     from ..model.node_answers import NodeAnswer
     from ..rules.node_table import ClusterReport, Section
     from .figures import Figure, Grid
@@ -24,6 +25,7 @@ __all__ = ["figures_of", "grids_of", "lay_out_cluster", "verdict_of"]
 _BLANK = Block("")
 _FEW_KINDS = 12
 _MOST_COLUMNS = 40
+_ROOM = 100  # columns of a verdict for what differs
 
 
 def lay_out_cluster(report: ClusterReport, view: View) -> List[Block]:
@@ -72,24 +74,26 @@ def grids_of(report: ClusterReport) -> List[Grid]:
     if report.failed:
         reasons = list(dict.fromkeys(answer.failed for answer in report.failed))
         rows = [(answer.node, reasons.index(answer.failed)) for answer in report.failed]
-        cells = [[Cell(reason, True)] for reason in reasons]
-        grids.append(Grid("No answer", ["node", "reason"], cells, rows, "node"))
+        said = [[Cell(reason, True)] for reason in reasons]
+        grids.append(Grid("No answer", ["node", "reason"], said, rows, "node"))
     return grids
 
 
 def verdict_of(report: ClusterReport) -> str:
     """Return the first line: how many nodes are alike, and what the first that is not has."""
     parts = [changes_text(report.since)] if report.since is not None else []
-    parts += [_verdict_of_section(section) for section in report.sections]
+    several = len(report.sections) > 1
+    parts += [_verdict_of_section(section, several) for section in report.sections]
+    parts += [f"no node of {clean(name)} answered" for name in report.silent]
     if report.failed:
         names = names_text([answer.node for answer in report.failed])
         parts.append(f"no answer from {len(report.failed)} ({names})")
     return f"envdoctor: {'; '.join(parts) or 'no node was asked'}"
 
 
-def _verdict_of_section(section: Section) -> str:
+def _verdict_of_section(section: Section, several: bool) -> str:
     total, first = section.size, section.kinds[0]
-    of = f" of {clean(section.name)}" if section.name else ""
+    of = f" of {clean(section.name)}" if section.name else " of no part" if several else ""
     errors = section.report.count_of("error")
     wrong = f", {counts_text(section.report)}" if errors else ""
     if len(section.kinds) == 1:
@@ -97,16 +101,25 @@ def _verdict_of_section(section: Section) -> str:
     if 2 * len(first.names) <= total:
         return f"{nodes_text(total)}{of} of {len(section.kinds)} kinds{wrong}"
     odd = section.kinds[1]
-    first_words = clip(
-        fold(clean(", ".join([entry.text("others") for entry in odd.differences]))), 90
-    )
     more = len(section.kinds) - 2
     return (
         f"{len(first.names)} of {nodes_text(total)}{of} are alike; {names_text(odd.names)}: "
-        + first_words
+        + _first_of(odd.differences)
         + (f"; and {more} more kind{'s' if more > 1 else ''}" if more else "")
         + wrong
     )
+
+
+def _first_of(differences: Sequence[NodeDifference]) -> str:
+    """Return as many differences as a verdict has room for, and the number of the others."""
+    words = [fold(clean(entry.text("others"))) for entry in differences]
+    shown = [clip(text, _ROOM) for text in words[:1]]
+    for text in words[1:]:
+        if cells(", ".join([*shown, text])) > _ROOM:
+            break
+        shown.append(text)
+    more = len(words) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _kinds(section: Section, verbose: bool) -> Iterator[Block]:

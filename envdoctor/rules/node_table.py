@@ -143,11 +143,13 @@ class ClusterReport(NamedTuple):
     """The answer about a cluster.
 
     failed: nodes without an answer, with the reason. since: what changed, where that was asked.
+    silent: names of parts of which no node answered.
     """
 
     sections: Tuple[Section, ...]
     failed: Tuple[NodeAnswer, ...]
     since: Optional[Since] = None
+    silent: Tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:

@@ -67,7 +67,24 @@ def test_json_is_as_the_schema_says(odd):
 
 def test_markdown_and_parts(odd):
     _, text, _ = run("--facts", odd, "--format", "markdown", "--part", "a=gpu[01-16]")
-    assert "all 16 nodes of a are alike" in text
+    assert "all 16 nodes of a are alike; 15 of 16 nodes of no part are alike" in text
+
+
+def test_a_part_without_a_node_is_named(odd):
+    _, text, _ = run("--facts", odd, "--part", "typo=gpv[01-16]", "--quiet")
+    assert "; no node of typo answered; no answer from 1 (gpu33)" in " ".join(text.split())
+
+
+def test_a_verdict_shows_whole_differences_and_counts_the_others(tmp_path):
+    def change(table):
+        without_gpu(table)
+        table["driver.release"] = entry("550.54.15")
+        table["python.version"] = entry("3.11.9")
+
+    store, answers = cluster(8, {3: change})
+    _, text, _ = run("--facts", write(tmp_path / "cluster.jsonl", store, answers), "--quiet")
+    words = " ".join(text.split())
+    assert "(others 8 x NVIDIA H100 80GB HBM3) and 2 more, " in words
 
 
 def test_files_of_probe_are_nodes_too(tmp_path):
