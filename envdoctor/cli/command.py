@@ -22,12 +22,14 @@ class Command(NamedTuple):
 
     With ``takes_command``, what follows a ``--`` is somebody else's command line: it is left alone,
     as ``options.command_line``. ``doing`` is what a terminal says while the command is at work.
+    ``has_children``: it starts what must not outlive it, so that TERM and HUP end it as INT does.
     """
 
     configure: Callable[[argparse.ArgumentParser], None]
     execute: Callable[[argparse.Namespace], Tuple[str, int]]
     takes_command: bool = False
     doing: str = ""
+    has_children: bool = False
 
 
 class HelpWanted(Exception):

@@ -167,6 +167,23 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(arguments, "a fault of envdoctor itself", _internal_fault(error))
 
 
+def _end_in_order() -> None:
+    """Let the first signal that asks for an end raise, so that what was started is ended; further
+    ones change nothing about that, nor does one that was ignored from the start (nohup).
+    """
+    import signal
+
+    def interrupt(_number: int, _frame: object) -> None:
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [number for number in asking if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in numbers:
+        signal.signal(number, interrupt)
+
+
 def _failed(arguments: Sequence[str], message: str, code: int) -> int:
     """Return the exit code where there is no verdict; under --exit-style it may not read as one."""
     words = [*arguments, ""]
@@ -215,6 +232,8 @@ def _run(arguments: List[str]) -> int:
         PROGRESS.start("" if options.quiet else command.doing)
         if mounts_elsewhere():
             _pass_over_silent_updates()
+        if command.has_children:
+            _end_in_order()
         text, code = command.execute(options)
     finally:
         PROGRESS.stop()

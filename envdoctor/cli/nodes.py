@@ -272,4 +272,4 @@ class _Writer:
             ) from error
 
 
-COMMAND = Command(_configure, _execute, doing="asking the nodes")
+COMMAND = Command(_configure, _execute, doing="asking the nodes", has_children=True)

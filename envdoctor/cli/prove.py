@@ -377,4 +377,4 @@ def _names(lines: Sequence[str]) -> Iterator[bool]:
         yield requirement is not None and requirement.name == "torch"
 
 
-COMMAND = Command(_configure, _execute, doing="trying")
+COMMAND = Command(_configure, _execute, doing="trying", has_children=True)

@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from importlib.util import find_spec
 from secrets import token_hex
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.proof import TrialStep
 from ..model.redaction import redact
@@ -25,6 +25,7 @@ __all__ = ["run_together", "run_trial"]
 _MOST_SAID = 64 << 10  # bytes of standard error that are kept
 _MOST_RESULTS = 4 << 20
 _MARK = "ENVDOCTOR_PROVE"
+_PR_SET_PDEATHSIG = 1
 _GRACE = 5.0  # seconds for the kernel to end what was killed
 
 
@@ -35,6 +36,25 @@ def _text_of_trials() -> str:
     # Of a folder, of an archive, or a node's program's own (nodes.payload).
     loader: Any = spec.loader if spec is not None else None
     return str(loader.get_source(name))
+
+
+def _bounded() -> Callable[[], None]:
+    """Return what a child does before it becomes the judged interpreter: a crash of torch would
+    write a core file as large as all its memory, and the kernel ends the child where this process
+    is killed (prctl(2)).
+    """
+    control: Any = None
+    with suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
+        control = ctypes.CDLL(None).prctl
+
+    def bound() -> None:
+        leave_no_core()
+        if control is not None:
+            control(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+    return bound
 
 
 class _Child:
@@ -65,8 +85,7 @@ class _Child:
                 cwd=place.folder,
                 pass_fds=(end,),
                 start_new_session=True,
-                # What a crash of torch would write is as large as all its memory.
-                preexec_fn=leave_no_core,
+                preexec_fn=_bounded(),
             )
         except BaseException:
             os.close(self.results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -69,6 +70,7 @@ def environment(tmp_path_factory):
     for name, (text, _, _) in MODULES.items():
         install(name, text)
     install("daemon", DAEMON)
+    install("stays", STAYS)
     return str(folder / "bin/python")
 
 
@@ -127,6 +129,62 @@ def test_nothing_is_left_of_it(environment, tmp_path, monkeypatch, marked):
     assert time.monotonic() - began < 30  # its pipes are open in the daemon
     assert marked() == []
     assert list(tmp_path.iterdir()) == []
+
+
+STAYS = """
+import os, subprocess, time
+subprocess.Popen(["sleep", os.environ["SLEEPS"]], start_new_session=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "left"),
+    [
+        (signal.SIGINT, 130, 0),
+        (signal.SIGTERM, 130, 0),
+        (signal.SIGHUP, 130, 0),
+        (signal.SIGKILL, -9, 1),  # nobody is there to end what the child itself started
+    ],
+)
+def test_who_is_ended_ends_its_trial(environment, number, code, left):
+    sleeps = f"6{os.getpid()}{int(number)}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "envdoctor", "prove", "--python", environment, "--imports", "stays"],
+        env={**os.environ, "SLEEPS": sleeps},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    mark = f"SLEEPS={sleeps}".encode()
+    own, sleeping = str(process.pid), [b"sleep", sleeps.encode(), b""]
+    try:
+        assert wait_until(lambda: sleeping in map(words_of, processes_with(mark)), 60)
+        process.send_signal(number)
+        assert process.wait(30) == code
+
+        def others():
+            return [words_of(name) for name in processes_with(mark) if name != own]
+
+        assert wait_until(lambda: others() == [sleeping] * left, 10), others()
+    finally:
+        process.kill()
+        for name in processes_with(mark):
+            os.kill(int(name), signal.SIGKILL)
+
+
+def words_of(name):
+    with suppress(OSError), open(f"/proc/{name}/cmdline", "rb") as file:
+        return file.read().split(b"\0")
+    return []
+
+
+def wait_until(is_so, seconds):
+    end = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def run(*arguments):
