@@ -96,9 +96,7 @@ def gather(sources: Sources) -> Tuple[Facts, ...]:
 def _targets(sources: Sources) -> List[Tuple[str, Facts]]:
     """Return the facts of each target, with the file that they come from."""
     if sources.facts:
-        from .model.serde import load_facts
-
-        return [(path, load_facts(read_text(path), name_of(path))) for path in sources.facts]
+        return [target for path in sources.facts for target in _facts_of_file(path)]
     if sources.report is not None:
         from .intake import parse_report
         from .intake.text_kind import PACKED
@@ -111,6 +109,34 @@ def _targets(sources: Sources) -> List[Tuple[str, Facts]]:
         text = read_text(sources.report, lenient=True)
         return [(sources.report, parse_report(text, load_matrix().package))]
     return [("", probe(python=sources.python, root=sources.root, deep=sources.deep))]
+
+
+def _facts_of_file(path: str) -> Iterator[Tuple[str, Facts]]:
+    """Yield what ``probe`` wrote of one machine, or what the nodes of a cluster answered ``nodes
+    -o``, each with its name; a node without an answer is not passed over.
+    """
+    text, where = read_text(path), name_of(path)
+    first, _, rest = text.partition("\n")
+    if not first.startswith('{"') or not rest.strip():
+        from .model.serde import load_facts
+
+        yield path, load_facts(text, where)
+        return
+    from .model.node_answers import Answers, facts_of, read_lines
+
+    store = Answers()
+    answers: Dict[str, NodeAnswer] = {}
+    for answer in read_lines(iter(text.splitlines(True)), where, store):
+        if answer.node not in answers or answers[answer.node].host is None:
+            answers[answer.node] = answer
+    for answer in answers.values():
+        if answer.host is None:
+            raise InputError(
+                f"{where}: {answer.node} gave no answer ({answer.failed}); 'envdoctor nodes "
+                "--facts FILE' says so and judges the others"
+            )
+        name = Known(answer.node, Evidence(where))
+        yield answer.node, facts_of(answer, store.environments).updated({"node.name": name})
 
 
 def read_answers(path: str, answers: Answers) -> Iterator[NodeAnswer]:

@@ -6,6 +6,7 @@ import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.sources import Sources, gather
+from tests.rules.test_node_table import cluster
 
 
 def written(tmp_path, name, **facts):
@@ -62,3 +63,33 @@ def test_refusals_say_which(sources):
     named = [value for value in sources if value]
     words = [word for value in named for word in ([value] if isinstance(value, str) else value)]
     assert any(word in str(refused.value) or word == "-" for word in words)
+
+
+@pytest.fixture
+def cluster_file(tmp_path):
+    """Return a function that writes answers of two nodes, and these lines behind them."""
+    store, answers = cluster(2)
+    written = {}
+    lines = [line for one in answers for line in store.lines_of(one, written)]
+
+    def write(*others):
+        path = tmp_path / "cluster.jsonl"
+        path.write_text("".join([*lines, *[json.dumps(other) + "\n" for other in others]]))
+        return str(path)
+
+    return write
+
+
+def test_answers_of_nodes_are_facts_of_each(cluster_file):
+    first, second = gather(Sources(facts=[cluster_file()]))
+    assert [facts.value("node.name") for facts in (first, second)] == ["gpu01", "gpu02"]
+    assert first.value("driver.release") == second.value("driver.release") == "570.86.15"
+    assert first.value("distributions")  # which stands in the file once
+
+
+def test_a_node_without_an_answer_is_not_passed_over(cluster_file):
+    failed = {"schema_version": 1, "node": "gpu03", "failed": "no answer within 30 s"}
+    with pytest.raises(InputError, match=r"gpu03 gave no answer \(no answer within 30 s\)"):
+        gather(Sources(facts=[cluster_file(failed)]))
+    again = {"schema_version": 1, "node": "gpu03", "facts": {}}
+    assert len(gather(Sources(facts=[cluster_file(failed, again)]))) == 3
