@@ -326,7 +326,9 @@ class TableViews:
     @property
     def gpus(self) -> Tuple[GpuModel, ...]:
         """All GPU models."""
-        return tuple(GpuModel(*values) for values in self._core["gpus"]["models"])
+        return self._once(  # type: ignore[no-any-return]
+            "gpus", lambda: tuple(GpuModel(*values) for values in self._core["gpus"]["models"])
+        )
 
     def gpu(self, name: Optional[str], pci_id: Optional[str]) -> Optional[GpuModel]:
         """Return the model of a device, or None where neither says enough.

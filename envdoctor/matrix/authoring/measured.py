@@ -45,23 +45,22 @@ def _name_of(row: Row) -> str:
 
 
 def _otherwise(row: Row, measured: Sequence[Row], matrix: Matrix) -> Iterator[Tuple[str, Row, str]]:
-    own = _releases(row, matrix)
-    for other in measured:
-        covered = _releases(other, matrix)
-        for name in sorted(set(own) & set(covered)):
-            known = [version for version in _all(matrix, name) if _in_reach(version, covered[name])]
-            more = [version for version in known if version in own[name] - covered[name]]
-            if more and len(measured) == 1:
-                yield (
-                    "measured-otherwise",
-                    row,
-                    f"says more of {name} than {other.id}: {_few(more)}",
-                )
-
-
-def _in_reach(version: Version, releases: FrozenSet[Version]) -> bool:
-    """Whether a release is not older than all that were measured."""
-    return bool(releases) and min(releases) <= version
+    if len(measured) != 1:
+        return
+    (other,) = measured
+    own, covered = _releases(row, matrix), _releases(other, matrix)
+    for name in sorted(set(own) & set(covered)):
+        if not covered[name]:
+            continue
+        oldest = min(covered[name])  # what is older was not measured
+        more = own[name] - covered[name]
+        said = [version for version in _all(matrix, name) if version in more and version >= oldest]
+        if said:
+            yield (
+                "measured-otherwise",
+                row,
+                f"says more of {name} than {other.id}: {_few(said)}",
+            )
 
 
 def _graver(row: Row, measured: Sequence[Row], matrix: Matrix) -> Iterator[Tuple[str, Row, str]]:

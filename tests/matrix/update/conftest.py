@@ -3,6 +3,7 @@ share.
 """
 
 import os
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -20,8 +21,17 @@ DAYS = ["2027-01-01", "2027-02-01", "2027-03-01"]
 OLD = '{ env = "torch", in = "<2.6" }'
 
 
+@pytest.fixture(scope="session")
+def compiled_once(tmp_path_factory):
+    """A folder with a small matrix and its compiled form, which each test copies."""
+    folder = tmp_path_factory.mktemp("small-matrix")
+    source = str(small_matrix(folder / "built-in"))
+    write_compiled(source, str(folder / "built-in-compiled"), times=False)
+    return folder
+
+
 @pytest.fixture
-def home(tmp_path, monkeypatch):
+def home(compiled_once, tmp_path, monkeypatch):
     """A home of its own, a built-in matrix of November 2026, and a clock that stands in April
     2027.
     """
@@ -39,9 +49,7 @@ def home(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ENVDOCTOR_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("no_proxy", "localhost,127.0.0.1")
-    write_compiled(
-        str(small_matrix(tmp_path / "built-in")), str(tmp_path / "built-in-compiled"), times=False
-    )
+    shutil.copytree(compiled_once, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(loader, "_SOURCE", str(tmp_path / "nowhere"))
     monkeypatch.setattr(loader, "_COMPILED", str(tmp_path / "built-in-compiled"))
     import envdoctor.matrix.update.installation as module
