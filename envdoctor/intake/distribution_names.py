@@ -129,11 +129,16 @@ FIRST_WORDS = frozenset(
 )
 
 
+_MOST_SPACES = 3  # in what people call a distribution
+
+
 @lru_cache(maxsize=4096)
 def known_distribution(words: str) -> Optional[str]:
     """Return the canonical name of a distribution that ``words`` name (``PyTorch``,
     ``flash_attn``), or None.
     """
+    if "/" in words or words.count(" ") > _MOST_SPACES:
+        return None
     name = canonicalize_name("-".join(words.split()))
     name = _ALIASES.get(name, name)
     return (

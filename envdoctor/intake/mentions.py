@@ -27,7 +27,9 @@ _NAMED = re.compile(
     r"(\d+\.\d[\w.]*\w(?:\+\w+)?|\d+\.\d)(?![\w/%-]|\.\d)",
     re.IGNORECASE,
 )
-_SENTENCES = re.compile(r"(?<=[.;!?])\s+|[。；！？]|\s+(?=but\b|while\b|whereas\b|however\b)|;")
+_SENTENCES = re.compile(
+    r"(?<=[.;!?])\s+|[。；！？]|\s+(?=but\b|while\b|whereas\b|however\b|so\s+(?:I|we)\b)|;"
+)
 #: A question about releases in general.
 _ASKED = re.compile(
     r"^\W*(?:does|do|did|can|could|will|would|is|are|was|should|which|what|has|have|any|when|how|"
@@ -41,7 +43,8 @@ _NOT_HERE = re.compile(
     r"would(?! ?not)|wants?|instead of|rather than|recommend\w*|support\w*|suggest\w*|"
     r"(?<!not )compatible|tested|at least|minimum|until|till|before|prior to|than|below|above|"
     r"only (?:with|on|in|for)|up to|fix(?:e[sd])?|resolved?|solve[sd]?|releas\w+|"
-    r"introduced|removed|added|deprecated|available|(?:up|down)grade|update|switch|revert|"
+    r"introduced|removed|added|deprecated|available|also tried|existing installation|uninstall\w*|"
+    r"(?:up|down)grade|update|switch|revert|"
     r"move|migrate|bump|roll|going back|go back|to use|please|if|unless|"
     r"e\.g|such as|like|other|another|previous\w*|earlier|different|"
     r"README|docs?|documentation|changelog|notes|same as|they|he|she|someone|somebody|people|"

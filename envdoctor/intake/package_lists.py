@@ -51,6 +51,10 @@ _INSTALLED = re.compile(r"Successfully installed\s+(.+)$")
 _SATISFIED = re.compile(
     rf"Requirement already satisfied:\s*({_NAME}).{{0,200}}?\((\d[^()\s]{{0,60}})\)"
 )
+_REPLACED = re.compile(
+    rf"Found existing installation: ({_NAME}) (\d[\w.+!]{{0,60}})|Attempting uninstall:|"
+    rf"Uninstalling {_NAME}-\d|Successfully uninstalled "
+)
 _VERSION_CONFLICT = re.compile(
     rf"VersionConflict: \(({_NAME}) (\d[\w.+]{{0,40}}) \([^()]{{0,300}}\), "
     rf"Requirement\.parse\('([^']{{1,200}})'\)(?:, \{{'({_NAME})')?"
@@ -308,7 +312,14 @@ class PackageReader:
         return True
 
     def _read_messages(self, line: Line, draft: Draft) -> bool:
-        readers = (_read_conflict, _read_installed, _read_satisfied, _read_unmatched, _read_found)
+        readers = (
+            _read_conflict,
+            _read_installed,
+            _read_satisfied,
+            _read_unmatched,
+            _read_found,
+            _read_replaced,
+        )
         if any(reader(line, draft) for reader in readers):
             return True
         text = line.text
@@ -322,7 +333,9 @@ class PackageReader:
             return True
         wheel = wheel_file(text) if ".whl" in text else None
         if wheel:
-            draft.distribution(wheel[0], wheel[1], line, PROSE, tags=wheel[2])
+            taken = text.startswith(("Downloading ", "Using cached "))
+            rank = INTENT if taken else PROSE
+            draft.distribution(wheel[0], wheel[1], line, rank, tags=wheel[2])
             return True
         return _read_demands(line, draft) or self._read_pins(line, draft)
 
@@ -428,6 +441,14 @@ def _read_unmatched(line: Line, draft: Draft) -> bool:
         if requirement.exact is not None:
             draft.distribution(requirement.name, requirement.exact, line, INTENT)
     return requirement is not None
+
+
+def _read_replaced(line: Line, draft: Draft) -> bool:
+    """Read what pip is about to replace: it is there only where nothing says what came instead."""
+    match = _REPLACED.match(line.text)
+    if match is not None and match.group(1):
+        draft.distribution(match.group(1), match.group(2), line, INTENT + 5)
+    return match is not None
 
 
 def _read_found(line: Line, draft: Draft) -> bool:

@@ -63,7 +63,8 @@ _WANTED = re.compile(
     re.IGNORECASE,
 )
 _HAD = re.compile(
-    r"\b(?:found|yours is|you have|i have|we have|it has|got|detected|but (?:have|got|has|is)|"
+    r"\b(?:(?:i|we) (?:just |already |then )?installed|found|"
+    r"yours is|you have|i have|we have|it has|got|detected|but (?:have|got|has|is)|"
     r"installed (?:is|version)|is installed|currently|actually|running|i am using|i'm using|"
     r"we use|i use|"
     r"(?:fix\w*|fail\w*|error|crash\w*|breaks?|broken|wrong|bug)\b.{0,150}?\b"
@@ -119,7 +120,7 @@ _MARKED = re.compile(r"\b(?:[TPD]P|GPUs?)|--[a-z]|[卡张]")
 _SAME = re.compile(r"\bsame (?:error|issue|problem|here|question|thing)\b", re.IGNORECASE)
 #: ``On H100, FlashAttention 3 is used`` says when, not where.
 _CONDITION = re.compile(r"(?:On|With|In|For|Under)\s[^,]*,")
-_CLAUSES = re.compile(r"[.;!?]\s+|,\s+|\s+(?=but\b|while\b|whereas\b)|[()]")
+_CLAUSES = re.compile(r"[.;!?]\s+|,\s+|\s+(?=but\b|while\b|whereas\b|so\s+(?:I|we)\b)|[()]")
 _SENTENCES = re.compile(r"(?<=[.;!?])\s+|\s+(?=but\b)")
 #: Before a name in a clause: advice, a possibility, a comparison; the name then states no fact.
 _GENERAL = re.compile(

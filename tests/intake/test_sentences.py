@@ -57,6 +57,11 @@ def stated(text):
         ("GPU: 2x A6000, driver 545.23.08", {"driver": "545.23.08"}),
         ("numpy downgraded to 1.26.4, still the same.", {"numpy": "1.26.4"}),
         ("numpy has to be downgraded to 1.26.4", {}),
+        (
+            "peft 0.9 does not support torch 2.7 so I installed torch 2.6.0",
+            {"torch": "2.6.0", "peft": "0.9"},
+        ),
+        ("# Nvidia-H20 with nvcr.io/nvidia/cuda:12.4.1-base, an error", {}),
         ("Updating from peft 0.13.0 to 0.14.0 fixed it.", {"peft": "0.13.0"}),
         ("CUDA 12.6, 2.4.1+cu124.", {"torch": "2.4.1+cu124"}),
         ("torchvision 0.19.1+cu124", {"torchvision": "0.19.1+cu124"}),
@@ -86,6 +91,14 @@ def stated(text):
             {"peft": "0.11.1"},
         ),
         ("  Downloading vllm-0.5.4.tar.gz (958 kB)", {"vllm": "0.5.4"}),
+        (
+            (
+                "  Using cached numpy-2.2.6-cp311-cp311-manylinux2014_x86_64.whl (16 MB)\n"
+                "    Found existing installation: numpy 1.26.4\n    Uninstalling numpy-1.26.4:"
+            ),
+            {"numpy": "2.2.6", "python": "3.11"},
+        ),
+        ("I also tried trl 0.15.0, same error. My environment has trl 0.14.0.", {"trl": "0.14.0"}),
         ("FROM python:3.10-slim\nRUN pip install peft==0.9.0", {"python": "3.10", "peft": "0.9.0"}),
     ],
 )
