@@ -102,6 +102,7 @@ _ASKED_FOR = re.compile(
     r"downgrad\w*|create|other|would|could|might|may|will|if|whether|when|says?|said)\b",
     re.IGNORECASE,
 )
+_LONGEST = 200_000  # characters that are gone through: three times the longest issue
 _SEEN = 200  # marks of one kind
 _CONTAINED = re.compile(r"docker|container|podman|apptainer|kubernetes|k8s", re.IGNORECASE)
 
@@ -116,6 +117,7 @@ class _Hint(NamedTuple):
 
 def read_hints_of_machine(text: str, draft: Draft) -> None:
     """Put what a text hints at into the draft, with less weight than anything that it states."""
+    text = text[:_LONGEST]
     if draft.claimed("python.version") is None:
         _agreed("python.version", list(_pythons(text)), text, draft)
     _read_packages(text, draft)

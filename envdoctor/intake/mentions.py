@@ -10,7 +10,7 @@ not. Of several releases that a text names the one that fails is there, else thi
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
@@ -106,8 +106,10 @@ def read_mentions(lines: Iterable[Line], draft: Draft) -> None:
         draft: What the other readers claimed; it is read and added to.
     """
     mentions: Dict[str, List[_Mention]] = {}
+    seen: Set[str] = set()
     for line in lines:
-        if len(line.text) <= _LONGEST and not line.prompt:
+        if len(line.text) <= _LONGEST and not line.prompt and line.text not in seen:
+            seen.add(line.text)
             for name, mention in _mentions_of(line, draft):
                 mentions.setdefault(name, []).append(mention)
     for name, of_name in mentions.items():
