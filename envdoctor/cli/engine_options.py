@@ -62,7 +62,7 @@ def named_engine(options: argparse.Namespace) -> Optional[Tuple[str, str]]:
     ]
     if len(named) > 1:
         both = " and ".join(f"--{name}" for name, _ in named)
-        raise InputError(f"{both} both say who is asked; give one of them")
+        raise InputError(f"{both} both say which nodes to ask; give one of them")
     return named[0] if named else None
 
 

@@ -34,11 +34,11 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "diff",
         metavar="diff A B",
         nargs="*",
-        help="what changed between two files of answers: the same as --facts B --since A, but that "
-        "the exit code is 1 where anything did",
+        help="what changed between two files of answers: the same as --facts B --since A, except "
+        "that the exit code is 1 if anything did",
     )
     group = parser.add_argument_group(
-        "who is asked (default: the job or cluster in which this runs)"
+        "which nodes are asked (default: the job or cluster in which this runs)"
     )
     add_engines(group)
     group.add_argument(
@@ -81,7 +81,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=NODES",
         action="append",
         default=[],
-        help="nodes that are compared among each other only: gpu=gpu[01-16]",
+        help="nodes that are compared only with each other: gpu=gpu[01-16]",
     )
     add_options(group, "since")
     add_format(
@@ -143,7 +143,7 @@ def _check(options: argparse.Namespace) -> None:
     if not 1 <= options.at_once <= _MOST_AT_ONCE:
         raise InputError(f"--at-once: expected 1 to {_MOST_AT_ONCE}, found {options.at_once}")
     if options.resume and not options.answers:
-        raise InputError("--resume: expected -o FILE, whose answers are taken up")
+        raise InputError("--resume: expected -o FILE with the answers to continue from")
 
 
 def _take_diff(options: argparse.Namespace) -> None:
@@ -197,8 +197,9 @@ def _request(options: argparse.Namespace) -> Optional[NodeRequest]:
         here = engine_here(os.environ)
         if here is None:
             raise InputError(
-                "nobody to ask: this is no Slurm job and no pod, and $RAY_ADDRESS is not set; name "
-                "the nodes with --ray, --slurm -p PARTITION, --kubectl, --mpi, --ssh or --facts"
+                "no nodes to ask: this is neither a Slurm job nor a pod, and $RAY_ADDRESS is not "
+                "set; name the nodes with --ray, --slurm -p PARTITION, --kubectl, --mpi, --ssh or "
+                "--facts"
             )
         engine = here, ""
     return request_of(engine, options)
@@ -258,7 +259,7 @@ class _Writer:
                 self._guarded(lambda: (file.write(lines), file.flush()))
             except InputError as error:
                 self._file = None
-                write_error(f"envdoctor: {error}; what nodes say from here on is in no file")
+                write_error(f"envdoctor: {error}; further answers are not saved")
                 with suppress(OSError):
                     file.close()
         return answer

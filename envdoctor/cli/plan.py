@@ -38,7 +38,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--fit",
         action="store_true",
-        help="look for settings with which it fits, without shorter texts, and plan with them",
+        help="find settings with which it fits, without shortening the texts, and plan with them",
     )
     group.add_argument(
         "--sweep",

@@ -58,8 +58,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--nccl",
         action="store_true",
-        help="all-reduce over the GPUs of this machine, with fewer than two over four processes "
-        "(gloo); with an engine over all nodes",
+        help="all-reduce over the GPUs of this machine (with fewer than two: over four processes, "
+        "by gloo); with an engine: over all nodes",
     )
     group = parser.add_argument_group("on which nodes (default: this machine; --nccl alone)")
     add_engines(group)
@@ -68,7 +68,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=int,
         default=0,
-        help="processes on each node (default: its visible GPUs, without one 1)",
+        help="processes on each node (default: one for each visible GPU, or 1 without a GPU)",
     )
     group = parser.add_argument_group("where and how")
     add_options(group, "python", "lock")
@@ -79,7 +79,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         default=120.0,
         help="seconds per trial (default: 120)",
     )
-    group.add_argument("--busy", action="store_true", help="also use GPUs whose memory others use")
+    group.add_argument("--busy", action="store_true", help="also use GPUs whose memory is in use")
     group = parser.add_argument_group("what is reported")
     add_format(group, {**TEXT_FORMATS, "json": "for programs (schemas/prove.schema.json)"})
     add_options(group, "output", "matrix")

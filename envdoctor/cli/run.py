@@ -38,7 +38,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "wrong usage, 64 and 78 refused under --policy enforce, 69 no verdict (enforce --strict), "
         "126 CMD cannot be run, 127 CMD not found. ENVDOCTOR_DISABLE=1 becomes CMD at once."
     )
-    group = parser.add_argument_group("the check before it starts, as of 'envdoctor entrypoint'")
+    group = parser.add_argument_group("the check before it starts, as in 'envdoctor entrypoint'")
     for name, (metavar, summary) in OPTIONS.items():
         if metavar:
             choices = {"--policy": POLICIES, "--format": FORMATS}.get(name)
@@ -49,7 +49,10 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("options")
     group.add_argument("--help", "-h", action="help", help="show this help")
     group.add_argument(
-        "--quiet", "-q", action="store_true", help="of the watch, say only why the command failed"
+        "--quiet",
+        "-q",
+        action="store_true",
+        help="leave out the memory report; say only why the command failed",
     )
 
 

@@ -62,5 +62,5 @@ def _network(facts: Facts, backend: str) -> Optional[Tuple[float, str]]:
     if not speeds or len(speeds) < len(used):
         return None
     if used is rdma:
-        return sum(speeds) / 8000, f"{len(speeds)} ports of together {sum(speeds) / 1000:g} Gbit/s"
+        return sum(speeds) / 8000, f"{len(speeds)} ports, together {sum(speeds) / 1000:g} Gbit/s"
     return max(speeds) / 8000, f"a port of {max(speeds) / 1000:g} Gbit/s"

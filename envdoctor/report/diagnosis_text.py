@@ -152,7 +152,7 @@ def _what_to_do(trace: Trace, verbose: bool, indent: int) -> Iterator[Block]:
         for command in remedy.commands:
             yield command_block(command, indent + _LABEL + 2)
     if trace.suspects:
-        yield Block("What may stand behind it:", indent=indent)
+        yield Block("What may be behind it:", indent=indent)
         for suspect in trace.suspects:
             yield from _suspect(suspect, indent + 2, verbose)
     is_settled = trace.certainty == "established" and not trace.suspects

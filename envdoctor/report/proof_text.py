@@ -126,7 +126,7 @@ def _working(steps: List[TrialStep], verbose: bool) -> Iterator[Block]:
 
 def _report(entries: List[Comparison]) -> Iterator[Block]:
     """Yield what is to be reported: what ours does not know, or says wrongly."""
-    yield heading("Please report this: envdoctor does not know it, or says it wrongly")
+    yield heading("Please report this: envdoctor does not know it, or gets it wrong")
     for entry in entries:
         step = entry.step
         codes = ", ".join(finding.key for finding in entry.findings) or "no finding"

@@ -444,7 +444,7 @@ def _toolkit_in_front(context: Context, folder: str, toolkit: str, evidence: Evi
         severity="warning",
         message=f"LD_LIBRARY_PATH puts {folder} ({toolkit}) in front of torch's own CUDA "
         "libraries: libcusparse looks there for libnvJitLink "
-        "before it looks beside itself, and an older one misses its symbols.",
+        "before it looks beside itself, and an older one lacks the symbols it needs.",
         evidence=(
             evidence,
             *((Evidence("environment variable CUDA_HOME"),) if cuda_home(context) else ()),

@@ -60,13 +60,13 @@ def check_xids(context: Context) -> Iterator[Finding]:
             component=f"gpu-{bus}",
             kind="hardware-fault",
             severity="warning",
-            message=f"The kernel logged Xid {number} of GPU {bus} {often}: {meaning}.",
+            message=f"The kernel logged Xid {number} for GPU {bus} {often}: {meaning}.",
             evidence=context.evidence("gpus.xids"),
             gpus=_at_bus(devices, bus),
             sources=(_XID_PAGE,),
             remedies=(
                 Remedy(
-                    "Reset the GPU or reboot, and have it tested where that comes again.",
+                    "Reset the GPU or reboot, and have it tested if the fault comes back.",
                     ("dcgmi diag -r 3",),
                     "changes-host",
                 ),
@@ -121,7 +121,7 @@ def check_health_reports(context: Context) -> Iterator[Finding]:
             ),
             remedies=(
                 Remedy(
-                    "Run that tool again, and drain the node where it fails again.",
+                    "Run that tool again, and drain the node if it still fails.",
                     safety="changes-host",
                 ),
             ),
@@ -162,8 +162,8 @@ def check_nvlinks(context: Context) -> Iterator[Finding]:
             kind="hardware-fault",
             severity="warning",
             message=(
-                f"GPU {weak.pci_bus or weak.uuid} ({model}) has {counts[0]} NVLinks up, each of "
-                f"the {len(counts) - 1} others {counts[-1]}: collectives are as fast as that one."
+                f"GPU {weak.pci_bus or weak.uuid} ({model}) has {counts[0]} NVLinks up, the "
+                f"{len(counts) - 1} others {counts[-1]} each: the slowest sets the pace of all."
             ),
             evidence=context.evidence("gpus"),
             gpus=(place,),
@@ -174,7 +174,8 @@ def check_nvlinks(context: Context) -> Iterator[Finding]:
             ),
             remedies=(
                 Remedy(
-                    "Look for Xid 74 and into Fabric Manager's log, then reset the GPU.",
+                    "Look for Xid 74 in the kernel log, check Fabric Manager's log, then reset the "
+                    "GPU.",
                     ("nvidia-smi nvlink --status",),
                     "changes-host",
                 ),
@@ -228,7 +229,7 @@ def check_ports(context: Context) -> Iterator[Finding]:
                 ),
                 remedies=(
                     Remedy(
-                        f"Look at cable, switch port and subnet manager of {name} on {node}.",
+                        f"Check the cable, switch port and subnet manager of {name} on {node}.",
                         safety="changes-host",
                     ),
                 ),
@@ -306,10 +307,10 @@ def check_mounts(context: Context) -> Iterator[Finding]:
 
 def _trouble(mount: SharedMount) -> Optional[Tuple[str, str]]:
     if mount.error:
-        return f"{mount.point} ({mount.kind}) gives no answer: {mount.error}.", "warning"
+        return f"{mount.point} ({mount.kind}) does not respond: {mount.error}.", "warning"
     if mount.size and mount.available is not None and mount.available < _FULL * mount.size:
         left = size_text(mount.available)
-        return f"{mount.point} ({mount.kind}) is full: {left} are left.", "advice"
+        return f"{mount.point} ({mount.kind}) is full: {left} left.", "advice"
     return None
 
 
@@ -324,7 +325,7 @@ def _of_mount(context: Context, point: str, message: str, severity: str) -> Find
         evidence=context.evidence("mounts.shared"),
         sources=(Source("https://man7.org/linux/man-pages/man5/nfs.5.html"),),
         remedies=(
-            Remedy(f"Mount {point} on this node, or look at its server.", safety="changes-host"),
+            Remedy(f"Mount {point} on this node, or check its server.", safety="changes-host"),
         ),
         nodes=(node,) if context.nodes and node else (),
     )

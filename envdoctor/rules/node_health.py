@@ -37,7 +37,7 @@ def check_lost_gpus(context: Context) -> Iterator[Finding]:
 
     How to fix:
         Look for Xid lines in the kernel log of that node (dmesg | grep Xid), reset or reboot it;
-        drain it where the GPU does not come back.
+        drain it if the GPU does not come back.
 
     References:
         https://docs.nvidia.com/deploy/xid-errors/
@@ -162,8 +162,8 @@ def check_less(context: Context) -> Iterator[Finding]:
             sources=(_XID,) if lost else (),
             remedies=(
                 Remedy(
-                    "Look into this machine's kernel log for what was lost; where less was given "
-                    "on purpose, write the file of --since anew.",
+                    "Look into this machine's kernel log for what was lost; if it was removed on "
+                    "purpose, write the file of --since again.",
                     safety="changes-host",
                 ),
             ),

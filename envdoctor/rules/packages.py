@@ -404,7 +404,7 @@ def _apart_finding(
         remedies=(
             Remedy(
                 f"Take releases of {first[0].name} and {second[0].name} that ask for the same "
-                f"{name}, or keep them in environments of their own."
+                f"{name}, or keep them in separate environments."
             ),
         ),
         packages=(first[0].name, second[0].name, name),

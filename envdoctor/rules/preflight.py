@@ -27,7 +27,7 @@ _OFFLINE = Source(
     "HF_HUB_OFFLINE: no HTTP calls … only cached files will be accessed",
 )
 _GATED = Source(
-    "https://huggingface.co/docs/hub/models-gated", "a user has to be signed in, and be let in"
+    "https://huggingface.co/docs/hub/models-gated", "users must log in and be granted access"
 )
 #: Repositories whose owners let nobody in without a request.
 _GATED_NAMES = re.compile(r"meta-llama/|google/gemma-(?:[23]|2b|7b)", re.IGNORECASE)
@@ -110,7 +110,7 @@ def check_paths(run: Preflight) -> Iterator[Finding]:
             f"{key} is {path.path}, which does not exist on this machine.",
             subject=path.path,
             evidence=run.place(path.field),
-            remedies=(Remedy(f"Correct {key}, or make {path.path} before the run.", (), "safe"),),
+            remedies=(Remedy(f"Correct {key}, or create {path.path} before the run.", (), "safe"),),
         )
 
 
@@ -158,7 +158,7 @@ def check_checkpoint_disk(run: Preflight) -> Iterator[Finding]:
             *run.place("checkpoint.limit"),
         ),
         remedies=(
-            Remedy(f"Keep fewer ({keys[0]}), or save weights alone ({keys[1]}).", (), "safe"),
+            Remedy(f"Keep fewer ({keys[0]}), or save only the weights ({keys[1]}).", (), "safe"),
         ),
     )
 
@@ -230,9 +230,11 @@ def check_port(run: Preflight) -> Iterator[Finding]:
         "network",
         "conflict",
         "warning",
-        f"{run.workload.key_of('port')} is {port}, and something listens there now.",
+        f"{run.workload.key_of('port')} is {port}, and something is already listening there.",
         evidence=run.place("port"),
-        remedies=(Remedy("Take another port, or end what listens there.", ("ss -ltnp",), "safe"),),
+        remedies=(
+            Remedy("Choose another port, or stop what is listening there.", ("ss -ltnp",), "safe"),
+        ),
     )
 
 
@@ -281,8 +283,8 @@ def check_hub(run: Preflight) -> Iterator[Finding]:
                 "hub",
                 "missing",
                 "warning",
-                f"{key} is {model.name}, whose owners let in only who asked; no token is set or "
-                "stored for this user.",
+                f"{key} is {model.name}, a gated repository: access has to be requested, and no "
+                "token is set or stored for this user.",
                 subject=model.name,
                 evidence=run.place(model.field),
                 sources=(_GATED,),
@@ -291,7 +293,7 @@ def check_hub(run: Preflight) -> Iterator[Finding]:
 
 
 def check_gpu_count(run: Preflight) -> Iterator[Finding]:
-    """The run takes more GPUs of a node than the machine has.
+    """The run uses more GPUs per node than the machine has.
 
     What it checks:
         GPUs of a node by the settings of the run, against those that are visible. An error where a
@@ -323,14 +325,14 @@ def check_gpu_count(run: Preflight) -> Iterator[Finding]:
         "gpu",
         "exceeds-gpu-count",
         "error" if sure else "warning",
-        f"The run takes {asked} GPUs of a node, and the machine has {count}.",
+        f"The run uses {asked} GPUs per node, but the machine has {count}.",
         evidence=(*run.place("gpus_per_node"), *((evidence,) if evidence is not None else ())),
         remedies=(Remedy(f"Lower {run.workload.key_of('gpus_per_node')}.", (), "safe"),),
     )
 
 
 def check_resume(run: Preflight) -> Iterator[Finding]:
-    """The run goes on from a step at or behind its last one.
+    """The run resumes at or after its last step.
 
     What it checks:
         The step of the checkpoint that is named, or of the newest one in the folder where the
@@ -358,7 +360,7 @@ def check_resume(run: Preflight) -> Iterator[Finding]:
         "configuration",
         "misconfigured",
         "warning",
-        f"The run goes on from step {step}, and ends at step {steps}: nothing is left to train.",
+        f"The run resumes at step {step} and ends at step {steps}: nothing is left to train.",
         evidence=(*run.place("checkpoint.resume"), *run.place("steps")),
         remedies=(Remedy(f"Raise {run.workload.key_of('steps')}.", (), "safe"),),
     )
@@ -379,14 +381,14 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED615",
         "gpu-count",
         "exceeds-gpu-count",
-        "The run takes more GPUs of a node than the machine has",
+        "The run uses more GPUs per node than the machine has",
         check_gpu_count,
     ),
     Rule(
         "ED616",
         "resume-step",
         "misconfigured",
-        "The run goes on from its last step or behind it",
+        "The run resumes at or after its last step",
         check_resume,
     ),
 )

@@ -104,7 +104,7 @@ def test_files_of_probe_are_nodes_too(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "nobody to ask"),
+        ([], "no nodes to ask"),
         (["--ssh=-oProxyCommand=id"], "expected names of hosts"),
         (["--ssh", "a", "--mpi", "b"], "--mpi and --ssh"),
         (["--ssh", "a", "--deadline", "0"], "--deadline"),

@@ -36,12 +36,12 @@ ETHERNET = NetworkPort("eth0", "ethernet", "up", 100_000)
         (
             [node(gpus(8, 18), RAILS)] * 2,
             "nccl",
-            (400, "8 ports of together 3200 Gbit/s"),
+            (400, "8 ports, together 3200 Gbit/s"),
         ),
         (
             [node(gpus(8, 18), RAILS), node(gpus(8, 18), DOWN)],
             "nccl",
-            (350, "7 ports of together 2800 Gbit/s"),
+            (350, "7 ports, together 2800 Gbit/s"),
         ),
         ([node(gpus(8, 18), RAILS), node(gpus(8, 18))], "nccl", None),
         ([node(ports=[ETHERNET, *RAILS])] * 2, "gloo", (12.5, "a port of 100 Gbit/s")),

@@ -94,13 +94,13 @@ def links(*counts):
             setting("mounts.shared", [{**MOUNT, "error": "ESTALE: Stale file handle"}]),
             "ED715",
             "warning",
-            "gives no answer: ESTALE",
+            "does not respond: ESTALE",
         ),
         (
             setting("mounts.shared", [{**MOUNT, "available": GIB}]),
             "ED715",
             "advice",
-            "is full: 1 GiB are left",
+            "is full: 1 GiB left",
         ),
     ],
 )
