@@ -178,6 +178,7 @@ def dump_finding(finding: Finding) -> Dict[str, Any]:
         "nodes": [clean(name) for name in finding.nodes],
         "rows": list(finding.rows),
         "packages": [clean(name) for name in finding.packages],
+        "gpus": list(finding.gpus),
         "presumed": finding.presumed,
     }
 
