@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Dict, Sequence, Tuple
+from typing import Any, Dict, Iterator, Sequence, Tuple
 
 from ...model.evidence import Fact, Known
 from .configuration import Configuration
@@ -86,7 +86,7 @@ def unread_settings(configuration: Configuration, settings: Sequence[Setting]) -
 
 #: Keys of models beside the trained one, its reference, its critic and its reward.
 _OTHERS = re.compile(
-    r"(?:teacher|draft|speculative|assistant|judge|reward|value|gold)_?(?:model)?(?![a-z])"
+    r"(?:teacher|draft|speculative|assistant|judge|reward|value|gold)s?_?(?:model)?(?![a-z])"
     r"|(?:teacher|draft)_",
     re.IGNORECASE,
 )
@@ -98,7 +98,7 @@ def other_models(configuration: Configuration, settings: Sequence[Setting]) -> D
     """Return, as the field of a workload, the model that a run names beside those that are
     understood: a teacher, a draft. What it takes, and where, is not known.
     """
-    leaves = {leaf.key: leaf for setting in settings for leaf in flatten(setting)}
+    leaves = {leaf.key: leaf for setting in settings for leaf in _each(setting)}
     models = [
         leaf
         for key, leaf in leaves.items()
@@ -110,6 +110,19 @@ def other_models(configuration: Configuration, settings: Sequence[Setting]) -> D
     ]
     text = ", ".join(dict.fromkeys(f"{leaf.key}={leaf.value}" for leaf in models))
     return {"others": Known(text, models[0].place)} if models else {}
+
+
+def _each(setting: Setting) -> Iterator[Setting]:
+    """Yield the leaves of a setting, those of the mappings in a list too: there may be several
+    teachers.
+    """
+    for leaf in flatten(setting):
+        if isinstance(leaf.value, list):
+            for number, value in enumerate(leaf.value):
+                if isinstance(value, dict):
+                    yield from _each(leaf._replace(key=f"{leaf.key}.{number}", value=value))
+        else:
+            yield leaf
 
 
 @lru_cache(maxsize=1 << 16)  # several frameworks may be asked for the keys of one run

@@ -55,6 +55,10 @@ _CHUNKED = (
 )
 _BATCH = "verl/workers/rollout/vllm_rollout/vllm_rollout.py:217@fb532783a"
 _FIELDS_FP32 = 7
+#: Trainers that hand the type in which weights are kept to from_pretrained; others load fp32 and
+#: make it smaller later (DeepSpeed-Chat utils/model/model_utils.py).
+_LOAD_AS_KEPT = frozenset(["trl", "axolotl", "ms-swift", "openrlhf"])
+_SHARD = 10 * 10**9  # of a checkpoint, the largest that transformers wrote by default (4.x)
 _SCORED = 14
 
 
@@ -352,7 +356,7 @@ def load_terms(inputs: Inputs, role: Role) -> List[MemoryTerm]:
     if not role.trainable or role.gpus is None:
         return []
     name, size = role.name, role.size
-    used = inputs.used(f"{name}.model", f"{name}.rank0_init")
+    used = inputs.used(f"{name}.model", f"{name}.rank0_init", f"{name}.param_dtype")
     if role.strategy.startswith("fsdp"):
         rank0 = inputs.get(f"{name}.rank0_init")
         if size.tied and rank0 is not True:
@@ -398,13 +402,22 @@ def load_terms(inputs: Inputs, role: Role) -> List[MemoryTerm]:
                 used,
             )
         ]
-    source = "transformers from_pretrained on each rank (Baichuan2#250: 62 GB for 26 GB of weights)"
+    # As fp32 where the type is not stated; with a file at a time beside it.
+    is_stated = inputs.framework in _LOAD_AS_KEPT and role.strategy != "megatron"
+    _, width = inputs.width(f"{name}.param_dtype", (2, 4)) if is_stated else (4, 4)
+    whole = width * size.high
+    shard = min(_SHARD, whole) if width < 4 else 0
+    source = (
+        "transformers from_pretrained on each rank: 2 B where the type is stated, 4 B else (seen "
+        "with 4.48 to 4.53; Baichuan2#250: 62 GB for 26 GB of weights, of which it states none)"
+    )
     return [
         MemoryTerm(
             "loading",
             0,
-            4 * size.high * copies,
-            f"up to 4 B x P x {copies} processes",
+            (whole + shard) * copies,
+            f"up to {width} B x P x {copies} processes"
+            + (", with a file of up to 10 GB each" if shard else ""),
             source,
             ("load",),
             name,

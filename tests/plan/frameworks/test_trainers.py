@@ -472,3 +472,10 @@ def test_accelerate_makes_fp32_of_what_fsdp_trains(read):
 def test_a_model_beside_those_that_are_understood_is_named(read, option, others):
     run = read(f"swift rlhf --rlhf_type grpo --model Qwen/Qwen3-8B {option}")
     assert run.value("others") == others
+
+
+def test_teachers_in_a_list_are_models_beside(read):
+    """What they take is not known, so nothing is an upper bound."""
+    text = AXOLOTL + "teachers:\n  - model_name: Qwen/Qwen3-4B\n    weight: 1.0\n"
+    workload = read("train.yaml", train_yaml=text)
+    assert workload.value("others") == "teachers.0.model_name=Qwen/Qwen3-4B"

@@ -343,3 +343,24 @@ def test_a_model_that_nobody_understood_leaves_no_upper_bound(matrix):
 def test_a_model_that_speaks_has_more_than_its_name_says(name, published):
     size = size_of(f"Qwen/Qwen2.5-Omni-{name}")
     assert size.low < published * 10**9 < size.high
+
+
+@pytest.mark.parametrize(
+    ("framework", "kept", "width"),
+    [
+        ("trl", "bf16", 2),
+        ("axolotl", "fp32", 4),
+        ("trl", None, 4),  # transformers loads fp32 where no type is stated
+        ("deepspeed-chat", "fp16", 4),  # which loads fp32 and has DeepSpeed make it smaller
+    ],
+)
+def test_a_load_takes_the_type_that_it_is_told(matrix, framework, kept, width):
+    changes = {"actor__param_dtype": kept} if kept else {}
+    plan = plan_of(
+        matrix, framework=framework, actor__strategy="ddp", actor__gpus_per_node=8, **changes
+    )
+    (loading,) = [
+        term for term in plan.pool("host").terms if (term.name, term.role) == ("loading", "actor")
+    ]
+    file = 10**10 if width < 4 else 0
+    assert loading.high == pytest.approx(8 * (width * 7_615_616_512 + file), rel=1e-6)
