@@ -20,6 +20,23 @@ NUMBERS = {
     "data.max_prompt_length": [1024, 16384, 131072],
     "actor.micro_batch": [1, 8, 64],
     "rollout.n": [1, 8, 64],
+    "rollout.swap_space": [0, 4 << 30, 16 << 30, 64 << 30],
+    "rollout.max_model_len": [2048, 32768, 10**6],
+    "data.train_batch_size": [64, 1024, 65536],
+    "data.rollout_batch_size": [64, 1024, 65536],
+    "data.images_per_prompt": [1, 8, 64],
+    "data.max_pixels": [10**5, 10**6, 10**8],
+    "data.dataloader_workers": [0, 8, 128],
+    "actor.max_tokens_per_gpu": [1024, 16384, 10**6],
+    "actor.scored_batch": [1, 16, 256],
+    "critic.micro_batch": [1, 8, 64],
+    "ray.object_store": [1 << 30, 100 << 30, 1 << 40],
+}
+#: Machines that have less and less.
+SMALLER = {
+    "memory": [2000, 1000, 500, 200, 60],
+    "shm": [512, 64, 8, 1],
+    "gpu": ["B200:8", "H200:8", "H100-SXM5-80GB:8", "A100-SXM4-40GB:8", "T4:8"],
 }
 _RANK = {"fits": 0, "cannot tell": 0, "tight": 1, "does not fit": 2}
 
@@ -34,6 +51,21 @@ def test_getting_worse_takes_no_warning_away(planned, name, field):
         for pool in result.plan.pools:
             where = (pool.name, pool.subject)
             assert _RANK[pool.verdict] >= worst.get(where, 0), (where, field, value)
+            worst[where] = _RANK[pool.verdict]
+
+
+@pytest.mark.parametrize("part", sorted(SMALLER))
+@pytest.mark.parametrize("name", sorted(SEEDS))
+def test_a_smaller_machine_takes_no_warning_away(planned, name, part):
+    machine, framework = SEEDS[name]
+    others = [fact for fact in machine if not fact.startswith(part)]
+    worst = {}
+    for size in SMALLER[part]:
+        fact = f"{part}={size}" if part == "gpu" else f"{part}={size}GiB"
+        result, _ = planned(name, [*others, fact], (), framework)
+        for pool in result.plan.pools:
+            where = (pool.name, pool.subject)
+            assert _RANK[pool.verdict] >= worst.get(where, 0), (where, size)
             worst[where] = _RANK[pool.verdict]
 
 
