@@ -19,7 +19,7 @@ from .tables import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
     from ..model.signature import Signature
     from .curated import CondaPackage, Model, Profile
@@ -330,22 +330,36 @@ class TableViews:
             "gpus", lambda: tuple(GpuModel(*values) for values in self._core["gpus"]["models"])
         )
 
+    def _joined_gpu_names(self) -> Mapping[str, int]:
+        """Return models by their names without spaces, those that are one model's alone."""
+
+        def join() -> Dict[str, int]:
+            joined: Dict[str, Set[int]] = {}
+            for name, number in self._core["gpus"]["names"].items():
+                joined.setdefault(name.replace(" ", ""), set()).add(number)
+            return {name: next(iter(of)) for name, of in joined.items() if len(of) == 1}
+
+        return self._once("joined GPU names", join)  # type: ignore[no-any-return]
+
     def gpu(self, name: Optional[str], pci_id: Optional[str]) -> Optional[GpuModel]:
         """Return the model of a device, or None where neither says enough.
 
         The PCI id (``10de:2329`` or ``2329``) wins over the name; where several models share it,
         the name chooses among them, and what it cannot choose is None unless all have the same
         compute capability and kind. A name is taken whole: first as it is, then without form
-        factor, memory size and count. A part of a name never matches: ``RTX 6000`` is not ``RTX
-        6000 Ada``.
+        factor, memory size and count, at last without spaces (``RTX4090``). A part of a name never
+        matches: ``RTX 6000`` is not ``RTX 6000 Ada``.
         """
         index = self._core["gpus"]
         models = index["models"]
         named = None
         if name:
-            named = index["names"].get(compiled.normalize_gpu(name))
+            forms = [compiled.normalize_gpu(name, reduced=reduced) for reduced in (False, True)]
+            named = next((index["names"][form] for form in forms if form in index["names"]), None)
             if named is None:
-                named = index["names"].get(compiled.normalize_gpu(name, reduced=True))
+                joined = self._joined_gpu_names()
+                forms = [form.replace(" ", "") for form in forms]
+                named = next((joined[form] for form in forms if form in joined), None)
         if pci_id:
             vendor, _, device = pci_id.lower().replace("0x", "").rpartition(":")
             candidates = index["pci"].get(device) if vendor in ("", "10de") else None

@@ -126,3 +126,25 @@ def test_an_id_that_models_share(matrix):
     assert matrix.gpu("NVIDIA A2", "10de:25b6").name == "A2"
     assert matrix.gpu("NVIDIA A16", "10de:25b6").name == "A16"
     assert matrix.gpu(None, "10de:25b6").compute_capability == "8.6"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("RTX4090", "GeForce RTX 4090"),
+        ("NVIDIA GeForce-RTX4070TiSUPER", "GeForce RTX 4070 Ti SUPER"),
+        ("gtx1080ti", "GeForce GTX 1080 Ti"),
+        ("RTX6000Ada", "RTX 6000 Ada Generation"),
+    ],
+)
+def test_a_name_may_be_written_without_spaces(matrix, name, expected):
+    found = matrix.gpu(name, None)
+    assert found is not None
+    assert expected.startswith(found.name) or found.name.startswith(expected)
+
+
+def test_a_name_without_spaces_is_that_of_one_model(matrix):
+    """Each name of the table, joined, is the same model, or none where two would share it."""
+    for model in matrix.gpus:
+        joined = model.name.replace(" ", "")
+        assert matrix.gpu(joined, None) in (model, None), model.name
