@@ -409,7 +409,7 @@ def load_terms(inputs: Inputs, role: Role) -> List[MemoryTerm]:
     shard = min(_SHARD, whole) if width < 4 else 0
     source = (
         "transformers from_pretrained on each rank: 2 B where the type is stated, 4 B else (seen "
-        "with 4.48 to 4.53; Baichuan2#250: 62 GB for 26 GB of weights, of which it states none)"
+        "with 4.40 to 4.53; Baichuan2#250: 62 GB for 26 GB of weights, of which it states none)"
     )
     return [
         MemoryTerm(
