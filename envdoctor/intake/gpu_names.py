@@ -104,7 +104,7 @@ def _gpu(text: str) -> Optional[Tuple[int, Gpu]]:
 
 #: What stands before a device that somebody runs on, and what makes it one among many.
 _RUN_ON = re.compile(
-    r"\b(?:on|using|with|have|has|had|got|own|my|our|this|these|running)\s+"
+    r"\b(?:on|using|with|have|has|had|got|own|my|our|this|these|running|mine is)\s+"
     r"(?:(?:an?|the|my|our|this|these|same|new|local|remote|free|node|machine|server|box|host|instance|"
     r"of|with|gpus?|device|cards?)\s+)*$|(?:在|用)(?:我们?的)?\s*$",
     re.IGNORECASE,
@@ -201,9 +201,10 @@ def _runs_on(mention: _Mention) -> bool:
 #: Where somebody compares, asks for, or tells of others.
 _OF_OTHERS = re.compile(
     r"\b(?:requires?|needs?|(?<!I )(?<!we )(?<!have )only|instead|wish|buy|rent|unlike|faster|"
-    r"slower|better|paper|authors?|README|docs|works?|worked|successful\w*|fine|ok(?:ay)?|tested|trained|recommend\w*|expect\w*|equivalent|"
-    r"compar\w*|benchmark\w*|they|he|she|your?|others?|someone|people|if|e\.g|such as|example|"
-    r"official\w*|designed|optimi[sz]ed|similar|newer|older|above|later|like)\b|正常|可以|没问题",
+    r"slower|better|paper|authors?|README|docs|works?|worked|successful\w*|fine|ok(?:ay)?|tested|"
+    r"trained|recommend\w*|expect\w*|equivalent|"
+    r"compar\w*|benchmark\w*|colleagues?|friends?|they|he|she|your?|others?|someone|people|if|"
+    r"e\.g|such as|example|official\w*|designed|optimi[sz]ed|similar|newer|older|above|later|like)\b|正常|可以|没问题",
     re.IGNORECASE,
 )
 _SUPPORT = re.compile(r"\bsupport\w* for (?:the )?$", re.IGNORECASE)

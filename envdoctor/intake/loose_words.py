@@ -137,8 +137,8 @@ _BREAKS = re.compile(
     r"(?<![\w./-])([A-Za-z][\w-]{1,40})(?: version)? v?\d+\.\d[\w.]*"
     r"(?: (?:works?|worked|is|was|runs|ran)(?: \w+){0,2})?(?:,|;| but| while| and)(?: but)?"
     r"(?: with| on| version| \1)? v?(\d+\.\d[\w.]*\w|\d+\.\d) "
-    r"(?:breaks?|broke|fails?|failed|crash(?:es|ed)?|doesn't|does not|didn't|no longer|"
-    r"is broken)\b",
+    r"(?:breaks?|broke|fails?|failed|crash(?:es|ed)?|raises?|throws?|gives?|hangs?|errors?|"
+    r"doesn't|does not|didn't|no longer|is broken)\b",
     re.IGNORECASE,
 )
 #: ``downgrading numpy to 1.26.4 solved it``: what was there before is newer; ``from 2.1`` tells it.

@@ -136,6 +136,12 @@ _TABLE = _sentences(
         ),
         PROSE,
     ),
+    # pip, of a release for other Pythons
+    (
+        "different python",
+        rf"requires a different Python: (?P<python__version>{_PYTHON}) not in",
+        LABEL,
+    ),
     # an official image of Python
     (
         "python:3",

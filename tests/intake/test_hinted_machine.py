@@ -28,6 +28,7 @@ def read(text):
         ("How do you solve this under windows?", "win32"),
         ("Windows 10 + conda: which triton?", "win32"),
         ("It does not work on Windows yet.", "win32"),
+        ("bitsandbytes on Win11: DLL load failed", "win32"),
         ("在windows下安装报错", "win32"),
         ('  File "/Users/jo/dev/env/lib/python3.11/site-packages/vllm/a.py", line 1', "darwin"),
         ("Installing it on my MacBook Pro fails.", "darwin"),
