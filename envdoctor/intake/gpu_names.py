@@ -204,7 +204,8 @@ _OF_OTHERS = re.compile(
     r"slower|better|paper|authors?|README|docs|works?|worked|successful\w*|fine|ok(?:ay)?|tested|"
     r"trained|recommend\w*|expect\w*|equivalent|"
     r"compar\w*|benchmark\w*|colleagues?|friends?|they|he|she|your?|others?|someone|people|if|"
-    r"e\.g|such as|example|official\w*|designed|optimi[sz]ed|similar|newer|older|above|later|like)\b|正常|可以|没问题",
+    r"e\.g|such as|example|official\w*|designed|optimi[sz]ed|similar|newer|older|above|later|"
+    r"like)\b|正常|可以|没问题",
     re.IGNORECASE,
 )
 _SUPPORT = re.compile(r"\bsupport\w* for (?:the )?$", re.IGNORECASE)

@@ -58,7 +58,8 @@ _A_SENTENCE = 400  # characters of a line with a command that are still prose
 #: A command within a sentence, whose other words state something too.
 _AROUND_COMMAND = re.compile(
     r"^[A-Z][\w']*:? (?:[\w'.-]+ ){3,}.*\b(?:docker|vllm|sglang|torchrun|pip)\b"
-    r"|^(?!docker|python|vllm|pip|uv|torchrun|sudo|podman)\w[^$/=\\]{12,}[,:] .*\b(?:torchrun|deepspeed|accelerate|docker|vllm|sglang|pip)\b"
+    r"|^(?!docker|python|vllm|pip|uv|torchrun|sudo|podman)\w[^$/=\\]{12,}[,:] .*"
+    r"\b(?:torchrun|deepspeed|accelerate|docker|vllm|sglang|pip)\b"
     r"|\b(?:docker|vllm|sglang|torchrun)\b.* (?:fails?|crash(?:es|ed)?|errors?|hangs?|stuck)\b"
 )
 _PATH_VERSION = re.compile(r"cudnn[/_-]?v?(\d+\.\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
