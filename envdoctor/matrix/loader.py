@@ -388,6 +388,7 @@ class Matrix(TableViews):
         complete: bool = False,
         version_of: Callable[[str], Optional[Version]] = lambda _: None,
         family: str = "",
+        choices: Mapping[str, str] = {},
     ) -> List[Row]:
         """Return the rows that can be violated with these distributions, and those that speak of
         none.
@@ -403,6 +404,7 @@ class Matrix(TableViews):
             version_of: Gives the release of one where it is known: measured rows about other
                 releases are left out.
             family: Of the model that is launched, "" where none is named.
+            choices: Launch settings that registries know the values of.
         """
         index = self._core["index"]
         numbers = set(index.get("", ()))
@@ -427,6 +429,8 @@ class Matrix(TableViews):
             rows += self._surfaces.rows(wanted, version_of)
         if family:
             rows += self._model_families.rows(family, wanted)
+        for setting, word in choices.items():
+            rows += self._model_families.rows_of_choice(setting, word, wanted)
         return rows + self._derived_rows("")
 
     def row(self, row_id: str) -> Optional[Row]:

@@ -1,8 +1,9 @@
-"""Rows about families of models that a release of transformers or of an engine does not know.
+"""Rows about families of models, and values of launch settings, that a release of transformers or
+of an engine does not know, and about GPUs on which it does not take them.
 
 ``scripts/measure_surfaces`` writes what it found in the registries of the wheels
 (``matrices/model_families.json``); here it becomes ordinary ``Row`` values. Only where a launch
-names a family is the file read.
+names a family or such a setting is the file read.
 
 A family in a text or a name of a model is no proof of a launch, so none of these blocks. Releases
 of an engine that hand what they do not know to transformers are worth a note only.
@@ -16,14 +17,17 @@ from ..model.versions import VersionSet, try_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence
+    from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
     Spans = Sequence[Sequence[str]]
 
-__all__ = ["SETTING", "ModelFamilies", "families_fault"]
+__all__ = ["CHOICES", "SETTING", "ModelFamilies", "families_fault"]
 
 #: The launch setting that names a family.
 SETTING = "model_family"
+#: Launch settings whose values stand in registries.
+CHOICES = ("quantization", "attention_backend")
+_CHOICE_WORDS = {"quantization": "the quantization", "attention_backend": "the attention backend"}
 _SCHEMA = 1
 
 
@@ -49,6 +53,7 @@ class ModelFamilies:
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._engines: Mapping[str, Any] = document.get("engines", {})
         self._families: Mapping[str, Any] = document.get("families", {})
+        self._choices: Mapping[str, Any] = document.get("choices", {})
         self._date = document.get("date", "")
         self._made: Dict[str, List[Row]] = {}
 
@@ -57,9 +62,96 @@ class ModelFamilies:
         there = frozenset(names)
         return [row for row in self._rows_of(family) if row.terms[0].component in there]
 
+    def rows_of_choice(self, setting: str, word: str, names: Iterable[str]) -> List[Row]:
+        """Return the rows about a value of a launch setting and one of these packages."""
+        there = frozenset(names)
+        return [
+            row
+            for engine, words in self._choices.get(setting, {}).items()
+            if engine in there and word in words
+            for row in self._rows_about_choice(setting, word, engine, words[word])
+        ]
+
     def all_rows(self) -> List[Row]:
-        """Return the rows about all families."""
-        return [row for family in self._families for row in self._rows_of(family)]
+        """Return the rows about all families and all values of settings."""
+        families = [row for family in self._families for row in self._rows_of(family)]
+        return families + [
+            row
+            for setting, engines in self._choices.items()
+            for engine, words in engines.items()
+            for word, entry in words.items()
+            for row in self._rows_about_choice(setting, word, engine, entry)
+        ]
+
+    def _rows_about_choice(
+        self, setting: str, word: str, engine: str, entry: Mapping[str, Any]
+    ) -> Iterator[Row]:
+        """Yield the rows about one value: releases before the first and after the last that take
+        it, and GPUs below the least that it takes.
+        """
+        title = self._engines[engine]["title"]
+        asked = Term("request", setting, "value", "any", frozenset((word,)))
+        what = f"{_CHOICE_WORDS[setting]} {word}"
+        place = (
+            f"{entry['archive']}: {entry['path']}, line {entry['line']}" if "path" in entry else ""
+        )
+        source = Source(
+            place or f"registries in the wheels of {engine}", f"{word} in {_words(entry['in'])}"
+        )
+        base = f"{setting.replace('_', '-')}-{word}-{engine}"
+        first, last = entry["in"][0][0], entry["in"][-1][1]
+        for suffix, spans, words, kind, pin in (
+            ("", entry["before"], f"before {first} does not know", "too-old", f">={first}"),
+            ("-removed", entry["after"], f"after {last} knows no more", "too-new", f"<={last}"),
+        ):
+            if spans:
+                yield self._choice_row(
+                    base + suffix,
+                    (Term("env", engine, "version", "in", _set_of(spans)), asked),
+                    component=engine,
+                    kind=kind,
+                    title=f"{title} {words} {what}",
+                    fix=f"Install {engine}{pin}.",
+                    pins=(f"{engine}{pin}",),
+                    sources=(source,),
+                )
+        for capability, spans in entry.get("least", {}).items():
+            yield self._choice_row(
+                f"{base}-{capability}",
+                (
+                    Term("env", engine, "version", "in", _set_of(spans)),
+                    asked,
+                    Term(
+                        "gpu",
+                        "gpu",
+                        "compute_capability",
+                        "in",
+                        VersionSet.parse(f"<{capability}"),
+                    ),
+                ),
+                component=engine,
+                kind="arch-missing",
+                title=f"{title} takes {what} on GPUs of compute capability {capability} and newer",
+                symptom=f"The quantization method {word} is not supported for the current GPU",
+                fix=f"Use a GPU of compute capability {capability} or newer, or weights in another "
+                "form.",
+                sources=(source,),
+            )
+
+    def _choice_row(self, row_id: str, terms: Tuple[Term, ...], **values: Any) -> Row:
+        fields: Dict[str, Any] = {
+            "effect": "degrades",
+            "trust": "established",
+            "code": "ED390",
+            "symptom": "",
+            "pins": (),
+            "overrides": (),
+            "mitigations": (),
+            "date": self._date,
+            "established_by": "read from registries and classes in the wheels of these releases",
+            "origin": "derived",
+        }
+        return Row(id=row_id, terms=terms, **{**fields, **values})
 
     def _rows_of(self, family: str) -> List[Row]:
         if family not in self._made:
@@ -173,6 +265,13 @@ def families_fault(document: Any) -> str:
             fault = _entry_fault(entry[engine]) if engine in entry else ""
             if fault:
                 return f"{family}, {engine}: {fault}"
+    for setting, of_engines in document.get("choices", {}).items():
+        if setting not in CHOICES:
+            return f"choices: expected {', '.join(CHOICES)}, found {setting!r}"
+        for engine, words in of_engines.items():
+            for word, entry in words.items():
+                if not entry.get("in") or not {"before", "after"} <= set(entry):
+                    return f"{setting}, {engine}, {word}: expected in, before and after"
     return ""
 
 

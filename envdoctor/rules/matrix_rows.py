@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         TypeVar,
     )
 
+    from ..model.workload import Workload
+
     T = TypeVar("T")
 
 __all__ = ["SEVERITY_OF_EFFECT", "findings_of_rows", "remedies_of_row"]
@@ -115,6 +117,8 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
         yield _one_question(group)
 
 
+#: ``CHOICES`` of ``matrix.model_rows``, which no start of a container loads.
+_CHOICES = ("quantization", "attention_backend")
 #: What follows from a release's libraries and torch.
 _OF_LIBRARIES = ("ED407", "ED409", "ED410")
 #: Rows of two packages that were measured, pair by pair (``matrix.measured_rows``) or in builds.
@@ -190,12 +194,20 @@ def _rows_about(context: Context, presumed: Optional[Presumption]) -> List[Row]:
     """Return the rows about what is installed or presumed to be."""
     run = context.facts.value("request")
     family = (run.setting("model_family") or "") if run is not None else ""
+    choices = _choices(run) if run is not None else {}
     if presumed is None:
         complete = context.facts.value("distributions.complete") is True
         names = list(context.distributions)
-        return context.matrix.rows_about(names, complete, context.version, family)
+        return context.matrix.rows_about(names, complete, context.version, family, choices)
     both = dict.fromkeys((*context.distributions, *presumed.context.distributions))
-    return context.matrix.rows_about(list(both), False, presumed.context.version, family)
+    version = presumed.context.version
+    return context.matrix.rows_about(list(both), False, version, family, choices)
+
+
+def _choices(run: Workload) -> Dict[str, str]:
+    """Return the launch settings whose values stand in registries."""
+    stated = {name: run.setting(name) for name in _CHOICES}
+    return {name: text for name, text in stated.items() if text}
 
 
 def _note_examined(context: Context, rows: List[Row]) -> None:

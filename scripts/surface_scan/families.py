@@ -15,6 +15,7 @@ from matrix_refresh.errors import UsageFault
 
 from envdoctor.file_replacement import replace_file
 
+from .choices import choices_document
 from .documents import read_document, runs
 from .measure import Measurement
 
@@ -45,10 +46,23 @@ def write_families(measurement: Measurement, matrices: Path) -> int:
             f"{json.dumps(name)}: {json.dumps(entry)}"
             for name, entry in document["families"].items()
         )
+        choices = ",\n".join(
+            f"{json.dumps(setting)}: {{\n{_lines(engines)}\n}}"
+            for setting, engines in document["choices"].items()
+        )
         head = json.dumps({key: document[key] for key in ("schema", "date", "engines")})
-        text = f'{head[:-1]}, "families": {{\n{families}\n}}}}\n'
+        text = f'{head[:-1]}, "families": {{\n{families}\n}}, "choices": {{\n{choices}\n}}}}\n'
         replace_file(str(path), text.encode("utf-8"))
     return len(document["families"])
+
+
+def _lines(engines: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a setting's words by engine, one per line."""
+    parts = []
+    for engine, entries in engines.items():
+        words = ",\n".join(f"{json.dumps(word)}: {json.dumps(entries[word])}" for word in entries)
+        parts.append(f"{json.dumps(engine)}: {{\n{words}\n}}")
+    return ",\n".join(parts)
 
 
 def family_document(
@@ -82,6 +96,11 @@ def family_document(
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
         "engines": {name: engine.summary() for name, engine in engines.items()},
         "families": families,
+        "choices": choices_document(
+            listed.get("choice", {}),
+            measurement,
+            {name: engine.names for name, engine in engines.items()},
+        ),
     }
 
 
@@ -100,6 +119,11 @@ class _Engine:
         self._names = names
         self._measurement = measurement
         self._versions: Sequence[str] = names["versions"]
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """What was measured of its names."""
+        return self._names
 
     def summary(self) -> Dict[str, Any]:
         """Return its words, the newest release that was read, and the releases with a stand-in."""

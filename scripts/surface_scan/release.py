@@ -18,6 +18,7 @@ from typing import (
     Mapping,
     NamedTuple,
     Optional,
+    Pattern,
     Set,
     Tuple,
 )
@@ -35,6 +36,7 @@ from .declared import (
     read_registries,
 )
 from .gates import GATES_REVISION, read_gates
+from .methods import read_methods
 from .module import REVISION, Import, read_module
 from .packages import Entry, Packages
 from .store import Archive, Sources
@@ -138,6 +140,8 @@ class Readings:
         self._new_declared: List[Tuple[str, str]] = []
         self._registries: Dict[str, Dict[str, Any]] = {}
         self._blocks: BlockCache = {}
+        self._methods: Dict[str, List[Tuple[str, Any, int]]] = {}
+        self._says: Dict[Tuple[str, bytes], bool] = {}
 
     def declared(self, key: str) -> Dict[str, Any]:
         """Return what a source declares."""
@@ -155,6 +159,18 @@ class Readings:
             self._declared[key] = reading
             self._listed[key] = set(reading.get("listed", ()))
         return reading
+
+    def methods(self, key: str) -> List[Tuple[str, Any, int]]:
+        """Return the quantisation methods that a source defines."""
+        if key not in self._methods:
+            self._methods[key] = read_methods(self._sources.source(key))
+        return self._methods[key]
+
+    def says(self, key: str, text: Pattern[bytes]) -> bool:
+        """Tell whether a source holds a text."""
+        if (key, text.pattern) not in self._says:
+            self._says[key, text.pattern] = bool(text.search(self._sources.source(key)))
+        return self._says[key, text.pattern]
 
     def registries(self, key: str) -> Dict[str, Any]:
         """Return the registries and options of a source, without the rest of what it declares."""

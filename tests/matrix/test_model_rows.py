@@ -8,7 +8,7 @@ import pytest
 from envdoctor.app import judge
 from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
 from envdoctor.matrix.loader import load_matrix
-from envdoctor.matrix.model_rows import ModelFamilies, families_fault
+from envdoctor.matrix.model_rows import CHOICES, ModelFamilies, families_fault
 from envdoctor.model.facts import Facts
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -135,3 +135,68 @@ def test_the_committed_document():
     ids = [row.id for row in ModelFamilies(json.loads(text)).all_rows()]
     assert len(ids) == len(set(ids))
     assert not set(ids) & {row.id for row in load_matrix().rows() if row.origin != "derived"}
+
+
+# values of launch settings
+
+CHOICE = {
+    **DOCUMENT,
+    "choices": {
+        "quantization": {
+            "engine": {
+                "fp8": {
+                    "in": [["2.0", "2.5"]],
+                    "before": [["1.0", "1.9"]],
+                    "after": [["2.6", "3.0"]],
+                    "archive": "c",
+                    "path": "r",
+                    "line": 5,
+                    "least": {"8.9": [["2.0", "2.5"]]},
+                }
+            }
+        }
+    },
+}
+
+
+def test_rows_of_a_setting():
+    """Before the first release that takes a value, after the last, and on older GPUs."""
+    assert families_fault(CHOICE) == ""
+    rows = ModelFamilies(CHOICE).rows_of_choice("quantization", "fp8", ["engine"])
+    assert {
+        row.id: [str(term) for term in row.terms if term.scope != "request"] for row in rows
+    } == {
+        "quantization-fp8-engine": ["engine >=1.0, <=1.9"],
+        "quantization-fp8-engine-removed": ["engine >=2.6, <=3.0"],
+        "quantization-fp8-engine-8.9": ["engine >=2.0, <=2.5", "gpu compute_capability <8.9"],
+    }
+    assert not ModelFamilies(CHOICE).rows_of_choice("quantization", "fp8", ["other"])
+    assert not ModelFamilies(CHOICE).rows_of_choice("quantization", "awq", ["engine"])
+
+
+@pytest.mark.parametrize(
+    ("stated", "rule"),
+    [
+        # fp8.py of vLLM 0.4.1 is the first; its get_min_capability returns 80 up to 0.13, then 75
+        (("vllm==0.4.0", "request:quantization=fp8"), "quantization-fp8-vllm"),
+        (("vllm==0.13.0", "request:quantization=fp8", "gpu=T4"), "quantization-fp8-vllm-8.0"),
+        (("vllm==0.14.0", "request:quantization=fp8", "gpu=T4"), ""),
+        (("vllm==0.13.0", "request:quantization=fp8", "gpu=H100"), ""),
+        (("vllm==0.13.0", "request:quantization=words", "gpu=T4"), ""),
+        (("vllm==0.13.0", "gpu=T4"), ""),
+        (
+            ("sglang==0.5.23", "request:attention_backend=cutlass_mla"),
+            "attention-backend-cutlass_mla-sglang-removed",
+        ),
+        (("sglang==0.5.23", "request:attention_backend=fa3"), ""),
+    ],
+)
+def test_settings_that_are_stated(stated, rule):
+    found = [text for text in _said(*stated) if text.startswith(("quantization-", "attention-"))]
+    assert found == ([rule] if rule else [])
+
+
+def test_the_settings_that_check_asks_for_are_those_of_the_rows():
+    from envdoctor.rules.matrix_rows import _CHOICES
+
+    assert _CHOICES == CHOICES
