@@ -51,6 +51,7 @@ KEYS = {
     "board": "gpu",
     "code": "package",
     "sdist": "requirement",
+    "retired": "row",
 }
 
 _NOISE = frozenset(

@@ -435,7 +435,7 @@ class Matrix(TableViews):
 
     def row(self, row_id: str) -> Optional[Row]:
         """Return one row with its texts, stored or derived (``driver-for-cuda-13:torch``), or
-        None.
+        None; for the id of one that was deleted that which says the same.
         """
         if self._numbers is None:
             self._numbers = {row_id: number for number, row_id in enumerate(_ids_of(self._core))}
@@ -446,6 +446,9 @@ class Matrix(TableViews):
         for row in [*self._derived_rows(name), *self._surfaces.rows_of(name)]:
             if row.id == row_id:
                 return row
+        says = self.retired.get(row_id)
+        if says is not None:
+            return self.row(says)
         if not name:
             about_models = self._model_families.all_rows()
             return next((row for row in about_models if row.id == row_id), None)

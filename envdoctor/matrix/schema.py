@@ -31,6 +31,8 @@ Keys of each table (``?`` may be left out)::
                       GPU
     [[sdist]]         requirement ("flash-attn>=2"), needs, compiler? ("nvcc"), python?, fetches?
                       (an index): how releases without a wheel are built
+    [[retired]]       row, said_by: the id of a row that was deleted, and that of a derived one
+                      which says the same
 
 Every entry of every table also has source, date and trust (rows: sources).
 """
@@ -434,6 +436,13 @@ def _code(entry: Entry) -> Dict[str, Any]:
     }
 
 
+def _retired(entry: Entry) -> Dict[str, Any]:
+    row = entry.text("row")
+    if not _ID.fullmatch(row):
+        entry.fault("row", f"expected the id of a row, found {row!r}")
+    return {"row": row, "said_by": entry.text("said_by")}
+
+
 def _sdist(entry: Entry) -> Dict[str, Any]:
     requirement, needs = entry.text("requirement"), entry.strings("needs")
     python = entry.maybe("python")
@@ -466,6 +475,7 @@ TABLES: Mapping[str, TomlTable] = {
     "board": TomlTable(_board, "gpu"),
     "code": TomlTable(_code, "package"),
     "sdist": TomlTable(_sdist, "requirement"),
+    "retired": TomlTable(_retired, "row"),
 }
 
 

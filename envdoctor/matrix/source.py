@@ -113,6 +113,8 @@ def _written(sources: MatrixFiles, label: str, faults: Faults) -> Tuple[List[Row
         if row.id in origins:
             taken = f"the id is taken by a row in {origins[row.id]}"
             faults.add(row.origin, f"row {row.id!r}", taken)
+        if row.id in tables.get("retired", ()):
+            faults.add(row.origin, f"row {row.id!r}", "the id is that of a row that was deleted")
         origins.setdefault(row.id, row.origin)
     return rows, tables
 

@@ -193,6 +193,12 @@ class TableViews:
         builds: Mapping[str, Sequence[SourceBuild]] = self._table("sdist", _source_builds)
         return builds
 
+    @property
+    def retired(self) -> Mapping[str, str]:
+        """Ids of rows that were deleted, and of the derived ones that say the same."""
+        entries = self._core["tables"].get("retired", ())
+        return {entry["row"]: entry["said_by"] for entry in entries}
+
     def table_entry(self, table: str, key: str) -> Mapping[str, Any]:
         """Return an entry of a curated table as it is written, with source, date, trust and origin;
         empty where there is none.

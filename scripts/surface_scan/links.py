@@ -37,15 +37,16 @@ def link_statements(matrices: Path, consumer: str, optional: bool = False) -> Li
             fits = [other is not None and place not in other for other in lacking]
             cure = _newest(consumer, releases, fits)
             by_cure.setdefault(cure, set()).add(place)
+        if "" in by_cure:  # no release of it: another torch
+            others = [place not in (without or ()) for place in range(len(torch))]
+            places = by_cure.pop("")
+            by_cure.setdefault(_newest("torch", torch, others), set()).update(places)
         for cure, places in by_cure.items():
             groups.setdefault((cure, frozenset(places)), []).append(number)
     statements = []
     for (cure, places), numbers in groups.items():
         last = releases[numbers[-1]]
         own, theirs = runs(releases, numbers), runs(torch, places)
-        if not cure:
-            without = lacking[numbers[-1]] or set()
-            cure = _newest("torch", torch, [place not in without for place in range(len(torch))])
         statements.append(_statement(links[last], consumer, own, theirs, cure))
     statements += _of_one_abi(document, consumer, releases, lacking)
     effect = "degrades" if optional else "blocks"

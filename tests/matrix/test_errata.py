@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Tuple
@@ -13,9 +14,11 @@ from typing import Any, Dict, Iterator, List, Mapping, Tuple
 import pytest
 from packaging.requirements import Requirement
 
+from envdoctor.errors import MatrixError
 from envdoctor.matrix.bind import Subject, Target, bind
 from envdoctor.matrix.derive import _variable
 from envdoctor.matrix.entries import Faults
+from envdoctor.matrix.loader import load_folder, load_matrix
 from envdoctor.matrix.schema import parse_document
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts
@@ -275,3 +278,24 @@ def test_device_uuid_prefixes_reach_the_rows() -> None:
         }
     )
     assert _variable(facts, "CUDA_VISIBLE_DEVICES").attributes["prefixes"] == frozenset(["MIG"])
+
+
+def test_what_was_deleted_is_said_by_another_row() -> None:
+    matrix = load_matrix()
+    assert matrix.retired
+    for row_id, says in matrix.retired.items():
+        said = matrix.row(says)
+        assert said is not None, f"{row_id}: there is no row {says}"
+        assert (said.origin, matrix.row(row_id)) == ("derived", said)
+        assert said.fix, f"{says} has no remedy"
+
+
+def test_the_id_of_a_deleted_row_is_not_used_again(tmp_path: Path) -> None:
+    folder = tmp_path / "matrices"
+    shutil.copytree(MATRICES, folder)
+    path = folder / "errata" / "ray.toml"
+    text = path.read_text("utf-8")
+    deleted = next(iter(load_matrix().retired))
+    path.write_text(re.sub(r'(?m)^id = "[^"]+"', f'id = "{deleted}"', text, count=1), "utf-8")
+    with pytest.raises(MatrixError, match="that of a row that was deleted"):
+        load_folder(str(folder))
