@@ -6,10 +6,9 @@ whole check may take.
 
 from __future__ import annotations
 
-import re
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from typing import Any, AnyStr, Tuple, Union
 
 __all__ = ["UNSEEN", "pattern"]
@@ -48,6 +47,8 @@ class _Pattern:
         self._given = given
 
     def __getattr__(self, name: str) -> Any:
+        import re
+
         compiled = re.compile(*self._given)
         for method in _METHODS:
             setattr(self, method, getattr(compiled, method))
