@@ -102,7 +102,7 @@ def _inflate(packed: bytes) -> bytes:
 
 def _find(directory: bytes, name: str, version: Version, kind: str) -> Member:
     """Return METADATA (or PKG-INFO) of the one top-level folder that is the project's."""
-    found: Dict[str, Member] = {}
+    members: Dict[str, Member] = {}
     others = []
     for member in entries_of(directory):
         if (
@@ -125,20 +125,20 @@ def _find(directory: bytes, name: str, version: Version, kind: str) -> Member:
         if not _is_of(stem, name, version):
             others.append(folder)
             continue
-        if found:
+        if members:
             raise Refused("it has several METADATA files")
-        found[folder] = member
+        members[folder] = member
     if others:
         raise Refused(f"it has the metadata of another project: {printable(others[0], 80)}")
-    if not found:
+    if not members:
         raise Refused("it has no METADATA")
-    return next(iter(found.values()))
+    return next(iter(members.values()))
 
 
 def _is_of(stem: str, name: str, version: Version) -> bool:
-    found, _, text = stem.rpartition("-")
+    project, _, text = stem.rpartition("-")
     try:
-        return canonicalize_name(found) == name and Version(text) == version
+        return canonicalize_name(project) == name and Version(text) == version
     except InvalidVersion:
         return False
 

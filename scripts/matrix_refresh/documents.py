@@ -161,14 +161,14 @@ def merge(
 
 
 def compare(
-    old: Optional[Mapping[str, Any]], new: Mapping[str, Any], listed: Iterable[str]
+    old: Optional[Mapping[str, Any]], new: Mapping[str, Any], versions: Iterable[str]
 ) -> Change:
     """Return the versions that came, that changed, and that are in the matrix but no more on the
     index.
     """
     before = {entry["version"]: entry for entry in (old or {}).get("releases", ())}
     after = {entry["version"]: entry for entry in new["releases"]}
-    there = {Version(text) for text in listed}
+    there = {Version(text) for text in versions}
     return Change(
         tuple(version for version in after if version not in before),
         tuple(
@@ -223,12 +223,12 @@ def render_listing(packages: Mapping[str, Listed], date: str) -> bytes:
     """Return a listing: one project per line."""
     lines: List[str] = []
     for name in sorted(packages):
-        listed = packages[name]
-        entry: Dict[str, Any] = {"releases": list(listed.releases)}
-        if listed.yanked:
-            entry["yanked"] = list(listed.yanked)
-        if listed.left_out:
-            entry["left_out"] = listed.left_out
+        project = packages[name]
+        entry: Dict[str, Any] = {"releases": list(project.releases)}
+        if project.yanked:
+            entry["yanked"] = list(project.yanked)
+        if project.left_out:
+            entry["left_out"] = project.left_out
         lines.append(f"{_dump(name)}: {_dump(entry)}")
     head = (
         f'"schema": {SCHEMA}, "source": "project pages of the default index", "date": {_dump(date)}'

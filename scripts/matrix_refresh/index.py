@@ -60,12 +60,12 @@ def default_index() -> str:
         check=False,
         env={**os.environ, "COLUMNS": "1000", "NO_COLOR": "1"},
     )
-    found = re.search(
+    match = re.search(
         r"--index-url\s+<url>.*?\(default (https?://[^\s)]+)\)", done.stdout, re.DOTALL
     )
-    if found is None:
+    if match is None:
         raise UsageFault("expected pip to say which index it uses, found nothing; give --index-url")
-    return found.group(1).rstrip("/")
+    return match.group(1).rstrip("/")
 
 
 def parse_page(

@@ -78,10 +78,10 @@ class Release(NamedTuple):
         there is.
         """
         for wanted in (("x86_64", "any"), ("aarch64",), ("",)):
-            found = tuple(wheel for wheel in self.wheels if wheel.architecture in wanted)
-            usable = tuple(wheel for wheel in found if wheel.pythons)
-            if found:
-                return usable or found
+            fitting = tuple(wheel for wheel in self.wheels if wheel.architecture in wanted)
+            usable = tuple(wheel for wheel in fitting if wheel.pythons)
+            if fitting:
+                return usable or fitting
         return ()
 
     @property
@@ -125,10 +125,10 @@ def group_files(
             continue
         every.setdefault(version, []).append(file)
     releases = {}
-    for version, found in every.items():
-        kept = [file for file in found if file.yanked is None]
-        names = {file.name for file in (kept or found)}
-        reasons = [file.yanked for file in found if file.yanked]
+    for version, files_of_version in every.items():
+        kept = [file for file in files_of_version if file.yanked is None]
+        names = {file.name for file in (kept or files_of_version)}
+        reasons = [file.yanked for file in files_of_version if file.yanked]
         releases[version] = Release(
             version,
             _newest_builds(wheel for wheel in wheels.get(version, []) if wheel.file.name in names),
@@ -142,7 +142,7 @@ def group_files(
             min(
                 (
                     file.uploaded[:10]
-                    for file in found
+                    for file in files_of_version
                     if re.match(r"\d{4}-\d\d-\d\d", file.uploaded)
                 ),
                 default="",
@@ -198,10 +198,10 @@ def _python(tag: str, abi: str) -> str:
 def _sdist_version(project: str, name: str) -> Version:
     try:
         stem = f"{name[: -len('.tar.bz2')]}.tar.gz" if name.endswith(".tar.bz2") else name
-        found, version = parse_sdist_filename(stem)
+        stem_project, version = parse_sdist_filename(stem)
     except (InvalidSdistFilename, InvalidVersion) as error:
         raise Refused("it is no name of a source archive") from error
-    if found != project:
+    if stem_project != project:
         raise Refused("it is a source archive of another project")
     if version.local is not None:
         raise Refused("its version has a local label")
@@ -242,7 +242,7 @@ def taken(
 
 def pinned_prereleases(lines: Iterable[str]) -> Dict[str, Set[Version]]:
     """Return the pre-releases that requirement lines ask for by ``==``, by project."""
-    found: Dict[str, Set[Version]] = {}
+    prereleases: Dict[str, Set[Version]] = {}
     for line in lines:
         if "==" not in line:
             continue
@@ -258,8 +258,8 @@ def pinned_prereleases(lines: Iterable[str]) -> Dict[str, Set[Version]]:
             except InvalidVersion:
                 continue
             if version.is_prerelease:
-                found.setdefault(canonicalize_name(requirement.name), set()).add(version)
-    return found
+                prereleases.setdefault(canonicalize_name(requirement.name), set()).add(version)
+    return prereleases
 
 
 def describe(release: Release, read: Mapping[str, Metadata], prune: Any) -> Dict[str, Any]:
@@ -370,14 +370,14 @@ def _difference(group: _Group, main: _Group) -> List[Dict[str, Any]]:
     by_pythons: Dict[Tuple[str, ...], List[str]] = {}
     for platform, pythons in sorted(by_platform.items()):
         by_pythons.setdefault(tuple(sorted(pythons, key=_python_order)), []).append(platform)
-    found = []
+    items = []
     for tags, platforms in by_pythons.items():
         item: Dict[str, Any] = {"pythons": list(tags), "platforms": platforms}
         if group.requires_python and group.requires_python != main.requires_python:
             item["requires_python"] = group.requires_python
         item["requires"] = list(group.requires or ())
-        found.append(item)
-    return found
+        items.append(item)
+    return items
 
 
 def _glibc(wheels: Iterable[Wheel]) -> Optional[str]:

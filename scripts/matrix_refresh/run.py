@@ -176,7 +176,7 @@ class Refresh:
                 body = self._transport.get(address, _MOST_PAGE, ACCEPT)
                 page = store.Page(body.content, body.content_type, address)
             files, left_out = parse_page(page.content, page.content_type, page.address, name)
-            found, more = releases.group_files(name, files)
+            groups, more = releases.group_files(name, files)
             if not self._offline:
                 self._store.keep_page(name, page)
         except NotThere:
@@ -187,7 +187,7 @@ class Refresh:
             return Project(name, {}, (), "" if absent else str(fault), absent)
         except Refused as fault:
             return Project(name, {}, (), f"page refused: {fault}")
-        return Project(name, found, tuple(left_out + more))
+        return Project(name, groups, tuple(left_out + more))
 
     def _read(
         self,
@@ -236,10 +236,10 @@ class Refresh:
             information, requires = archives.read_sdist(
                 self._transport, file.address, file.name, name, version
             )
-            found = parse_metadata(information, name, version, source=True)
-            if found.requires is None and requires is not None:
-                found = found._replace(requires=requires_of_egg_info(requires))
-            return found
+            metadata = parse_metadata(information, name, version, source=True)
+            if metadata.requires is None and requires is not None:
+                metadata = metadata._replace(requires=requires_of_egg_info(requires))
+            return metadata
         if file.metadata is not None:
             try:
                 return parse_metadata(

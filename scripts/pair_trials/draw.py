@@ -194,7 +194,7 @@ def built_for(matrix: Matrix, torch: str) -> List[str]:
     torch_package = matrix.package("torch")
     release = torch_package.release(parse_version(torch)) if torch_package else None
     asked = [try_requirement(line) for line in (release.requires or ())] if release else []
-    found = [
+    pins = [
         f"{each.name}{each.specifier}"
         for each in asked
         if each is not None and each.name == "triton"
@@ -206,9 +206,9 @@ def built_for(matrix: Matrix, torch: str) -> List[str]:
             if any(
                 line and line.name == "torch" and line.specifier == f"=={torch}" for line in lines
             ):
-                found.append(f"{name}=={version}")
+                pins.append(f"{name}=={version}")
                 break
-    return found
+    return pins
 
 
 def needs_torch(matrix: Matrix, trial: Trial) -> bool:

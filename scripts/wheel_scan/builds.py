@@ -99,14 +99,14 @@ def entries_of(members: Mapping[str, Mapping[str, Any]]) -> List[str]:
                 # Namespaces that libraries of headers bring are in everything.
                 if word is not None and word.group() not in ("cub", "at", "thrust", "cutlass"):
                     families[word.group()] += count
-    found = []
+    entries = []
     for signature in sorted(holders):
         text = f"{signature};in={','.join(sorted(set(holders[signature])))}"
         if "ptx=" in signature and kernels[signature]:
             names = [name for name, _ in kernels[signature].most_common(_MOST_KERNELS)]
             text += f";kernels={','.join(sorted(names))}"
-        found.append(text)
-    return found
+        entries.append(text)
+    return entries
 
 
 def _code(members: Mapping[str, Mapping[str, Any]]) -> Build:
@@ -247,10 +247,12 @@ def _torch(
     label = re.search(r"\+(cu\d+|cpu)$", values.get("version", ""))
     if label is not None:
         build["variant"] = label.group(1)
-    listed = [name for member in members.values() for name in member.get("archs", ())]
-    build["sass"] = sorted((_dotted(name) for name in listed if name.startswith("sm_")), key=_order)
+    architectures = [name for member in members.values() for name in member.get("archs", ())]
+    build["sass"] = sorted(
+        (_dotted(name) for name in architectures if name.startswith("sm_")), key=_order
+    )
     build["ptx"] = sorted(
-        (_dotted(name) for name in listed if name.startswith("compute_")), key=_order
+        (_dotted(name) for name in architectures if name.startswith("compute_")), key=_order
     )
     source = "version.py, TorchConfig.cmake, libtorch_python.so and symbol versions in the wheel"
     if code:

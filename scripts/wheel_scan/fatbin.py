@@ -82,8 +82,8 @@ class Fatbin(NamedTuple):
     @property
     def kernels(self) -> Optional[Tuple[str, ...]]:
         """The kernels of its PTX; None where there is no PTX, or none that could be unpacked."""
-        found = [code.kernels for code in self.codes if code.kernels is not None]
-        return None if not found else tuple(sorted({name for names in found for name in names}))
+        kernels = [code.kernels for code in self.codes if code.kernels is not None]
+        return None if not kernels else tuple(sorted({name for names in kernels for name in names}))
 
 
 def _order(text: str) -> Tuple[float, str]:
@@ -247,9 +247,9 @@ def _ptx(
     version = ".".join(map(str, header)) if 3 <= header[0] <= 30 else None
     kernels = None
     if text is not None:
-        found = _VERSION.search(text[:8192])
-        if found is not None:
-            version = f"{int(found.group(1))}.{int(found.group(2))}"
+        match = _VERSION.search(text[:8192])
+        if match is not None:
+            version = f"{int(match.group(1))}.{int(match.group(2))}"
         target = _TARGET.search(text[:8192])
         if target is not None and not suffix and int(target.group(1)) == architecture:
             suffix = target.group(2).decode()

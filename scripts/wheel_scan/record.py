@@ -139,7 +139,7 @@ def _cubins(names: List[str]) -> Dict[str, int]:
 
 def _code(archive: RemoteZip, name: str) -> Record:
     """Read fat binaries, and ELF parts from a sparse copy of everything else."""
-    found: Dict[str, Dict[str, Any]] = {}
+    codes: Dict[str, Dict[str, Any]] = {}
     odd: Counter[str] = Counter()
     with tempfile.TemporaryFile(prefix="scan-wheels-") as copy:
         written = 0
@@ -155,7 +155,7 @@ def _code(archive: RemoteZip, name: str) -> Record:
         for fatbin in scan(Stream(archive.stream(name, _MOST_MEMBER), keep)):
             if fatbin.odd:
                 odd[fatbin.odd] += 1
-            entry = found.setdefault(
+            entry = codes.setdefault(
                 fatbin.signature, {"count": 0, "without_kernels": 0, "kernels": Counter()}
             )
             entry["count"] += 1
@@ -165,9 +165,9 @@ def _code(archive: RemoteZip, name: str) -> Record:
                 entry["kernels"].update(_family(kernel) for kernel in kernels)
         copy.flush()
         elf = _elf_parts(copy.fileno())
-    for entry in found.values():
+    for entry in codes.values():
         entry["kernels"] = dict(sorted(entry["kernels"].most_common(_MOST_NAMES)))
-    return {"elf": elf, "fatbins": dict(sorted(found.items())), "odd": dict(sorted(odd.items()))}
+    return {"elf": elf, "fatbins": dict(sorted(codes.items())), "odd": dict(sorted(odd.items()))}
 
 
 def _family(kernel: str) -> str:
@@ -229,17 +229,17 @@ _ARCHITECTURES = re.compile(rb"((?:(?:sm|compute)_\d{2,3}[af]? ?){2,40})\0")
 def _archs(archive: RemoteZip, name: str) -> Record:
     with tempfile.TemporaryFile(prefix="scan-wheels-") as copy:
         tail = b""
-        found: List[str] = []
+        lists: List[str] = []
         for piece in archive.stream(name, _MOST_HOST):
             copy.write(piece)
             data = tail + piece
-            found += [match.group(1).decode() for match in _ARCHITECTURES.finditer(data)]
+            lists += [match.group(1).decode() for match in _ARCHITECTURES.finditer(data)]
             tail = data[-1024:]
         copy.flush()
         # The list of torch.cuda.get_arch_list is the longest of such strings.
         return {
             "elf": _elf_parts(copy.fileno()),
-            "archs": max(found, key=len).split() if found else [],
+            "archs": max(lists, key=len).split() if lists else [],
         }
 
 
@@ -258,7 +258,7 @@ def _tool(archive: RemoteZip, name: str) -> Record:
         match = _TOOL_VERSION.search(data)
         if match is not None:
             version = match.group(1).decode()
-        targets |= {found.decode() for found in _TOOL_TARGET.findall(data)}
+        targets |= {target.decode() for target in _TOOL_TARGET.findall(data)}
         tail = data[-256:]
     return {
         "version": version,

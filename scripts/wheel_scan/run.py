@@ -107,13 +107,13 @@ def scan(
         }
         try:
             for task in as_completed(tasks):
-                found = done[tasks[task]] = task.result()
-                state = found.fault or (
-                    "read" if found.complete else "partly read: the budget is used up"
+                scanned = done[tasks[task]] = task.result()
+                state = scanned.fault or (
+                    "read" if scanned.complete else "partly read: the budget is used up"
                 )
                 _say(
                     f"{len(done)}/{len(plans)} {transport.bytes_read >> 20} MB "
-                    f"{time.monotonic() - started:.0f} s  {found.plan.file.name}: {state}"
+                    f"{time.monotonic() - started:.0f} s  {scanned.plan.file.name}: {state}"
                 )
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

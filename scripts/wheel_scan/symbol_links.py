@@ -97,11 +97,11 @@ def _lacks(
         if absent:
             missing.append((symbol, absent))
     missing.sort(key=lambda item: (-len(item[1]), item[0]))
-    found: Dict[int, str] = {}
+    lacking: Dict[int, str] = {}
     for symbol, absent in missing:
         for place in absent:
-            found.setdefault(place, symbol)
-    return found
+            lacking.setdefault(place, symbol)
+    return lacking
 
 
 def _without(document: Mapping[str, Any], symbol: str) -> Optional[FrozenSet[int]]:

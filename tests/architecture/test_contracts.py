@@ -35,8 +35,8 @@ def test_no_module_level_import_of_what_is_slow(path):
     """
     slow = r"(dataclasses|rich|subprocess|importlib\.metadata|packaging\.(specifiers|requirements|markers)|toml(lib|i)|requests|inspect|asyncio)"
     text = path.read_text(encoding="utf-8")
-    found = re.findall(rf"^(?:import|from) {slow}\b.*$", text, re.MULTILINE)
-    assert not found
+    matches = re.findall(rf"^(?:import|from) {slow}\b.*$", text, re.MULTILINE)
+    assert not matches
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))

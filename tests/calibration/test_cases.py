@@ -26,12 +26,12 @@ def run(*command: str) -> str:
 
 def test_nine_of_ten_causes_are_named_and_health_raises_no_alarm() -> None:
     lines = run("scripts/score_cases", str(CASES)).splitlines()
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"cases: (\d+)/(\d+) named, (\d+) false alarms on (\d+) healthy, (\d+) unrelated errors",
         lines[-1],
     )
-    assert found is not None, lines[-1]
-    _, _, alarms, healthy, unrelated = map(int, found.groups())
+    assert match is not None, lines[-1]
+    _, _, alarms, healthy, unrelated = map(int, match.groups())
     assert (alarms, unrelated) == (0, 0)
     assert healthy >= 10
     inner = re.match(r"classes 1-8: (\d+)/(\d+) named", lines[-2])
@@ -46,12 +46,12 @@ def test_with_their_logs_nine_of_ten_are_named_and_health_raises_no_alarm(
     lines = run(
         "scripts/score_cases", str(CASES.parent / f"{name}.jsonl"), "--with-log"
     ).splitlines()
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"cases: (\d+)/(\d+) named, (\d+) false alarms on (\d+) healthy, (\d+) unrelated errors",
         lines[-1],
     )
-    assert found is not None, lines[-1]
-    named, counted, alarms, _, unrelated = map(int, found.groups())
+    assert match is not None, lines[-1]
+    named, counted, alarms, _, unrelated = map(int, match.groups())
     assert named >= least * counted
     assert (alarms, unrelated) == (0, 0)
 
@@ -73,9 +73,9 @@ def test_a_mutation_flips_the_verdict_only_across_a_boundary(tmp_path: Path, ste
     cases = some_cases(tmp_path, step)
     words = ("scripts/mutate_cases", cases, "--count", str(count), "--seed", "7")
     lines = run(*words).splitlines()
-    found = re.match(r"mutations: (\d+)/(\d+) behaved", lines[-1])
-    assert found is not None, lines[-1]
-    behaved, tried = map(int, found.groups())
+    match = re.match(r"mutations: (\d+)/(\d+) behaved", lines[-1])
+    assert match is not None, lines[-1]
+    behaved, tried = map(int, match.groups())
     assert tried == count
     # Two lines that contradict each other (LD_LIBRARY_PATH before and after) may be shuffled: then
     # the later one holds.
@@ -86,8 +86,8 @@ def test_a_mutation_flips_the_verdict_only_across_a_boundary(tmp_path: Path, ste
 @SOME
 def test_other_words_leave_the_verdict_as_it_is(tmp_path: Path, step: int) -> None:
     lines = run("scripts/rephrase_cases", some_cases(tmp_path, step)).splitlines()
-    found = re.match(r"rephrased: (\d+)/(\d+) kept", lines[-1])
-    assert found is not None, lines[-1]
-    kept, tried = map(int, found.groups())
+    match = re.match(r"rephrased: (\d+)/(\d+) kept", lines[-1])
+    assert match is not None, lines[-1]
+    kept, tried = map(int, match.groups())
     assert tried > 250 // step
     assert kept >= 0.97 * tried, "\n".join(lines)

@@ -71,15 +71,15 @@ def test_the_script_is_one_for_a_posix_shell(envdoctor, requirements, tmp_path, 
 
 
 def test_json(envdoctor, requirements):
-    found = json.loads(
+    document = json.loads(
         envdoctor("fix", "--requirements", requirements, *H100, "--format", "json").stdout
     )
-    validate(found, "fix")
-    assert [(change["name"], change["after"]) for change in found["changes"]] == [
+    validate(document, "fix")
+    assert [(change["name"], change["after"]) for change in document["changes"]] == [
         ("vllm", "0.19.1"),
         ("torch", "2.10.0"),
     ]
-    assert found["steps"] == [
+    assert document["steps"] == [
         {"action": "install", "requirements": ["vllm==0.19.1", "torch==2.10.0"]}
     ]
 
@@ -218,16 +218,18 @@ def test_check_compares_with_a_lock(envdoctor, lock, tmp_path):
         "--format",
         "json",
     )
-    found = [
+    findings = [
         finding
         for finding in json.loads(done.stdout)["findings"]
         if finding["code"] in ("ED306", "ED307")
     ]
-    assert [(finding["code"], finding["component"], finding["severity"]) for finding in found] == [
+    assert [
+        (finding["code"], finding["component"], finding["severity"]) for finding in findings
+    ] == [
         ("ED307", "nvidia-driver", "error"),
         ("ED306", "torch", "warning"),
     ]
-    assert found[1]["message"] == "torch 2.5.1 is installed, but the lock pins 2.4.0."
+    assert findings[1]["message"] == "torch 2.5.1 is installed, but the lock pins 2.4.0."
 
 
 def test_a_machine_like_the_lock_passes(envdoctor, lock):
@@ -245,10 +247,10 @@ def test_a_machine_like_the_lock_passes(envdoctor, lock):
         "--only",
         "ED3",
     )
-    found = json.loads(done.stdout)["findings"]
+    document = json.loads(done.stdout)["findings"]
     assert not [
         finding
-        for finding in found
+        for finding in document
         if finding["code"] in ("ED306", "ED307") or finding["component"] == "nvidia-cublas-cu12"
     ]
 
@@ -270,15 +272,15 @@ def test_fix_makes_the_environment_like_the_lock(envdoctor, lock, tmp_path):
         "--format",
         "json",
     )
-    found = json.loads(done.stdout)
-    assert [(change["name"], change["before"], change["after"]) for change in found["changes"]] == [
-        ("torch", "2.5.1", "2.4.0")
-    ]
-    assert [step["requirements"] for step in found["steps"]] == [
+    document = json.loads(done.stdout)
+    assert [
+        (change["name"], change["before"], change["after"]) for change in document["changes"]
+    ] == [("torch", "2.5.1", "2.4.0")]
+    assert [step["requirements"] for step in document["steps"]] == [
         ["torch==2.4.0"],
         ["nvidia-cublas-cu12==12.3.4.1"],
     ]
-    assert found["steps"][1]["no_deps"] is True
+    assert document["steps"][1]["no_deps"] is True
 
 
 def test_explain_a_pin(envdoctor, lock):

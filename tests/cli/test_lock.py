@@ -42,10 +42,10 @@ def test_an_override_stands_in_every_file_with_its_row_and_source(envdoctor, tmp
         "ED2",
         "ED3",
     )
-    found = json.loads(checked.stdout)["findings"]
+    document = json.loads(checked.stdout)["findings"]
     assert not [
         finding
-        for finding in found
+        for finding in document
         if finding["severity"] == "error" or finding["component"] == "nvidia-cublas-cu12"
     ]
 

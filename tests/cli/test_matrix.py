@@ -65,9 +65,9 @@ LISTS = [
 
 def answer(done, code=0):
     assert done.returncode == code, done.stderr.decode()
-    found = json.loads(done.stdout)
-    validate(found, "matrix")
-    return found
+    document = json.loads(done.stdout)
+    validate(document, "matrix")
+    return document
 
 
 @pytest.fixture(scope="module")
@@ -126,12 +126,12 @@ def archive_of(tmp_path, row, date):
 
 @pytest.mark.parametrize("query", SHOWN)
 def test_show(envdoctor, query):
-    found = answer(envdoctor("matrix", "show", *query.split(" "), "--json"))
+    document = answer(envdoctor("matrix", "show", *query.split(" "), "--json"))
     plain = envdoctor("matrix", "show", query)
     assert plain.returncode == 0
     assert plain.stdout.decode().strip()
     assert plain.stderr == b""
-    assert found["kind"] in (
+    assert document["kind"] in (
         "release",
         "package",
         "gpu",
@@ -144,10 +144,10 @@ def test_show(envdoctor, query):
 
 
 def test_show_a_release_says_everything(envdoctor):
-    found = answer(envdoctor("matrix", "show", "vllm==0.8.5", "--json"))
-    assert (found["released"], found["glibc"]) == ("2025-04-28", "2.14")
-    assert "torch==2.6.0" in found["requires"]
-    (build,) = [build for build in found["builds"] if build["architecture"] == "x86_64"]
+    document = answer(envdoctor("matrix", "show", "vllm==0.8.5", "--json"))
+    assert (document["released"], document["glibc"]) == ("2025-04-28", "2.14")
+    assert "torch==2.6.0" in document["requires"]
+    (build,) = [build for build in document["builds"] if build["architecture"] == "x86_64"]
     assert build["cuda"] == "12.4"
     assert "9.0" in build["sm"]
     assert build["source"]
@@ -155,7 +155,7 @@ def test_show_a_release_says_everything(envdoctor):
     assert {"name": "vllm", "version": "0.8.5", "line": "torch==2.6.0"} in torch["pinned_by"]
     flash = answer(envdoctor("matrix", "show", "flash-attn==2.8.3", "--json"))
     assert "openrlhf" in {pin["name"] for pin in flash["pinned_by"]}
-    ids = {row["id"] for row in found["rows"]}
+    ids = {row["id"] for row in document["rows"]}
     assert ids
     text = " ".join(envdoctor("matrix", "show", "vllm==0.8.5").stdout.decode().split())
     for word in ("2025-04-28", "torch==2.6.0", "CUDA 12.4", "glibc", *ids):
@@ -166,8 +166,8 @@ def test_rows_of_a_release_are_those_that_can_hold_for_it(envdoctor):
     """Every row that is shown holds for this version; every row that is not has a term that rules
     it out.
     """
-    found = answer(envdoctor("matrix", "show", "vllm==0.8.5", "--json"))
-    shown = {row["id"] for row in [*found["rows"], *found["derived"]]}
+    document = answer(envdoctor("matrix", "show", "vllm==0.8.5", "--json"))
+    shown = {row["id"] for row in [*document["rows"], *document["derived"]]}
     from envdoctor.model.version import Version
 
     version = Version("0.8.5")
@@ -202,15 +202,15 @@ def test_show_a_package_whose_releases_nobody_read(envdoctor):
 
 
 def test_show_a_gpu(envdoctor):
-    found = answer(envdoctor("matrix", "show", "H20", "--json"))
-    assert (found["compute_capability"], found["architecture"], found["pci_ids"]) == (
+    document = answer(envdoctor("matrix", "show", "H20", "--json"))
+    assert (document["compute_capability"], document["architecture"], document["pci_ids"]) == (
         "9.0",
         "Hopper",
         ["2329"],
     )
-    assert found["source"]
-    assert "cublas-12.1-sigfpe-h20" in {row["id"] for row in found["rows"]}
-    assert {entry["package"] for entry in found["code"]} >= {"torch", "vllm"}
+    assert document["source"]
+    assert "cublas-12.1-sigfpe-h20" in {row["id"] for row in document["rows"]}
+    assert {entry["package"] for entry in document["code"]} >= {"torch", "vllm"}
     code = {
         entry["package"]: entry
         for entry in answer(envdoctor("matrix", "show", "sm_120", "--json"))["code"]
@@ -298,18 +298,18 @@ def test_wrong_usage(envdoctor, tmp_path, arguments, words):
 
 @pytest.mark.parametrize("arguments", LISTS)
 def test_list(envdoctor, arguments):
-    found = answer(envdoctor("matrix", "list", *arguments, "--json"))
+    document = answer(envdoctor("matrix", "list", *arguments, "--json"))
     plain = envdoctor("matrix", "list", *arguments).stdout.decode()
     assert plain
     if not arguments:
-        assert found["counts"]["rows"] > 200
+        assert document["counts"]["rows"] > 200
         return
     assert (
-        len(found["entries"])
+        len(document["entries"])
         == answer(envdoctor("matrix", "list", "--json"))["counts"][arguments[0]]
     )
     words = " ".join(plain.split())
-    for entry in found["entries"]:
+    for entry in document["entries"]:
         assert str(next(iter(entry.values()))) in words
 
 
@@ -447,8 +447,8 @@ def gaps(tmp_path):
 
 def test_coverage(gaps):
     folder, run = gaps
-    found = answer(run("torch", "--json"), 1)
-    assert {(gap["version"], gap["lacks"]) for gap in found["missing"]} == {
+    document = answer(run("torch", "--json"), 1)
+    assert {(gap["version"], gap["lacks"]) for gap in document["missing"]} == {
         ("2.7.0", "not in the matrix"),
         ("2.5.0", "no dependencies"),
     }
@@ -472,9 +472,9 @@ def test_coverage_without_a_listing(at_home):
 
 
 def test_validate(envdoctor, tmp_path):
-    found = answer(envdoctor("matrix", "validate", "--json"))
-    assert found["faults"] == []
-    assert found["counts"]["rows"] > 200
+    document = answer(envdoctor("matrix", "validate", "--json"))
+    assert document["faults"] == []
+    assert document["counts"]["rows"] > 200
     folder = tmp_path / "site"
     folder.mkdir()
     assert envdoctor("matrix", "validate", folder).returncode == 2  # nothing in it
@@ -488,8 +488,8 @@ def test_validate(envdoctor, tmp_path):
     (folder / "models.toml").write_text("=")
     (folder / "profiles").mkdir()
     (folder / "profiles" / "p.toml").write_text("=")
-    found = answer(envdoctor("matrix", "validate", folder, "--json"), 2)
-    assert len(found["faults"]) == 6
+    document = answer(envdoctor("matrix", "validate", folder, "--json"), 2)
+    assert len(document["faults"]) == 6
     done = envdoctor("matrix", "validate", folder)
     assert done.returncode == 2
     for word in (
@@ -509,11 +509,11 @@ def test_validate_of_an_installed_envdoctor_needs_a_folder(at_home):
 
 
 def test_lint(envdoctor, tmp_path):
-    found = answer(envdoctor("matrix", "lint", "--json"))
-    assert not [entry for entry in found["findings"] if entry["level"] == "fault"]
+    document = answer(envdoctor("matrix", "lint", "--json"))
+    assert not [entry for entry in document["findings"] if entry["level"] == "fault"]
     (tmp_path / "rows.toml").write_text(row_text("ours", '{ env = "torch", in = ">=99" }'))
-    found = answer(envdoctor("matrix", "lint", tmp_path, "--json"), 1)
-    assert (found["rows"], [entry["check"] for entry in found["findings"]]) == (
+    document = answer(envdoctor("matrix", "lint", tmp_path, "--json"), 1)
+    assert (document["rows"], [entry["check"] for entry in document["findings"]]) == (
         1,
         ["range-without-release"],
     )
@@ -528,15 +528,15 @@ def test_lint(envdoctor, tmp_path):
 
 
 def test_lint_of_rows(envdoctor, tmp_path):
-    found = answer(envdoctor("matrix", "lint", "cublas-12.1-sigfpe-h20", "--json"))
-    assert found["rows"] == 1
-    assert {entry["subject"] for entry in found["findings"]} <= {"cublas-12.1-sigfpe-h20"}
+    document = answer(envdoctor("matrix", "lint", "cublas-12.1-sigfpe-h20", "--json"))
+    assert document["rows"] == 1
+    assert {entry["subject"] for entry in document["findings"]} <= {"cublas-12.1-sigfpe-h20"}
     text = row_text("ours", '{ env = "torch", in = ">=99" }')
     text += row_text("unread", '{ env = "no-such", in = "<1" }', kind="bad-version")
     (tmp_path / "rows.toml").write_text(text)
-    found = answer(envdoctor("matrix", "lint", tmp_path, "unread", "--json"))
-    assert [entry["check"] for entry in found["findings"]] == ["releases-not-read"]
-    assert found["findings"][0]["message"].startswith("no-such has no file in packages/")
+    document = answer(envdoctor("matrix", "lint", tmp_path, "unread", "--json"))
+    assert [entry["check"] for entry in document["findings"]] == ["releases-not-read"]
+    assert document["findings"][0]["message"].startswith("no-such has no file in packages/")
     done = envdoctor("matrix", "lint", "cublas-12.1-sigfpe-h21")
     assert done.returncode == 2
     assert b"cublas-12.1-sigfpe-h20" in done.stderr
@@ -547,8 +547,8 @@ def test_diff(envdoctor, tmp_path):
         small_matrix(tmp_path / "old"),
         small_matrix(tmp_path / "new", row_text("new-row", OLD)),
     )
-    found = answer(envdoctor("matrix", "diff", old, new, "--json"), 1)
-    assert [(change["change"], change["key"]) for change in found["changes"]] == [
+    document = answer(envdoctor("matrix", "diff", old, new, "--json"), 1)
+    assert [(change["change"], change["key"]) for change in document["changes"]] == [
         ("added", "new-row"),
         ("removed", "old-torch"),
     ]
@@ -568,13 +568,13 @@ def test_diff(envdoctor, tmp_path):
 
 def test_update_and_rollback(at_home, tmp_path):
     path = archive_of(tmp_path, "new-row", "2026-11-02")
-    found = answer(at_home("matrix", "update", "--from", path, "--json"))
-    assert (found["changed"], found["date"], found["previous_date"]) == (
+    document = answer(at_home("matrix", "update", "--from", path, "--json"))
+    assert (document["changed"], document["date"], document["previous_date"]) == (
         True,
         "2026-11-02",
         "2026-11-01",
     )
-    assert (found["rows"], found["releases"]) == ("1 added, 1 removed", "no change")
+    assert (document["rows"], document["releases"]) == ("1 added, 1 removed", "no change")
     assert at_home("matrix", "show", "new-row").returncode == 0
     assert at_home("explain", "new-row").returncode == 0
     assert at_home("matrix", "show", "old-torch").returncode == 2

@@ -374,14 +374,14 @@ def test_read_only_disk_without_network(broken, prerequisite):
 
 def test_the_sources_of_this_test_are_the_ones_under_test():
     program = "import envdoctor; print(envdoctor.__file__)"
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", program],
         env=environment(),
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert found.startswith(str(ROOT))
+    assert done.startswith(str(ROOT))
 
 
 def test_progress_shows_on_a_terminal_only_and_leaves_nothing(tmp_path):

@@ -65,16 +65,16 @@ def test_sixty_columns_of_ascii():
 
 
 def test_json_has_every_term_with_formula_source_and_place():
-    found = json.loads(run("plan", RUNS / "simplerl_84.sh", *MACHINE, "--format", "json").stdout)
-    host = next(pool for pool in found["pools"] if pool["name"] == "host")
-    assert host["verdict"] == "tight" == found["verdict"]
+    document = json.loads(run("plan", RUNS / "simplerl_84.sh", *MACHINE, "--format", "json").stdout)
+    host = next(pool for pool in document["pools"] if pool["name"] == "host")
+    assert host["verdict"] == "tight" == document["verdict"]
     assert all(
         term["formula"] and term["source"] and term["low"] <= term["high"] for term in host["terms"]
     )
     swap = next(term for term in host["terms"] if term["name"] == "swap space")
     assert swap["low"] == 448 << 30
     assert any("default of simplerl" in entry["place"] for entry in swap["inputs"])
-    assert found["levers"][0]["settings"] == ["actor_rollout_ref.rollout.swap_space=4"]
+    assert document["levers"][0]["settings"] == ["actor_rollout_ref.rollout.swap_space=4"]
 
 
 def test_command_after_two_dashes():

@@ -40,10 +40,10 @@ def make_rootfs(root: Path, programs: Sequence[str] = PROGRAMS) -> Path:
     (root / "tmp").chmod(0o1777)
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
     for name in programs:
-        found = shutil.which(name, path="/usr/bin:/bin")
-        if found is None:
+        path = shutil.which(name, path="/usr/bin:/bin")
+        if path is None:
             raise FileNotFoundError(f"{name} is not on this machine")
-        _copy(Path(found), root / "bin" / name, root)
+        _copy(Path(path), root / "bin" / name, root)
     (root / "usr/bin/env").symlink_to("/bin/env")
     minor = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     python = root / "usr/local/bin/python3"
@@ -83,10 +83,8 @@ def _copy(source: Path, target: Path, root: Path) -> None:
 
 
 def _needed(binary: Path) -> Iterator[Path]:
-    listed = subprocess.run(
-        ["ldd", str(binary)], capture_output=True, text=True, check=False
-    ).stdout
-    for path in re.findall(r"(/\S+) \(0x", listed):
+    done = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=False).stdout
+    for path in re.findall(r"(/\S+) \(0x", done):
         yield Path(path)
 
 

@@ -213,8 +213,8 @@ SIZE = "torch.Size([151936, 896])"
 )
 def test_a_line_of_each_family(said, line, signature):
     traces = said(f"{line}\n").traces
-    found = [trace.finding.subject for trace in traces if trace.finding.subject != "raised"]
-    assert found == ([signature] if signature else [])
+    subjects = [trace.finding.subject for trace in traces if trace.finding.subject != "raised"]
+    assert subjects == ([signature] if signature else [])
 
 
 #: Of NVIDIA's catalog: Xids on which a program need not stop, and nothing is to be done.
@@ -223,10 +223,10 @@ HARMLESS |= {*range(160, 166), 171, 172, *range(144, 151)}
 
 
 def test_each_xid_of_the_catalog_has_one_meaning(matrix):
-    told = [entry for entry in matrix.signatures if "Xid (PCI:" in entry.anchors]
+    entries = [entry for entry in matrix.signatures if "Xid (PCI:" in entry.anchors]
     for number in range(1, 173):
         line = f"{XID}{number}, pid=7, name=python"
-        names = [entry.id for entry in told if re.search(entry.expression, line)]
+        names = [entry.id for entry in entries if re.search(entry.expression, line)]
         assert len(names) == (number not in HARMLESS), (number, names)
 
 

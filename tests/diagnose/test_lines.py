@@ -335,8 +335,8 @@ def test_a_line_means_one_thing(said, line, signature):
     12.8 write them.
     """
     traces = said(f"{line}\n").traces
-    found = [trace.finding.subject for trace in traces if trace.finding.subject != "raised"]
-    assert found == ([signature] if signature else [])
+    subjects = [trace.finding.subject for trace in traces if trace.finding.subject != "raised"]
+    assert subjects == ([signature] if signature else [])
 
 
 def test_an_older_kernel_may_have_killed_a_child_of_what_it_names(said):

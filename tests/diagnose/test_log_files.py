@@ -212,38 +212,38 @@ def test_a_ray_that_ends_as_it_should(matrix):
 
 @pytest.mark.parametrize("name", ["actor", "task"])
 def test_rays_own_memory_monitor_is_named(matrix, name):
-    found = diagnose([str(LOGS / f"ray-2.49.2-memory-monitor-{name}.log")], None, matrix)
+    diagnosis = diagnose([str(LOGS / f"ray-2.49.2-memory-monitor-{name}.log")], None, matrix)
     assert [
         (trace.finding.component, trace.finding.kind)
-        for trace in found.traces
+        for trace in diagnosis.traces
         if trace.finding.caused_by is None
     ] == [("host-memory", "host-oom")]
     assert any(
         trace.finding.message.endswith("2.99GB of 23.54GB were in use, its threshold is 0.127.")
-        for trace in found.traces
+        for trace in diagnosis.traces
     )
 
 
 @pytest.mark.parametrize("name", ["actor-sigkill", "task-sigkill"])
 def test_who_sent_sigkill_is_not_known(matrix, name):
     """A test sent it: a verdict that memory ran out would be wrong."""
-    found = diagnose([str(LOGS / f"ray-2.49.2-{name}.log")], None, matrix)
-    assert found.traces
-    assert certain(found) == []
+    diagnosis = diagnose([str(LOGS / f"ray-2.49.2-{name}.log")], None, matrix)
+    assert diagnosis.traces
+    assert certain(diagnosis) == []
 
 
 def test_a_crash_is_the_root_of_an_actors_death(matrix):
-    found = diagnose([str(LOGS / "ray-2.49.2-actor-sigsegv.log")], None, matrix)
-    assert certain(found) == []
-    subjects = {trace.finding.subject for trace in found.traces}
+    diagnosis = diagnose([str(LOGS / "ray-2.49.2-actor-sigsegv.log")], None, matrix)
+    assert certain(diagnosis) == []
+    subjects = {trace.finding.subject for trace in diagnosis.traces}
     assert {"python-fatal", "ray-actor-died"} <= subjects
     assert "segmentation-fault" in subjects
 
 
 def test_the_kernels_own_lines(matrix):
-    found = diagnose([str(LOGS / "linux-6.18-memcg-oom.log")], None, matrix)
-    assert found.traces[0].finding.kind == "host-oom"
-    assert "python (pid 21783)" in found.traces[0].finding.message
+    diagnosis = diagnose([str(LOGS / "linux-6.18-memcg-oom.log")], None, matrix)
+    assert diagnosis.traces[0].finding.kind == "host-oom"
+    assert "python (pid 21783)" in diagnosis.traces[0].finding.message
 
 
 def test_a_part_of_a_package_that_is_not_there(tmp_path, matrix):

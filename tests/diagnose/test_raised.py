@@ -376,8 +376,8 @@ def test_a_run_that_somebody_stops_has_no_cause(said, tmp_path, name, number):
 
 @pytest.mark.parametrize("path", sorted((LOGS / "well").glob("*.log")), ids=lambda path: path.stem)
 def test_no_cause_is_claimed_where_all_went_well_or_somebody_stopped_it(path):
-    found = diagnose([str(path)])
-    assert {trace.certainty for trace in found.traces} <= {"candidate"}
+    diagnosis = diagnose([str(path)])
+    assert {trace.certainty for trace in diagnosis.traces} <= {"candidate"}
 
 
 #: What each log of a run that failed is about, by its name.

@@ -138,14 +138,14 @@ def test_entries_that_are_no_variables_are_passed_on(tmp_path, script):
     )
     subprocess.run(["cc", "-o", str(tmp_path / "raw"), str(raw)], check=True)
     start = [str(tmp_path / "raw"), f"PYTHONPATH={environment()['PYTHONPATH']}"]
-    found = subprocess.run(
+    done = subprocess.run(
         [*start, *COMMAND, "--", "/bin/cat", "/proc/self/environ"],
         capture_output=True,
         timeout=60,
         check=True,
     ).stdout
-    assert found.split(b"\0")[:3] == [b"X=1", b"nothing", b"X=2"]
-    assert not [entry for entry in found.split(b"\0")[4:] if entry]
+    assert done.split(b"\0")[:3] == [b"X=1", b"nothing", b"X=2"]
+    assert not [entry for entry in done.split(b"\0")[4:] if entry]
 
 
 def test_the_process_id_stays():

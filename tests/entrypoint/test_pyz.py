@@ -98,10 +98,10 @@ def test_same_verdicts_as_the_installed_one(pyz, broken_facts):
 
 
 def test_sources_and_remedies_are_inside(pyz, broken_facts):
-    found = json.loads(
+    document = json.loads(
         run(sys.executable, pyz, "check", "--format", "json", "--facts", broken_facts).stdout
     )
-    errors = [entry for entry in found["findings"] if entry["severity"] == "error"]
+    errors = [entry for entry in document["findings"] if entry["severity"] == "error"]
     assert errors
     assert all(entry["sources"] and entry["remedies"] for entry in errors)
     shown = run(sys.executable, pyz, "check", "--facts", broken_facts)

@@ -399,7 +399,7 @@ def test_what_cannot_be_written_is_refused(bench: Bench, prerequisite: object) -
     root = Path(__file__).resolve().parents[2]
     (site,) = bench.prefix.glob("lib/python*/site-packages")
     site.chmod(0o555)
-    told = subprocess.run(
+    done = subprocess.run(
         [*bound, sys.executable, "-c", code, bench.environment.python],
         cwd=root,
         capture_output=True,
@@ -407,7 +407,7 @@ def test_what_cannot_be_written_is_refused(bench: Bench, prerequisite: object) -
         check=True,
     )
     site.chmod(0o755)
-    assert f"{site}: cannot be written" in told.stdout
+    assert f"{site}: cannot be written" in done.stdout
 
 
 def test_no_interpreter(tmp_path: Path) -> None:

@@ -41,12 +41,14 @@ def facts_of(*distributions, **fields):
 
 def changes_of(facts, matrix, goal="working"):
     """Return the changes of a plan, after which ``check`` has to find what the plan says."""
-    found = plan(facts, matrix, alternatives=False, goal=goal)
-    after = changed_facts(facts, found.changes)
+    change_plan = plan(facts, matrix, alternatives=False, goal=goal)
+    after = changed_facts(facts, change_plan.changes)
     assert {finding.key for finding in faults_of(after, matrix, goal)} == {
-        finding.key for finding in found.remaining
+        finding.key for finding in change_plan.remaining
     }
-    return [(change.name, change.before, change.after, change.kind) for change in found.changes]
+    return [
+        (change.name, change.before, change.after, change.kind) for change in change_plan.changes
+    ]
 
 
 def test_a_missing_requirement_of_which_no_release_is_known_is_left_to_the_installer(matrix):
@@ -103,12 +105,12 @@ def test_damage_is_cured_by_the_same_release(matrix, kind, goal, changed):
     facts = facts.updated({"distributions.oddities": Known((oddity,), HERE)})
     anew = [("ours", "1.0", "1.0", "reinstall")] if changed else []
     assert changes_of(facts, matrix, goal) == anew
-    found = plan(facts, matrix, alternatives=False, goal=goal)
-    for step in steps_of(found):
+    change_plan = plan(facts, matrix, alternatives=False, goal=goal)
+    for step in steps_of(change_plan):
         assert step.call("", "python") == InstallerCall(
             "install", ("ours==1.0",), ("--no-deps", "--force-reinstall")
         )
-    assert found.left == (goal == "working" and not changed)
+    assert change_plan.left == (goal == "working" and not changed)
 
 
 def test_conflicts_that_only_may_fail_are_cured_for_healthy_alone(matrix):
@@ -138,11 +140,11 @@ def test_what_no_package_cures_stays_with_remedies_that_hold(matrix):
         installed("two", "1.0", "idna>=3.4"),
         installed("idna", "3.6"),
     )
-    found = plan(facts, matrix, goal="healthy", alternatives=False)
-    assert found.changes == ()
-    assert [finding.component for finding in found.remaining] == ["idna"]
-    assert found.remaining[0].remedies == ()
-    assert "ED301" in text_of(plan_lines(found))
+    change_plan = plan(facts, matrix, goal="healthy", alternatives=False)
+    assert change_plan.changes == ()
+    assert [finding.component for finding in change_plan.remaining] == ["idna"]
+    assert change_plan.remaining[0].remedies == ()
+    assert "ED301" in text_of(plan_lines(change_plan))
 
 
 def test_a_remedy_may_name_another_release_of_what_is_changed_anyway(matrix):
@@ -157,6 +159,6 @@ def test_a_remedy_may_name_another_release_of_what_is_changed_anyway(matrix):
     (second, *_) = changes_of(facts, matrix, "healthy")
     assert first == ("transformers", "5.20.2", "4.57.6", "downgrade")
     assert second == ("transformers", "5.20.2", "4.48.3", "downgrade")
-    found = plan(facts, matrix, goal="healthy", alternatives=False)
-    assert "transformers 5 removed" in found.changes[0].reason.text
-    assert not [finding for finding in found.remaining if finding.component == "transformers"]
+    change_plan = plan(facts, matrix, goal="healthy", alternatives=False)
+    assert "transformers 5 removed" in change_plan.changes[0].reason.text
+    assert not [finding for finding in change_plan.remaining if finding.component == "transformers"]

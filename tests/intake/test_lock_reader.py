@@ -24,9 +24,9 @@ TARGET = Facts(parse_assumptions(["gpu=H20:8", "nvidia-driver=535.129.03", "glib
 
 @pytest.fixture(scope="module")
 def written():
-    found = lock(["vllm==0.6.3"], [TARGET], python="3.10")
-    assert isinstance(found, Resolution)
-    return found, render(found, "1.0", load_matrix())["envdoctor.lock.json"]
+    resolution = lock(["vllm==0.6.3"], [TARGET], python="3.10")
+    assert isinstance(resolution, Resolution)
+    return resolution, render(resolution, "1.0", load_matrix())["envdoctor.lock.json"]
 
 
 def test_round_trip(written):
@@ -59,8 +59,8 @@ def test_a_target_is_kept_without_what_names_the_machine():
             "compat.release": Absent(here),
         }
     )
-    found = lock(["einops"], [facts], python="3.11")
-    text = render(found, "1.0", load_matrix())["envdoctor.lock.json"]
+    resolution = lock(["einops"], [facts], python="3.11")
+    text = render(resolution, "1.0", load_matrix())["envdoctor.lock.json"]
     assert not [word for word in ("GPU-1", "0000:01", "HF_TOKEN", "/home/me") if word in text]
     (kept,) = target_facts(parse_lock(text, "lock"))
     assert kept.value("gpus") == (Gpu("H100", "10de:2330"),)

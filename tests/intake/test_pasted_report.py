@@ -22,12 +22,14 @@ REPORTS = sorted(DATA.glob("*.txt"))
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
 def test_golden(path, request):
     facts = parse_report(path.read_text(encoding="utf-8"))
-    found = json.loads(json.dumps(dump_facts(facts)))
+    document = json.loads(json.dumps(dump_facts(facts)))
     golden = path.with_suffix(".json")
     if request.config.getoption("--update-golden"):
-        golden.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    assert found == json.loads(golden.read_text(encoding="utf-8"))
-    assert dict(load_facts(json.dumps(found), "t")) == dict(facts)
+        golden.write_text(
+            json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+    assert document == json.loads(golden.read_text(encoding="utf-8"))
+    assert dict(load_facts(json.dumps(document), "t")) == dict(facts)
 
 
 WRAPPINGS = {

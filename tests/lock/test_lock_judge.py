@@ -43,9 +43,9 @@ class Served(Index):
 
 def locked(*roots: str) -> Dict[str, str]:
     facts = Facts(parse_assumptions(OLD_DRIVER))
-    found = lock(roots, (facts,), MATRIX, python="3.12")
-    assert isinstance(found, Resolution)
-    return render(found, "0", MATRIX)
+    resolution = lock(roots, (facts,), MATRIX, python="3.12")
+    assert isinstance(resolution, Resolution)
+    return render(resolution, "0", MATRIX)
 
 
 def test_only_wheels_for_this_python_and_platform_count() -> None:

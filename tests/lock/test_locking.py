@@ -39,10 +39,10 @@ def test_a_lock_for_a_gpu_is_for_linux_wherever_it_is_made(monkeypatch, platform
     monkeypatch.setattr(sources, "probe", lambda **_: workstation)
     assumed = ("gpu=H20", "nvidia-driver=535.129.03")
     targets = gather(Sources(assume=assumed, python_version="3.10", elsewhere=True))
-    found = lock(["torch==2.4.0"], targets)
-    assert isinstance(found, Resolution)
-    assert (found.requires.platform, found.requires.architecture) == ("linux", "x86_64")
-    assert str(found.pin("nvidia-cublas-cu12").version) == "12.3.4.1"
+    resolution = lock(["torch==2.4.0"], targets)
+    assert isinstance(resolution, Resolution)
+    assert (resolution.requires.platform, resolution.requires.architecture) == ("linux", "x86_64")
+    assert str(resolution.pin("nvidia-cublas-cu12").version) == "12.3.4.1"
     own = gather(Sources(python_version="3.10", elsewhere=True))
     assert lock(["numpy"], own).request.platform == platform
     needs = lock(["torch"], own, python="3.12").requires
@@ -81,9 +81,9 @@ def test_what_there_is_not_is_said(text, words):
 
 
 def test_exactly_a_version_is_no_build_with_a_label():
-    found = _asked("torch===2.6.0", allow_index=["pytorch"])
-    assert isinstance(found, Resolution)
-    assert str(found.pin("torch").version) == "2.6.0"
+    resolution = _asked("torch===2.6.0", allow_index=["pytorch"])
+    assert isinstance(resolution, Resolution)
+    assert str(resolution.pin("torch").version) == "2.6.0"
     labelled = _asked("torch===2.6.0+cu126", allow_index=["pytorch"])
     assert isinstance(labelled, Resolution)
     assert str(labelled.pin("torch").version) == "2.6.0+cu126"
@@ -92,11 +92,13 @@ def test_exactly_a_version_is_no_build_with_a_label():
 def test_what_comes_from_a_repository_is_installed_last_and_not_judged():
     address = "accelerate @ git+https://one.example/accelerate@v9"
     elsewhere = "peft @ git+https://one.example/peft@v9 ; sys_platform == 'win32'"
-    found = _asked("peft", wanted=Wanted(direct=(address, elsewhere)))
-    assert isinstance(found, Resolution)
-    assert [step.name for step in found.sources] == ["accelerate"]
-    (note,) = [note for note in found.notes if "replaces it" in note]
-    assert note.startswith(f"accelerate {found.pin('accelerate').version} is pinned because others")
+    resolution = _asked("peft", wanted=Wanted(direct=(address, elsewhere)))
+    assert isinstance(resolution, Resolution)
+    assert [step.name for step in resolution.sources] == ["accelerate"]
+    (note,) = [note for note in resolution.notes if "replaces it" in note]
+    assert note.startswith(
+        f"accelerate {resolution.pin('accelerate').version} is pinned because others"
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,30 +128,30 @@ def test_a_build_that_is_given_needs_no_further_option(index, version, wheel):
     name = wheel.partition("-")[0].replace("_", "-")
     asked = (f"{name}=={version}", "torch==2.8.0" if index == "github" else "numpy")
     assert isinstance(_asked(wanted=Wanted(asked)), Explanation)
-    found = _asked(wanted=Wanted(asked, wheels=(wheel.format(version),)))
-    assert isinstance(found, Resolution)
-    assert found.pin(name).index_name == index
+    resolution = _asked(wanted=Wanted(asked, wheels=(wheel.format(version),)))
+    assert isinstance(resolution, Resolution)
+    assert resolution.pin(name).index_name == index
 
 
 def test_a_wheel_that_is_given_by_its_address_is_installed_from_there():
     file = "flash_attn-2.8.3+cu12torch2.8cxx11abiTRUE-cp312-cp312-linux_x86_64.whl"
     address = f"https://github.com/Dao-AILab/flash-attention/releases/download/v2.8.3/{file}"
     wanted = read_wanted([f"flash-attn @ {address}", "torch"])
-    found = _asked(wanted=wanted)
-    assert isinstance(found, Resolution)
-    lines = render(found, "1", MATRIX)["requirements.txt"].splitlines()
+    resolution = _asked(wanted=wanted)
+    assert isinstance(resolution, Resolution)
+    lines = render(resolution, "1", MATRIX)["requirements.txt"].splitlines()
     assert f"flash-attn @ {address}" in lines
     assert not any("--find-links FOLDER" in line for line in lines)
 
 
 def test_constraints_bound_and_ask_for_nothing():
     bounds = Wanted(("transformers",), constraints=("numpy<2", "torch<2.6", "tokenizers<=0.21"))
-    found = _asked(wanted=bounds, as_of="latest")
-    assert isinstance(found, Resolution)
-    assert found.pin("torch") is None
-    assert found.pin("numpy").version < parse_version("2")
-    assert found.pin("tokenizers").version <= parse_version("0.21")
-    header = render(found, "1", MATRIX)["requirements.txt"].partition("\n\n")[0]
+    resolution = _asked(wanted=bounds, as_of="latest")
+    assert isinstance(resolution, Resolution)
+    assert resolution.pin("torch") is None
+    assert resolution.pin("numpy").version < parse_version("2")
+    assert resolution.pin("tokenizers").version <= parse_version("0.21")
+    header = render(resolution, "1", MATRIX)["requirements.txt"].partition("\n\n")[0]
     assert "\n# constraints: numpy<2, tokenizers<=0.21\n" in header
     refused = _asked(wanted=Wanted(("numpy>=2",), constraints=("numpy<2",)))
     assert isinstance(refused, Explanation)
@@ -174,26 +176,27 @@ def test_a_file_of_400_lines_takes_no_second():
 @pytest.mark.parametrize("roots", [("torch", "flashinfer-python", "nvidia-cuda-nvcc"), ("vllm",)])
 def test_a_warning_of_check_about_the_pins_is_named(roots):
     facts = Facts(parse_assumptions([*H100, "os.platform=linux", "os.architecture=x86_64"]))
-    found = lock(roots, (facts,), MATRIX, python="3.12")
-    assert isinstance(found, Resolution)
-    pins = {pin.name for pin in found.pins}
+    resolution = lock(roots, (facts,), MATRIX, python="3.12")
+    assert isinstance(resolution, Resolution)
+    pins = {pin.name for pin in resolution.pins}
     warned = {
         finding.row or finding.code
-        for finding in judge(applied(found, facts), MATRIX, today=MATRIX.date)
+        for finding in judge(applied(resolution, facts), MATRIX, today=MATRIX.date)
         if finding.severity == "warning" and finding.component in pins
     }
-    assert warned <= {reason.row for reason in found.warnings}
+    assert warned <= {reason.row for reason in resolution.warnings}
     assert ("ED204" in warned) is ("nvidia-cuda-nvcc" in roots)
 
 
 def test_torch_is_taken_with_what_imports_it_and_does_not_ask_for_it():
     facts = Facts(parse_assumptions([*H100, "os.platform=linux", "os.architecture=x86_64"]))
-    found = lock(("torchao",), (facts,), MATRIX, python="3.12")
-    assert isinstance(found, Resolution)
-    assert [root.name for root in found.request.roots] == ["torchao"]
-    (reason,) = [reason for reason in found.pin("torch").reasons if reason.kind == "required"]
+    resolution = lock(("torchao",), (facts,), MATRIX, python="3.12")
+    assert isinstance(resolution, Resolution)
+    assert [root.name for root in resolution.request.roots] == ["torchao"]
+    (reason,) = [reason for reason in resolution.pin("torch").reasons if reason.kind == "required"]
     assert (
-        reason.text == f"torchao {found.pin('torchao').version} imports it, and does not ask for it"
+        reason.text
+        == f"torchao {resolution.pin('torchao').version} imports it, and does not ask for it"
     )
     alone = lock(("numpy", "datasets"), (facts,), MATRIX, python="3.12")
     assert alone.pin("torch") is None

@@ -154,16 +154,16 @@ def test_all_gpu_terms_bind_to_the_same_device():
     a100 = Subject(True, {"model": "A100", "mig": "enabled"})
     both = Subject(True, {"model": "H20", "mig": "enabled"})
     assert bind(row, make_target(gpus=(h20, a100), packages=packages)).outcome == "satisfied"
-    found = bind(row, make_target(gpus=(h20, a100, both), packages=packages))
-    assert (found.outcome, found.gpu) == ("violated", 2)
+    binding = bind(row, make_target(gpus=(h20, a100, both), packages=packages))
+    assert (binding.outcome, binding.gpu) == ("violated", 2)
     assert bind(row, make_target(gpus=(), packages=packages)).outcome == "satisfied"
     assert bind(row, make_target(gpus=None, packages=packages)).outcome == "undetermined"
 
 
 def test_a_device_that_is_violated_outweighs_one_that_is_not_known():
     row = make_row([Term("gpu", "gpu", "sm", "any", frozenset(["9.0"]))])
-    found = bind(row, make_target(gpus=(Subject(True, {}), Subject(True, {"sm": "9.0"}))))
-    assert (found.outcome, found.gpu) == ("violated", 1)
+    binding = bind(row, make_target(gpus=(Subject(True, {}), Subject(True, {"sm": "9.0"}))))
+    assert (binding.outcome, binding.gpu) == ("violated", 1)
 
 
 def test_a_mitigation_satisfies():

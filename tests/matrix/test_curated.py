@@ -158,11 +158,11 @@ def test_a_check_reads_none_of_them(tmp_path: Path) -> None:
         "'conda.'))])\n"
         "print([name for name in sys.modules if name == 'envdoctor.matrix.curated'])\n"
     )
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         check=True,
         cwd=Path(__file__).parents[2],
     )
-    assert found.stdout.split("\n")[:2] == ["[]", "[]"]
+    assert done.stdout.split("\n")[:2] == ["[]", "[]"]

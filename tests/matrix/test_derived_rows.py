@@ -116,8 +116,8 @@ def test_cuda_major_against_driver(version, driver, expected):
 )
 def test_gpu_code(package, version, gpu, expected):
     capability = MATRIX.gpu(gpu, None).compute_capability
-    found = violated(packages={package: version}, gpu=gpu, driver="580.95.05")
-    assert (f"code-for-{capability}:{package}" in found) is expected
+    violations = violated(packages={package: version}, gpu=gpu, driver="580.95.05")
+    assert (f"code-for-{capability}:{package}" in violations) is expected
 
 
 def test_without_the_package_there_is_no_verdict():
@@ -165,12 +165,12 @@ def test_generation_rows_say_how_sure_they_are():
 
 
 def test_ptx_newer_than_the_driver_warns_of_vllm_alone():
-    found = violated(
+    violations = violated(
         packages={"vllm": "0.12.0", "torch": "2.9.0"},
         gpu="NVIDIA H100 80GB HBM3",
         driver="550.54.15",
     )
-    assert found == {
+    assert violations == {
         "ptx-12.9-on-9.0-some:vllm"
     }  # FlashAttention 2 and Marlin: the wheel's compiler was newer than its torch's CUDA
     row = MATRIX.row("ptx-12.9-on-9.0-some:vllm")
@@ -182,7 +182,7 @@ def test_ptx_newer_than_the_driver_warns_of_vllm_alone():
             gpu="NVIDIA H100 80GB HBM3",
             driver="570.86.15",
         )
-        == found
+        == violations
     )
     assert not violated(
         packages={"vllm": "0.12.0", "torch": "2.9.0"},

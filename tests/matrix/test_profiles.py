@@ -96,12 +96,12 @@ def test_what_maintainers_tested_has_no_error(profile: Profile, tested: curated.
         else "535.129.03"
     )
     for driver in (floor, "580.95.05", "615.71.09"):
-        found = [
+        findings = [
             finding
             for finding in judge_set(tested, driver)
             if finding.severity == "error" and finding.verdict == "violated"
         ]
-        errors = [finding for finding in found if not meant(finding, tested)]
+        errors = [finding for finding in findings if not meant(finding, tested)]
         assert not errors, f"{driver}: " + "; ".join(
             f"{finding.key}: {finding.message}" for finding in errors
         )

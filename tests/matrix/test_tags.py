@@ -87,9 +87,9 @@ def test_the_solver_and_check_read_the_wheel_that_installers_get(
 
 @pytest.mark.parametrize(("python", "there"), [("3.12", True), ("3.11", False)])
 def test_a_lock_has_what_the_wheel_of_its_python_asks_for(python: str, there: bool) -> None:
-    found = resolve(Request((parse_root("torch==2.4.0"),), python), (Facts({}),), MATRIX)
-    assert isinstance(found, Resolution)
-    pin = found.pin("setuptools")  # a row may ask for it too
+    resolution = resolve(Request((parse_root("torch==2.4.0"),), python), (Facts({}),), MATRIX)
+    assert isinstance(resolution, Resolution)
+    pin = resolution.pin("setuptools")  # a row may ask for it too
     assert (
         any(
             reason.text.startswith("torch 2.4.0 requires")

@@ -173,5 +173,5 @@ def test_variant_is_a_word_of_its_own(text):
     """The regular expression that this was, before importing re at each start cost too much, is the
     oracle.
     """
-    found = re.search(r"\bcu(\d{2,3})\b", text.replace("_", ".").replace("torch", ".torch"))
-    assert find_variant(text) == (found.group() if found else None)
+    match = re.search(r"\bcu(\d{2,3})\b", text.replace("_", ".").replace("torch", ".torch"))
+    assert find_variant(text) == (match.group() if match else None)

@@ -22,14 +22,14 @@ def places(home, environ=None, **values):
 def test_paths_are_looked_up_once_and_parts_of_files_are_the_file(tmp_path):
     (tmp_path / "a.parquet").touch()
     there, gone = tmp_path / "a.parquet", tmp_path / "b.parquet"
-    found = places(
+    run_places = places(
         tmp_path,
         data__files=f"{there}@train, {gone}, data/relative.parquet, s3://x/y, {tmp_path}/*.json",
         data__val_files=str(gone),
         actor__model="~/model",
         critic__model="/nowhere/at/all",
     ).paths
-    assert [(path.path, path.exists) for path in found] == [
+    assert [(path.path, path.exists) for path in run_places] == [
         (f"{tmp_path}/model", False),
         (f"{there}@train", True),
         (str(gone), False),
@@ -37,9 +37,9 @@ def test_paths_are_looked_up_once_and_parts_of_files_are_the_file(tmp_path):
 
 
 def test_the_disk_of_a_folder_that_is_still_to_be_made(tmp_path):
-    found = places(tmp_path, checkpoint__folder=str(tmp_path / "runs" / "one"))
-    assert (found.disk, found.fresh, found.step) == (str(tmp_path), True, None)
-    assert found.free > 0
+    run_places = places(tmp_path, checkpoint__folder=str(tmp_path / "runs" / "one"))
+    assert (run_places.disk, run_places.fresh, run_places.step) == (str(tmp_path), True, None)
+    assert run_places.free > 0
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_the_last_step_of_a_folder(tmp_path, name, text, step):
     path = tmp_path / "ckpt" / name
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    found = places(tmp_path, checkpoint__folder=str(tmp_path / "ckpt"))
-    assert (found.step, found.fresh) == (step, False)
+    run_places = places(tmp_path, checkpoint__folder=str(tmp_path / "ckpt"))
+    assert (run_places.step, run_places.fresh) == (step, False)
 
 
 def test_a_port_on_which_something_listens(tmp_path):
@@ -76,10 +76,13 @@ def test_the_cache_of_the_hub_and_a_token_of_which_nothing_is_kept(tmp_path):
     token = tmp_path / ".cache" / "huggingface" / "token"
     assert places(tmp_path, **run).token is False
     token.write_text("hf_secretsecretsecret")
-    found = places(tmp_path, {"HF_HUB_OFFLINE": "1"}, **run)
-    assert ([model.cached for model in found.hub], found.offline) == ([True], "HF_HUB_OFFLINE")
-    assert found.token is True
-    assert "hf_secret" not in repr(found)
+    run_places = places(tmp_path, {"HF_HUB_OFFLINE": "1"}, **run)
+    assert ([model.cached for model in run_places.hub], run_places.offline) == (
+        [True],
+        "HF_HUB_OFFLINE",
+    )
+    assert run_places.token is True
+    assert "hf_secret" not in repr(run_places)
     assert places(tmp_path, {"HF_TOKEN": "hf_x"}, **run).token is True
     elsewhere = places(tmp_path, {"HF_HUB_CACHE": str(tmp_path / "empty")}, **run)
     assert [model.cached for model in elsewhere.hub] == [False]
@@ -126,5 +129,5 @@ def test_heads_are_not_split(tmp_path, name, ways, expected):
     script.write_text(f"vllm serve {name} -tp {ways}\n")
     (facts,) = gather(Sources(assume=["gpu=H100-SXM5-80GB:8"], elsewhere=True))
     result, _ = plan([str(script)], facts)
-    found = [finding for finding in result.findings if "attention heads" in finding.message]
-    assert [finding.severity for finding in found] == ["warning"] * expected
+    findings = [finding for finding in result.findings if "attention heads" in finding.message]
+    assert [finding.severity for finding in findings] == ["warning"] * expected

@@ -132,32 +132,32 @@ def environment(tmp_path, libraries):
 
 def test_an_extension_that_fits(environment):
     environment.extension("vllm/_C.abi3.so", _FITS)
-    found = environment.read()[0]["vllm/_C.abi3.so"]
+    binary = environment.read()[0]["vllm/_C.abi3.so"]
     assert environment.loads("vllm/_C.abi3.so")[0]
-    assert (found.undefined, found.missing) == ((), ())
-    assert found.distribution == "vllm"
-    assert found.cxx11abi is True
-    assert "libcudart.so.12" in found.needed
-    assert found.glibc
+    assert (binary.undefined, binary.missing) == ((), ())
+    assert binary.distribution == "vllm"
+    assert binary.cxx11abi is True
+    assert "libcudart.so.12" in binary.needed
+    assert binary.glibc
 
 
 def test_an_extension_for_another_torch(environment):
     environment.extension("vllm/_C.abi3.so", _NEWER)
-    found = environment.read()[0]["vllm/_C.abi3.so"]
+    binary = environment.read()[0]["vllm/_C.abi3.so"]
     loads, text = environment.loads("vllm/_C.abi3.so")
     assert not loads
-    assert found.undefined == ("_ZN3c104cuda9SetDeviceEab",)
-    assert found.undefined[0] in text
+    assert binary.undefined == ("_ZN3c104cuda9SetDeviceEab",)
+    assert binary.undefined[0] in text
 
 
 def test_an_extension_with_the_other_string_abi(environment):
     environment.extension("xformers/_C.so", _FITS, "-D_GLIBCXX_USE_CXX11_ABI=0")
-    found = environment.read()[0]["xformers/_C.so"]
+    binary = environment.read()[0]["xformers/_C.so"]
     loads, text = environment.loads("xformers/_C.so")
     assert not loads
-    assert found.cxx11abi is False
-    assert len(found.undefined) == 1
-    assert found.undefined[0] in text
+    assert binary.cxx11abi is False
+    assert len(binary.undefined) == 1
+    assert binary.undefined[0] in text
 
 
 def test_a_weak_symbol_may_be_absent(environment):
@@ -189,37 +189,37 @@ def test_a_cuda_library_of_another_major(environment, tmp_path):
     environment.extension(
         "vllm/_C.abi3.so", _FITS, needs=[environment.cpu, environment.c10, other, driver]
     )
-    found = environment.read()[0]["vllm/_C.abi3.so"]
+    binary = environment.read()[0]["vllm/_C.abi3.so"]
     loads, text = environment.loads("vllm/_C.abi3.so")
     assert not loads
     assert "libcudart.so.99" in text
-    assert found.missing == ("libcudart.so.99",)  # the driver's library is another question
+    assert binary.missing == ("libcudart.so.99",)  # the driver's library is another question
 
 
 def test_what_lies_beside_a_file_is_not_missing(environment):
     inner = environment.extension("torchaudio/lib/libtorchaudio.so", _FITS)
     environment.extension("torchaudio/lib/_torchaudio.so", "", needs=[inner])
-    found = environment.read()[0]
-    assert found["torchaudio/lib/_torchaudio.so"].missing == ()
+    binaries = environment.read()[0]
+    assert binaries["torchaudio/lib/_torchaudio.so"].missing == ()
 
 
 def test_a_torch_without_its_cuda_wheel(environment):
     environment.cudart.unlink()
     (environment.site / "torch/lib/libtorch_cuda.so").write_bytes(environment.own.read_bytes())
-    found = environment.read()[0]["torch/lib/libtorch_cuda.so"]
-    assert found.distribution == "torch"
+    binary = environment.read()[0]["torch/lib/libtorch_cuda.so"]
+    assert binary.distribution == "torch"
     # libtorch_python is of the same file here, and asked first.
-    assert found.missing in ((), ("libcudart.so.12",))
+    assert binary.missing in ((), ("libcudart.so.12",))
 
 
 def test_files_of_another_python_are_told_and_not_judged(environment):
     environment.extension(
         "flash_attn_2_cuda.cpython-33-x86_64-linux-gnu.so", _NEWER, distribution="flash-attn"
     )
-    found = environment.read()[0]["flash_attn_2_cuda.cpython-33-x86_64-linux-gnu.so"]
-    assert found.undefined == ()
+    binary = environment.read()[0]["flash_attn_2_cuda.cpython-33-x86_64-linux-gnu.so"]
+    assert binary.undefined == ()
     abi = "cp{}{}".format(*sys.version_info[:2])
-    assert binaries.foreign_python(found.path, abi) == "cpython-33"
+    assert binaries.foreign_python(binary.path, abi) == "cpython-33"
     assert binaries.foreign_python(f"x.cpython-{abi[2:]}-x86_64-linux-gnu.so", abi) is None
     assert binaries.foreign_python("x.abi3.so", abi) is None
     assert binaries.foreign_python("x.so", abi) is None
@@ -248,10 +248,10 @@ def test_deep_finds_extensions_of_any_package(environment):
     environment.extension("some_kernels/ops/_fast.so", _NEWER, distribution="some-kernels")
     environment.extension("plain/_speed.so", "", needs=[], distribution="plain")
     assert "some_kernels/ops/_fast.so" not in environment.read()[0]
-    found = environment.read(deep=True)[0]
-    assert found["some_kernels/ops/_fast.so"].undefined
-    assert found["some_kernels/ops/_fast.so"].distribution == "some-kernels"
-    assert "plain/_speed.so" not in found
+    binaries = environment.read(deep=True)[0]
+    assert binaries["some_kernels/ops/_fast.so"].undefined
+    assert binaries["some_kernels/ops/_fast.so"].distribution == "some-kernels"
+    assert "plain/_speed.so" not in binaries
 
 
 def test_the_c_plus_plus_library_that_is_loaded(environment):

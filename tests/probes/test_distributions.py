@@ -89,8 +89,8 @@ def test_a_healthy_distribution(image):
         WHEEL="Wheel-Version: 1.0\nTag: cp39-abi3-manylinux_2_17_x86_64\nTag: "
         "cp39-abi3-manylinux2014_x86_64\n",
     )
-    found, oddities, facts = image.read()
-    entry = found["under-score-dot"]
+    distributions, oddities, facts = image.read()
+    entry = distributions["under-score-dot"]
     assert entry.version == "1.0+cu128"
     assert entry.requires == ('torch (==2.6.0) ; extra == "x"', "numpy <2")
     assert entry.requires_python == ">=3.9"
@@ -119,10 +119,10 @@ def test_a_healthy_distribution(image):
 )
 def test_metadata_that_is_wrong_costs_neither_name_nor_version(image, content, kind):
     image.put("torch-2.6.0.dist-info", {"METADATA": content})
-    found, oddities, _ = image.read()
-    assert found["torch"].version == "2.6.0"
+    distributions, oddities, _ = image.read()
+    assert distributions["torch"].version == "2.6.0"
     assert oddities == [(kind, "torch")]
-    assert (found["torch"].requires is None) is (kind == "unreadable-metadata")
+    assert (distributions["torch"].requires is None) is (kind == "unreadable-metadata")
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_a_shell_without_metadata_is_believed_where_its_module_is(image):
     image.put("gone-1.0.dist-info", {"__pycache__/x": ""})
     image.put("there-1.0.dist-info", {"INSTALLER": "pip"})
     image.put("there", {"__init__.py": ""})
-    found, oddities, _ = image.read()
-    assert set(found) == {"there"}
+    distributions, oddities, _ = image.read()
+    assert set(distributions) == {"there"}
     assert oddities == [("no-metadata", "gone"), ("no-metadata", "there")]
 
 
@@ -151,16 +151,16 @@ def test_leftovers_of_pip_are_no_distribution(image):
     image.install("torch", "2.6.0")
     image.put("~orch-2.5.0.dist-info", {"METADATA": "Name: torch\nVersion: 2.5.0\n\n"})
     image.put("~orch", {"__init__.py": ""})
-    found, oddities, _ = image.read()
-    assert {name: entry.version for name, entry in found.items()} == {"torch": "2.6.0"}
+    distributions, oddities, _ = image.read()
+    assert {name: entry.version for name, entry in distributions.items()} == {"torch": "2.6.0"}
     assert [kind for kind, _ in oddities] == ["leftover", "leftover"]
 
 
 def test_links_to_nothing_and_plain_files(image):
     (image.site / "lost-1.0.dist-info").symlink_to("/cache/lost-1.0.dist-info")
     (image.site / "file-1.0.dist-info").write_text("Name: file")
-    found, oddities, _ = image.read()
-    assert found == {}
+    distributions, oddities, _ = image.read()
+    assert distributions == {}
     assert sorted(oddities) == [("dangling-link", "lost"), ("not-a-directory", "file")]
 
 
@@ -170,8 +170,8 @@ def test_links_are_followed_inside_the_image_only(image):
     store.mkdir()
     (image.site / "cached-1.0.dist-info").rename(store / "cached-1.0.dist-info")
     (image.site / "cached-1.0.dist-info").symlink_to("/cache/cached-1.0.dist-info")
-    found, oddities, _ = image.read()
-    assert found["cached"].version == "1.0"
+    distributions, oddities, _ = image.read()
+    assert distributions["cached"].version == "1.0"
     assert oddities == []
 
 
@@ -180,8 +180,8 @@ def test_of_two_in_one_folder_the_last_installed_counts(image):
     new = image.install("ray", "2.9.3")
     os.utime(old, (1_000_000, 1_000_000))
     os.utime(new, (2_000_000, 2_000_000))
-    found, oddities, facts = image.read()
-    assert found["ray"].version == "2.9.3"
+    distributions, oddities, facts = image.read()
+    assert distributions["ray"].version == "2.9.3"
     assert oddities == [("duplicate", "ray")]
     assert "2.40.0" in facts["distributions.oddities"].value[0].detail
 
@@ -190,8 +190,8 @@ def test_the_first_folder_of_the_search_path_wins(image):
     image.install("numpy", "1.26.4")
     front = image.root / "front"
     image.put("numpy-2.2.0.dist-info", {"METADATA": "Name: numpy\nVersion: 2.2.0\n\n"}, front)
-    found, oddities, _ = image.read(environment={"PYTHONPATH": "/front"})
-    assert (found["numpy"].version, found["numpy"].location) == ("2.2.0", "/front")
+    distributions, oddities, _ = image.read(environment={"PYTHONPATH": "/front"})
+    assert (distributions["numpy"].version, distributions["numpy"].location) == ("2.2.0", "/front")
     assert oddities == [("hidden", "numpy")]
     assert image.read(environment={})[0]["numpy"].version == "1.26.4"
 
@@ -211,19 +211,19 @@ def test_eggs_of_all_kinds(image):
     (image.site / "lost.egg-link").write_text("/src/none\n")
     image.put("old-4.0-py3.11.egg/EGG-INFO", {"PKG-INFO": "Name: old\nVersion: 4.0\n\n"})
     (image.site / "easy-install.pth").write_text("./old-4.0-py3.11.egg\n/src/tree\n")
-    found, oddities, _ = image.read()
-    assert {name: entry.version for name, entry in found.items()} == {
+    distributions, oddities, _ = image.read()
+    assert {name: entry.version for name, entry in distributions.items()} == {
         "folder": "1.0",
         "plain": "2.0",
         "dev": "3.0.dev0",
         "old": "4.0",
     }
-    assert found["folder"].requires == (
+    assert distributions["folder"].requires == (
         "a>=1",
         "b ; (python_version<'3.9') and extra == \"x\"",
         "c ; (sys_platform=='win32')",
     )
-    assert found["dev"].editable
+    assert distributions["dev"].editable
     assert oddities == [("dangling-link", "lost")]
 
 
@@ -246,11 +246,14 @@ def test_editable_installs_and_addresses_without_credentials(image):
     image.install("hook", "0.3")
     image.put("", {"__editable___hook_0_3_finder.py": "", "__editable__.hook-0.3.pth": "import x"})
     image.install("odd", "0.4", direct_url_json="[" * 5000)
-    found, _, _ = image.read()
-    assert (found["mine"].editable, found["mine"].direct_url) == (True, "file:///src/mine")
-    assert found["theirs"].direct_url == "git+https://host/a/b.git@abc"
-    assert found["hook"].editable
-    assert not found["odd"].editable
+    distributions, _, _ = image.read()
+    assert (distributions["mine"].editable, distributions["mine"].direct_url) == (
+        True,
+        "file:///src/mine",
+    )
+    assert distributions["theirs"].direct_url == "git+https://host/a/b.git@abc"
+    assert distributions["hook"].editable
+    assert not distributions["odd"].editable
 
 
 def test_conda_records_add_builds_and_what_is_not_python(image):
@@ -265,13 +268,16 @@ def test_conda_records_add_builds_and_what_is_not_python(image):
         (image.root / "usr/local/conda-meta" / (name + ".json")).write_text("{}")
     image.install("torch", "2.4.0", INSTALLER="conda")
     image.install("numpy", "2.0.0", INSTALLER="pip")
-    found, oddities, _ = image.read()
-    assert (found["torch"].build, found["torch"].installer) == (
+    distributions, oddities, _ = image.read()
+    assert (distributions["torch"].build, distributions["torch"].installer) == (
         "py3.11_cuda12.4_cudnn9.1.0_0",
         "conda",
     )
-    assert (found["cuda-nvcc"].version, found["cuda-nvcc"].requires) == ("12.4.131", None)
-    assert (found["numpy"].version, found["numpy"].build) == (
+    assert (distributions["cuda-nvcc"].version, distributions["cuda-nvcc"].requires) == (
+        "12.4.131",
+        None,
+    )
+    assert (distributions["numpy"].version, distributions["numpy"].build) == (
         "2.0.0",
         "",
     )  # pip's copy lies over conda's
@@ -342,18 +348,18 @@ def test_a_flood_of_oddities_is_bounded(image):
 
 def test_as_importlib_metadata_says():
     """Every distribution of this environment: name, version, requirements and required Python."""
-    found = probe.probe_distributions(Machine())["distributions"].value
+    distributions = probe.probe_distributions(Machine())["distributions"].value
     path = list(interpreter_of(Machine()).search_path)
     expected = {}
     for entry in importlib.metadata.distributions(path=path):
         name = entry.metadata["Name"]
         if name:
             expected.setdefault(canonicalize_name(name), entry)
-    assert set(found) == set(expected)
+    assert set(distributions) == set(expected)
     for name, entry in expected.items():
-        assert found[name].version == entry.version, name
-        assert found[name].requires_python == entry.metadata["Requires-Python"], name
-        assert [line.replace(" ", "") for line in found[name].requires or ()] == [
+        assert distributions[name].version == entry.version, name
+        assert distributions[name].requires_python == entry.metadata["Requires-Python"], name
+        assert [line.replace(" ", "") for line in distributions[name].requires or ()] == [
             line.replace(" ", "") for line in entry.requires or ()
         ], name
 
@@ -367,10 +373,10 @@ def test_a_real_environment_installed_by_pip(tmp_path, environment_with_pip):
         *("-m", "pip", "install", "--quiet", "--no-index", wheel),
         environment=plain_environment(),
     )
-    found = probe.probe_distributions(
+    distributions = probe.probe_distributions(
         Machine(python=str(environment), environment=plain_environment())
     )
-    listed = json.loads(
+    document = json.loads(
         output(
             environment / "bin" / "python",
             "-m",
@@ -382,10 +388,10 @@ def test_a_real_environment_installed_by_pip(tmp_path, environment_with_pip):
             environment=plain_environment(),
         )
     )
-    versions = {name: entry.version for name, entry in found["distributions"].value.items()}
+    versions = {name: entry.version for name, entry in distributions["distributions"].value.items()}
     assert versions["alpha"] == "1.0"
-    assert versions == {canonicalize_name(entry["name"]): entry["version"] for entry in listed}
-    assert found["distributions.oddities"].value == ()
+    assert versions == {canonicalize_name(entry["name"]): entry["version"] for entry in document}
+    assert distributions["distributions.oddities"].value == ()
 
 
 def test_340_distributions_take_little_time(tmp_path):
@@ -414,8 +420,8 @@ def test_340_distributions_take_little_time(tmp_path):
         interpreter_of(machine)
 
     def probe_one():
-        found = probe.probe_distributions(machines.pop())
-        assert len(found["distributions"].value) == 340
+        distributions = probe.probe_distributions(machines.pop())
+        assert len(distributions["distributions"].value) == 340
 
     best = least_seconds(probe_one, 0.030, tries=len(machines))
     assert best < 0.030, f"{best * 1000:.1f} ms of processor time"
@@ -426,8 +432,8 @@ def test_340_distributions_take_little_time(tmp_path):
 
 @given(st.binary(max_size=800))
 def test_any_metadata_is_read(content):
-    found = probe.parse_metadata(content)
-    assert "\n" not in found.name + found.version
+    metadata = probe.parse_metadata(content)
+    assert "\n" not in metadata.name + metadata.version
 
 
 @settings(max_examples=60)
@@ -454,7 +460,7 @@ def test_metadata_of_known_lines(lines):
     import email
 
     text = "\n".join(lines) + "\n\nbody"
-    found = probe.parse_metadata(text.encode())
+    metadata = probe.parse_metadata(text.encode())
     if (
         "\r" not in lines
         and "" not in lines
@@ -462,8 +468,10 @@ def test_metadata_of_known_lines(lines):
         and ": x" not in lines
     ):
         message = email.message_from_string(text)
-        assert found.name == " ".join((message["Name"] or "").split())  # the module keeps the fold
-        assert len(found.requires) == len(message.get_all("Requires-Dist", []))
+        assert metadata.name == " ".join(
+            (message["Name"] or "").split()
+        )  # the module keeps the fold
+        assert len(metadata.requires) == len(message.get_all("Requires-Dist", []))
 
 
 @given(st.binary(max_size=600))

@@ -211,23 +211,23 @@ def test_the_cache_is_as_ldconfig_prints_it(prerequisite):
     with open_elf(os.path.realpath(sys.executable)) as elf:
         machine = elf.kind[2]
     with open("/etc/ld.so.cache", "rb") as file:
-        found = parse_cache(file.read(), machine)
+        entries = parse_cache(file.read(), machine)
     word = {62: "x86-64", 183: "AArch64"}[machine]
     expected = {}
     for name, kind, path in printed:
         if kind == word:
             expected.setdefault(name, []).append(path)
-    assert {name: sorted(paths) for name, paths in found.items()} == {
+    assert {name: sorted(paths) for name, paths in entries.items()} == {
         name: sorted(paths) for name, paths in expected.items()
     }
-    assert all(found[name][0] == paths[0] for name, paths in expected.items() if len(paths) == 1)
+    assert all(entries[name][0] == paths[0] for name, paths in expected.items() if len(paths) == 1)
 
 
 @settings(max_examples=200, deadline=1000)
 @given(st.binary(max_size=400), st.booleans())
 def test_any_cache_is_read(content, magic):
-    found = parse_cache(b"glibc-ld.so.cache1.1" + content if magic else content)
-    assert all(paths for paths in found.values())
+    entries = parse_cache(b"glibc-ld.so.cache1.1" + content if magic else content)
+    assert all(paths for paths in entries.values())
 
 
 @settings(max_examples=100)

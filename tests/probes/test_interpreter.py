@@ -30,13 +30,13 @@ from .compiled import output, plain_environment
 
 def _interpreters():
     """Every Python from 3.8 on that lies on PATH or beside the one that runs the tests."""
-    found = [path for minor in range(8, 15) for path in [shutil.which(f"python3.{minor}")] if path]
-    found += glob.glob(os.path.join(os.path.dirname(sys.base_prefix), "*", "bin", "python3"))
-    found.append(sys.executable)
+    paths = [path for minor in range(8, 15) for path in [shutil.which(f"python3.{minor}")] if path]
+    paths += glob.glob(os.path.join(os.path.dirname(sys.base_prefix), "*", "bin", "python3"))
+    paths.append(sys.executable)
     kept = {}
-    for path in found:
+    for path in paths:
         try:
-            told = json.loads(
+            document = json.loads(
                 output(
                     path,
                     "-c",
@@ -46,8 +46,8 @@ def _interpreters():
             )
         except (AssertionError, ValueError):
             continue  # a shim without a version behind it
-        if told[0] >= [3, 8]:
-            kept.setdefault(tuple(told[0]), path)
+        if document[0] >= [3, 8]:
+            kept.setdefault(tuple(document[0]), path)
     return sorted(kept.values())
 
 
@@ -71,8 +71,8 @@ def _sites(paths):
 def test_another_interpreter_is_read_as_it_is(python):
     environment = plain_environment()
     machine = Machine(python=python, environment=environment)
-    found = interpreter_of(machine)
-    told = json.loads(
+    interpreter = interpreter_of(machine)
+    document = json.loads(
         output(
             python,
             "-c",
@@ -82,8 +82,13 @@ def test_another_interpreter_is_read_as_it_is(python):
             environment=environment,
         )
     )
-    assert [found.version, found.prefix, found.abi, found.implementation] == told
-    assert [os.path.realpath(path) for path in found.search_path] == _sites(
+    assert [
+        interpreter.version,
+        interpreter.prefix,
+        interpreter.abi,
+        interpreter.implementation,
+    ] == document
+    assert [os.path.realpath(path) for path in interpreter.search_path] == _sites(
         _real_path(python, environment)
     )
 
@@ -129,16 +134,18 @@ def test_a_virtual_environment_with_pth_files(venv, tmp_path):
     front = tmp_path / "front"
     front.mkdir()
     environment = plain_environment(PYTHONPATH=f"{front}:{tmp_path}/gone")
-    found = interpreter_of(Machine(python=str(venv / "bin" / "python"), environment=environment))
+    interpreter = interpreter_of(
+        Machine(python=str(venv / "bin" / "python"), environment=environment)
+    )
     assert not trap.exists(), "a .pth file of the judged environment was executed"
-    assert found.unexecuted >= 1
-    assert [os.path.realpath(path) for path in found.search_path] == _sites(
+    assert interpreter.unexecuted >= 1
+    assert [os.path.realpath(path) for path in interpreter.search_path] == _sites(
         _real_path(str(venv / "bin" / "python"), environment)
     )
     assert trap.exists()  # the real interpreter runs it
-    assert found.environment == "venv"
-    assert found.prefix == str(venv)
-    assert found.system_site is ("true" in (venv / "pyvenv.cfg").read_text())
+    assert interpreter.environment == "venv"
+    assert interpreter.prefix == str(venv)
+    assert interpreter.system_site is ("true" in (venv / "pyvenv.cfg").read_text())
 
 
 def test_a_folder_without_a_slash_names_an_environment(venv, monkeypatch):
@@ -166,11 +173,11 @@ def test_an_interpreter_that_hangs_is_read_from_its_folder(venv):
     python.write_text("#!/bin/sh\nsleep 60\n")
     python.chmod(0o755)
     start = time.monotonic()
-    found = interpreter_of(Machine(python=str(python), environment=plain_environment()))
+    interpreter = interpreter_of(Machine(python=str(python), environment=plain_environment()))
     assert time.monotonic() - start < 5
-    assert "no answer within" in found.trouble
-    assert found.version == "{}.{}.{}".format(*sys.version_info[:3])
-    assert any(path.startswith(str(venv)) for path in found.search_path)
+    assert "no answer within" in interpreter.trouble
+    assert interpreter.version == "{}.{}.{}".format(*sys.version_info[:3])
+    assert any(path.startswith(str(venv)) for path in interpreter.search_path)
 
 
 @pytest.mark.parametrize(
@@ -181,9 +188,9 @@ def test_an_interpreter_that_answers_nonsense(venv, script):
     python.unlink()
     python.write_text(script)
     python.chmod(0o755)
-    found = interpreter_of(Machine(python=str(python), environment=plain_environment()))
-    assert found.trouble
-    assert found.minor == "{}.{}".format(*sys.version_info[:2])
+    interpreter = interpreter_of(Machine(python=str(python), environment=plain_environment()))
+    assert interpreter.trouble
+    assert interpreter.minor == "{}.{}".format(*sys.version_info[:2])
 
 
 def test_a_missing_interpreter_is_unknown_and_says_so():
@@ -229,14 +236,14 @@ def _image(root, prefix, version, patch, site="site-packages", header=True, pyth
 @pytest.mark.parametrize("header", [True, False])
 def test_an_image_with_one_interpreter(tmp_path, header):
     _image(tmp_path, "/usr/local", "3.11", 9, header=header)
-    found = interpreter_of(Machine(str(tmp_path)))
-    assert (found.version, found.abi, found.prefix, found.environment) == (
+    interpreter = interpreter_of(Machine(str(tmp_path)))
+    assert (interpreter.version, interpreter.abi, interpreter.prefix, interpreter.environment) == (
         "3.11.9",
         "cp311",
         "/usr/local",
         "system",
     )
-    assert found.search_path == ("/usr/local/lib/python3.11/site-packages",)
+    assert interpreter.search_path == ("/usr/local/lib/python3.11/site-packages",)
 
 
 def test_an_image_whose_environment_holds_torch(tmp_path):
@@ -254,10 +261,10 @@ def test_an_image_whose_environment_holds_torch(tmp_path):
     (environment / "pyvenv.cfg").write_text(
         "home = /usr/bin\ninclude-system-site-packages = true\nversion = 3.10.12\n"
     )
-    found = interpreter_of(Machine(str(tmp_path)))
-    assert found.version == "3.10.12"
-    assert found.prefix == "/opt/venv"
-    assert found.search_path == (
+    interpreter = interpreter_of(Machine(str(tmp_path)))
+    assert interpreter.version == "3.10.12"
+    assert interpreter.prefix == "/opt/venv"
+    assert interpreter.search_path == (
         "/opt/venv/lib/python3.10/site-packages",
         "/usr/local/lib/python3.10/dist-packages",
         "/usr/lib/python3/dist-packages",
@@ -270,8 +277,8 @@ def test_an_image_with_conda(tmp_path):
     (tmp_path / "opt/conda/conda-meta").mkdir()
     (tmp_path / "opt/conda/conda-meta/python-3.11.7-h955ad1f_0.json").write_text("{}")
     (tmp_path / "opt/conda/bin/python3.11").write_bytes(b"stripped")
-    found = interpreter_of(Machine(str(tmp_path)))
-    assert (found.version, found.environment) == ("3.11.7", "conda")
+    interpreter = interpreter_of(Machine(str(tmp_path)))
+    assert (interpreter.version, interpreter.environment) == ("3.11.7", "conda")
 
 
 def test_folders_of_an_interpreter_that_is_not_there_are_none(tmp_path):
@@ -289,8 +296,8 @@ def test_an_image_without_python(tmp_path):
 def test_a_named_interpreter_of_an_image_is_not_started(tmp_path):
     _image(tmp_path, "/opt/tool", "3.9", 2)
     _image(tmp_path, "/usr", "3.12", 3)
-    found = interpreter_of(Machine(str(tmp_path), python="/opt/tool/bin/python3"))
-    assert found.version == "3.9.2"
+    interpreter = interpreter_of(Machine(str(tmp_path), python="/opt/tool/bin/python3"))
+    assert interpreter.version == "3.9.2"
     assert isinstance(
         probe_interpreter(Machine(str(tmp_path)))["python.working_directory"], Unknown
     )

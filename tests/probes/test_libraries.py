@@ -199,8 +199,8 @@ def _clean(paths):
 
 
 def test_without_a_library_path_everything_is_from_the_wheels(stack):
-    found = stack.facts()
-    loaded = [entry for entry in found["libraries"].value if entry.loaded]
+    facts = stack.facts()
+    loaded = [entry for entry in facts["libraries"].value if entry.loaded]
     assert _names(loaded) == _clean(stack.truth())
     by_name = {entry.name: entry for entry in loaded}
     assert by_name["libcublas"].version == "12.4.5.8"
@@ -211,7 +211,7 @@ def test_without_a_library_path_everything_is_from_the_wheels(stack):
     assert ".." not in by_name["libcublas"].path
     assert [
         entry.name
-        for entry in found["libraries"].value
+        for entry in facts["libraries"].value
         if not entry.loaded and entry.origin == "wheel"
     ] == ([] if "libnvrtc" in by_name else ["libnvrtc"])
 
@@ -220,8 +220,8 @@ def test_a_library_path_shadows_what_is_searched_by_runpath(stack, others):
     """pytorch issue 138460: libcusparse looks for libnvJitLink after LD_LIBRARY_PATH; torch 2.6
     began to load it first.
     """
-    found = stack.facts(LD_LIBRARY_PATH=str(others))
-    loaded = {entry.name: entry for entry in found["libraries"].value if entry.loaded}
+    facts = stack.facts(LD_LIBRARY_PATH=str(others))
+    loaded = {entry.name: entry for entry in facts["libraries"].value if entry.loaded}
     assert _names(loaded.values()) == _clean(stack.truth(LD_LIBRARY_PATH=str(others)))
     repaired = "_preload_cuda_deps" in (stack.site / "torch/__init__.py").read_text()
     if repaired:
@@ -235,19 +235,19 @@ def test_a_library_path_shadows_what_is_searched_by_runpath(stack, others):
     assert loaded["libcublas"].distribution == "nvidia-cublas-cu12"
     copies = {
         entry.soname: entry
-        for entry in found["libraries"].value
+        for entry in facts["libraries"].value
         if not entry.loaded and entry.origin == "LD_LIBRARY_PATH"
     }
     assert copies["libcublas.so.12"].version == "12.1.3.1"
     assert copies["libnccl.so.2"].version == "2.18.3"
     assert ("libnvJitLink.so.12" in copies) is repaired
-    assert "--list" in found["libraries"].evidence.detail
+    assert "--list" in facts["libraries"].evidence.detail
 
 
 def test_a_preloaded_library_comes_first(stack, others):
     variables = {"LD_PRELOAD": str(others / "libcublas.so.12")}
-    found = stack.facts(**variables)
-    loaded = {entry.name: entry for entry in found["libraries"].value if entry.loaded}
+    facts = stack.facts(**variables)
+    loaded = {entry.name: entry for entry in facts["libraries"].value if entry.loaded}
     assert _names(loaded.values()) == _clean(stack.truth(**variables))
     assert (loaded["libcublas"].origin, loaded["libcublas"].version) == ("LD_PRELOAD", "12.1.3.1")
 
@@ -267,12 +267,12 @@ def test_a_cudnn_outside_the_wheels(stack, others, tmp_path):
 
 
 def test_torch_is_described_without_importing_it(stack):
-    found = stack.facts()
-    assert found["torch.version"].value == "2.5.1+cu124"
-    assert found["torch.cuda"].value == "12.4"
-    assert isinstance(found["torch.hip"], Absent)
+    facts = stack.facts()
+    assert facts["torch.version"].value == "2.5.1+cu124"
+    assert facts["torch.cuda"].value == "12.4"
+    assert isinstance(facts["torch.hip"], Absent)
     assert isinstance(
-        found["torch.cxx11abi"], Unknown
+        facts["torch.cxx11abi"], Unknown
     )  # this libc10 has no symbol that shows its C++ ABI
 
 

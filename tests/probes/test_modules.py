@@ -116,17 +116,17 @@ def test_what_the_working_directory_hides(place, monkeypatch, files, hidden):
 def test_a_working_directory_inside_a_package(place, monkeypatch):
     _write(place.site, "vllm/ray/__init__.py", "vllm/engine/__init__.py")
     place.working = place.site / "vllm"
-    found = place.read(monkeypatch)
-    assert found["shadowed_modules"].value == (ShadowedModule("ray", f"{place.site}/vllm/ray"),)
-    assert found["ray.module_path"].value == f"{place.site}/vllm/ray"
+    module = place.read(monkeypatch)
+    assert module["shadowed_modules"].value == (ShadowedModule("ray", f"{place.site}/vllm/ray"),)
+    assert module["ray.module_path"].value == f"{place.site}/vllm/ray"
     assert place.truth("ray") == str(place.site / "vllm" / "ray" / "__init__.py")
 
 
 def test_the_folder_of_the_distributions_hides_nothing(place, monkeypatch):
     place.working = place.site
-    found = place.read(monkeypatch)
-    assert found["shadowed_modules"].value == ()
-    assert found["ray.module_path"].value == f"{place.site}/ray"
+    module = place.read(monkeypatch)
+    assert module["shadowed_modules"].value == ()
+    assert module["ray.module_path"].value == f"{place.site}/ray"
 
 
 def test_a_link_to_the_installed_package_hides_nothing(place, monkeypatch):
@@ -142,15 +142,15 @@ def test_pythonpath_hides_and_an_overlay_with_metadata_does_not(place, monkeypat
         "Name: vllm\nVersion: 2.0\n\n"
     )
     variables = {"PYTHONPATH": f"{tmp_path}/front:{tmp_path}/overlay"}
-    found = place.read(monkeypatch, **variables)
-    assert found["shadowed_modules"].value == (ShadowedModule("ray", f"{tmp_path}/front/ray"),)
+    module = place.read(monkeypatch, **variables)
+    assert module["shadowed_modules"].value == (ShadowedModule("ray", f"{tmp_path}/front/ray"),)
     assert place.truth("ray", **variables) == f"{tmp_path}/front/ray/__init__.py"
 
 
 def test_ray_is_found_where_an_import_finds_it(place, monkeypatch):
-    found = place.read(monkeypatch)["ray.module_path"]
-    assert isinstance(found, Known)
-    assert found.value + "/__init__.py" == place.truth("ray")
+    module = place.read(monkeypatch)["ray.module_path"]
+    assert isinstance(module, Known)
+    assert module.value + "/__init__.py" == place.truth("ray")
     (place.site / "ray" / "__init__.py").unlink()
     assert isinstance(place.read(monkeypatch)["ray.module_path"], Absent)
 

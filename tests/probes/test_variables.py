@@ -107,5 +107,5 @@ def test_nothing_secret_leaves_a_whole_probe(tmp_path):
     facts = json.loads(outcome.text)["facts"]
     assert facts["variables"]["value"]["NCCL_SOCKET_IFNAME"] == "eth0"
     assert any(entry["name"] == "alpha" for entry in facts["distributions"]["value"])
-    found = [name for name, fact in facts.items() if SECRET in json.dumps(fact)]
-    assert found == []
+    names = [name for name, fact in facts.items() if SECRET in json.dumps(fact)]
+    assert names == []

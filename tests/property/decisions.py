@@ -245,11 +245,11 @@ def _locks(matrix: Any, step: int) -> Dict[str, Any]:
             allow_index=tuple(scenario.get("allow_index", ())),
         )
         targets = [Facts(parse_assumptions(assumed)) for assumed in scenario.get("targets", [[]])]
-        found = resolve(request, targets, matrix)
-        if isinstance(found, Explanation):
+        resolution = resolve(request, targets, matrix)
+        if isinstance(resolution, Explanation):
             table[scenario["name"]] = [
-                [[cause.kind, cause.row, cause.requirement] for cause in found.causes],
-                len(found.ways_out),
+                [[cause.kind, cause.row, cause.requirement] for cause in resolution.causes],
+                len(resolution.ways_out),
             ]
             continue
         table[scenario["name"]] = [
@@ -258,16 +258,19 @@ def _locks(matrix: Any, step: int) -> Dict[str, Any]:
                     *(pin.name, str(pin.version), pin.index_name, pin.from_source),
                     [[reason.kind, reason.row, reason.requirer] for reason in pin.reasons],
                 ]
-                for pin in found.pins
+                for pin in resolution.pins
             ],
-            [[entry.requirer, entry.name, entry.version, entry.row] for entry in found.overrides],
-            dict(found.settings),
-            [reason.row for reason in found.warnings],
-            found.requires,
-            len(render(found, "0").splitlines()),
+            [
+                [entry.requirer, entry.name, entry.version, entry.row]
+                for entry in resolution.overrides
+            ],
+            dict(resolution.settings),
+            [reason.row for reason in resolution.warnings],
+            resolution.requires,
+            len(render(resolution, "0").splitlines()),
         ]
         if scenario["name"].startswith("S3"):
-            table["a newer torch"] = _story(found, "torch", matrix)
+            table["a newer torch"] = _story(resolution, "torch", matrix)
     return table
 
 
@@ -297,10 +300,10 @@ def _repairs(matrix: Any, step: int) -> Dict[str, Any]:
     table: Dict[str, Any] = {}
     for seed in ENVIRONMENTS[::step]:
         facts = random_environment(random.Random(seed), matrix)
-        found = plan(facts, matrix, alternatives=False)
-        if isinstance(found, Explanation):
+        change_plan = plan(facts, matrix, alternatives=False)
+        if isinstance(change_plan, Explanation):
             table[f"environment {seed}"] = [
-                [cause.kind, cause.row, cause.requirement] for cause in found.causes
+                [cause.kind, cause.row, cause.requirement] for cause in change_plan.causes
             ]
             continue
         table[f"environment {seed}"] = [
@@ -309,13 +312,16 @@ def _repairs(matrix: Any, step: int) -> Dict[str, Any]:
                     *(change.name, change.before, change.after, change.kind, change.index_name),
                     *(change.top, change.reason.kind, change.reason.row),
                 ]
-                for change in found.changes
+                for change in change_plan.changes
             ],
-            [finding.key for finding in found.errors],
-            [finding.key for finding in found.remaining],
-            [[entry.requirer, entry.name, entry.version, entry.row] for entry in found.overrides],
-            dict(found.settings),
-            len(found.broken),
+            [finding.key for finding in change_plan.errors],
+            [finding.key for finding in change_plan.remaining],
+            [
+                [entry.requirer, entry.name, entry.version, entry.row]
+                for entry in change_plan.overrides
+            ],
+            dict(change_plan.settings),
+            len(change_plan.broken),
         ]
     return table
 

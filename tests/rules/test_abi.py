@@ -133,7 +133,7 @@ def test_the_remedy_leaves_to_fix_what_names_no_torch(judged: Judge) -> None:
     "torch", ["2.6.0a0+ecf3bae40a.nv25.01", "2.7.0.dev20250301+cu128", "2.8.0a0+gitabc"]
 )
 def test_a_torch_that_no_index_knows_is_no_error(judged: Judge, torch: str) -> None:
-    found = judged(
+    findings = judged(
         facts_of(
             [
                 "vllm 0.6.3",
@@ -144,7 +144,7 @@ def test_a_torch_that_no_index_knows_is_no_error(judged: Judge, torch: str) -> N
             ]
         )
     )
-    assert not _four(found)
+    assert not _four(findings)
 
 
 def test_a_source_build_of_the_user_is_no_error(judged: Judge) -> None:
@@ -167,10 +167,10 @@ def test_files_that_fit_outweigh_label_and_release(judged: Judge) -> None:
     fits = extension(
         "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so", "flash-attn", cxx11abi=True
     )
-    found = judged(
+    findings = judged(
         facts_of(["flash-attn 2.6.3", "torch 2.5.1"], binaries=(fits,), torch_version="2.5.1")
     )
-    assert not _four(found)
+    assert not _four(findings)
     labelled = by_code(
         judged(facts_of(["flash-attn 2.8.3+cu12torch2.7", "torch 2.8.0"], binaries=(fits,))),
         "ED401",
@@ -201,17 +201,17 @@ def test_a_cpu_torch_under_a_cuda_extension(judged: Judge) -> None:
 def test_another_string_abi_by_symbols(judged: Judge) -> None:
     symbol = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
     broken = extension("flash_attn_2_cuda.so", "flash-attn", cxx11abi=False, undefined=(symbol,))
-    found = judged(
+    findings = judged(
         facts_of(["flash-attn 2.7.4", "torch 2.8.0"], binaries=(broken,), torch_cxx11abi=True)
     )
-    finding = by_code(found, "ED402")
+    finding = by_code(findings, "ED402")
     assert (finding.component, finding.kind, finding.severity) == (
         "flash-attn",
         "abi-mismatch",
         "error",
     )
     assert symbol in finding.message
-    assert "ED405" not in codes(found)
+    assert "ED405" not in codes(findings)
 
 
 @pytest.mark.parametrize(
@@ -270,13 +270,13 @@ def test_one_plugin_of_many_is_a_warning(judged: Judge) -> None:
 
 def test_a_known_torch_makes_it_a_mismatch_of_releases(judged: Judge) -> None:
     broken = extension("xformers/_C.so", "xformers", undefined=(_SET_DEVICE,))
-    found = judged(
+    findings = judged(
         facts_of(
             [distribution("xformers 0.0.30", "torch==2.7.0"), "torch 2.8.0"], binaries=(broken,)
         )
     )
-    assert _SET_DEVICE in by_code(found, "ED401").message
-    assert "ED405" not in codes(found)
+    assert _SET_DEVICE in by_code(findings, "ED401").message
+    assert "ED405" not in codes(findings)
 
 
 # ED403
@@ -313,8 +313,8 @@ def test_one_bundled_file_that_asks_for_more_is_a_warning(judged: Judge) -> None
 
 def test_a_release_whose_wheel_asks_for_more(judged: Judge) -> None:
     # vllm 0.5.2's extension asks for GLIBC_2.32, as its wheel says.
-    found = judged(facts_of(["vllm 0.5.2"], glibc_version="2.31", os_architecture="x86_64"))
-    assert by_code(found, "ED403").component == "glibc"
+    findings = judged(facts_of(["vllm 0.5.2"], glibc_version="2.31", os_architecture="x86_64"))
+    assert by_code(findings, "ED403").component == "glibc"
     assert "ED403" not in codes(
         judged(facts_of(["vllm 0.5.2"], glibc_version="2.35", os_architecture="x86_64"))
     )
@@ -337,7 +337,7 @@ def test_a_libstdcxx_that_is_too_old(judged: Judge) -> None:
 
 def test_a_cuda_library_of_another_major(judged: Judge) -> None:
     files = (extension("vllm/_C.abi3.so", "vllm", missing=("libcudart.so.12", "libsox.so")),)
-    found = judged(
+    findings = judged(
         facts_of(
             ["vllm 0.99", "torch 2.11.0+cu130"],
             binaries=files,
@@ -345,7 +345,7 @@ def test_a_cuda_library_of_another_major(judged: Judge) -> None:
             torch_version="2.11.0+cu130",
         )
     )
-    finding = by_code(found, "ED404")
+    finding = by_code(findings, "ED404")
     assert (finding.component, finding.kind, finding.severity) == (
         "vllm",
         "cuda-major-mismatch",
@@ -436,7 +436,7 @@ def test_a_healthy_stack_has_no_error(judged: Judge) -> None:
         extension(f"{name}/_C.so", name, glibc="2.14", glibcxx="3.4.21", cxx11abi=True)
         for name in ("vllm", "xformers", "torchvision")
     )
-    found = judged(
+    findings = judged(
         facts_of(
             packages,
             binaries=files,
@@ -446,8 +446,8 @@ def test_a_healthy_stack_has_no_error(judged: Judge) -> None:
             torch_cuda="12.8",
         )
     )
-    assert not errors(found)
-    assert not _four(found)
+    assert not errors(findings)
+    assert not _four(findings)
 
 
 def test_a_wheel_made_for_a_nightly_of_this_torch(judged: Judge) -> None:

@@ -71,30 +71,30 @@ def _finding(
 
 
 def test_duplicates_become_one() -> None:
-    found = arrange(
+    arranged = arrange(
         [_finding("ED101", "nvidia-driver", severity="warning"), _finding("ED101", "nvidia-driver")]
     )
-    assert [finding.severity for finding in found] == ["error"]
+    assert [finding.severity for finding in arranged] == ["error"]
 
 
 def test_known_bad_row_stands_under_the_rule_that_says_the_same() -> None:
-    found = arrange(
+    arranged = arrange(
         [
             _finding("ED290", "nvidia-nccl", "two-copies", row="some-row"),
             _finding("ED201", "nvidia-nccl", "two-copies"),
         ]
     )
-    assert [(finding.code, finding.caused_by) for finding in found] == [
+    assert [(finding.code, finding.caused_by) for finding in arranged] == [
         ("ED201", None),
         ("ED290", "ED201:nvidia-nccl:two-copies"),
     ]
 
 
 def test_an_error_is_never_hidden_under_a_warning() -> None:
-    found = arrange(
+    arranged = arrange(
         [_finding("ED304", "torch", severity="warning"), _finding("ED401", "vllm", "abi-mismatch")]
     )
-    assert all(finding.caused_by is None for finding in found)
+    assert all(finding.caused_by is None for finding in arranged)
 
 
 def test_another_python_and_another_ray_on_nodes_are_two_causes() -> None:

@@ -14,8 +14,8 @@ from .conftest import Judge, by_code, codes, distribution, errors, facts_of
 
 
 def test_two_nccl_wheels(judged: Judge) -> None:
-    found = judged(facts_of(["nvidia-nccl-cu12 2.29.3", "nvidia-nccl-cu13 2.29.7"]))
-    finding = by_code(found, "ED201")
+    findings = judged(facts_of(["nvidia-nccl-cu12 2.29.3", "nvidia-nccl-cu13 2.29.7"]))
+    finding = by_code(findings, "ED201")
     assert (finding.component, finding.kind, finding.severity) == (
         "nvidia-nccl",
         "two-copies",
@@ -68,9 +68,9 @@ def test_cudnn_of_two_majors_have_different_names(judged: Judge) -> None:
     ("system", "fires"), [("9.23.0", True), ("9.20.1", False), ("9.10.0", False), ("8.9.7", False)]
 )
 def test_system_cudnn(judged: Judge, system: str, fires: bool) -> None:
-    found = judged(facts_of(["nvidia-cudnn-cu13 9.20.0.48"], cudnn_system_version=system))
-    assert ("ED207" in codes(found)) is fires
-    assert not errors(found)
+    findings = judged(facts_of(["nvidia-cudnn-cu13 9.20.0.48"], cudnn_system_version=system))
+    assert ("ED207" in codes(findings)) is fires
+    assert not errors(findings)
 
 
 def _copies(version: str, origin: str) -> tuple[Library, ...]:
@@ -129,9 +129,9 @@ def test_own_copy_is_loaded(judged: Judge) -> None:
 )
 def test_library_path(judged: Judge, path: str, torch_cuda: str, component: str) -> None:
     facts = facts_of(["torch 2.6.0"], torch_cuda=torch_cuda, variables={"LD_LIBRARY_PATH": path})
-    found = [finding for finding in judged(facts) if finding.code == "ED208"]
-    assert [finding.component for finding in found] == ([component] if component else [])
-    assert not errors(found)
+    findings = [finding for finding in judged(facts) if finding.code == "ED208"]
+    assert [finding.component for finding in findings] == ([component] if component else [])
+    assert not errors(findings)
 
 
 def test_conda_toolkit_on_the_library_path(judged: Judge) -> None:
@@ -153,8 +153,10 @@ def test_library_older_than_the_pin(judged: Judge) -> None:
         'nvidia-nvjitlink-cu12 (==12.4.127) ; platform_system == "Linux"',
         "nvidia-nccl-cu12 (==2.21.5)",
     )
-    found = judged(facts_of([torch, "nvidia-nvjitlink-cu12 12.1.105", "nvidia-nccl-cu12 2.21.5"]))
-    finding = by_code(found, "ED205")
+    findings = judged(
+        facts_of([torch, "nvidia-nvjitlink-cu12 12.1.105", "nvidia-nccl-cu12 2.21.5"])
+    )
+    finding = by_code(findings, "ED205")
     assert (finding.component, finding.kind, finding.severity) == (
         "nvidia-nvjitlink-cu12",
         "too-old",

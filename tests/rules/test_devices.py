@@ -8,7 +8,7 @@ from .conftest import Judge, by_code, codes, facts_of
 
 
 def test_device_faults(judged: Judge) -> None:
-    found = judged(
+    findings = judged(
         facts_of(
             gpus=[
                 Gpu(name="NVIDIA A100-SXM4-80GB", remapped_failed=True, uuid="GPU-1"),
@@ -16,7 +16,7 @@ def test_device_faults(judged: Judge) -> None:
             ]
         )
     )
-    finding = by_code(found, "ED110")
+    finding = by_code(findings, "ED110")
     assert finding.subject == "GPU-1"
     lost = by_code(judged(facts_of(gpus=[Gpu(uuid="GPU-3", fault="GPU is lost")])), "ED110")
     assert "GPU is lost" in lost.message

@@ -12,7 +12,7 @@ TORCH = "torch 2.6.0+cu124"
 
 
 def test_compat_on_geforce_cannot_work(judged: Judge) -> None:
-    found = judged(
+    findings = judged(
         facts_of(
             [TORCH],
             gpus=["NVIDIA GeForce RTX 4090"],
@@ -21,7 +21,7 @@ def test_compat_on_geforce_cannot_work(judged: Judge) -> None:
             compat_cuda_version="12.4",
         )
     )
-    finding = by_code(found, "ED103")
+    finding = by_code(findings, "ED103")
     assert (finding.component, finding.kind, finding.severity) == (
         "cuda-compat",
         "forward-compat-unsupported",
@@ -31,7 +31,7 @@ def test_compat_on_geforce_cannot_work(judged: Judge) -> None:
 
 
 def test_compat_on_data_centre_branch_works(judged: Judge) -> None:
-    found = judged(
+    findings = judged(
         facts_of(
             [TORCH],
             gpus=["NVIDIA H100 80GB HBM3"],
@@ -40,7 +40,7 @@ def test_compat_on_data_centre_branch_works(judged: Judge) -> None:
             compat_cuda_version="12.4",
         )
     )
-    assert not {"ED101", "ED103", "ED104"} & set(codes(found))
+    assert not {"ED101", "ED103", "ED104"} & set(codes(findings))
 
 
 def test_compat_on_a_branch_that_is_not_listed_is_no_verdict(judged: Judge) -> None:
@@ -50,10 +50,10 @@ def test_compat_on_a_branch_that_is_not_listed_is_no_verdict(judged: Judge) -> N
         ["NVIDIA H100 80GB HBM3"],
         {"compat_release": "595.45.04", "compat_cuda_version": "13.2"},
     )
-    found = judged(
+    findings = judged(
         facts_of(["torch 2.11.0+cu130"], gpus=card, driver_release="575.57.08", **target)
     )
-    assert not {"ED101", "ED103"} & set(codes(found))
+    assert not {"ED101", "ED103"} & set(codes(findings))
     assert "ED101" in codes(
         judged(facts_of(["torch 2.11.0+cu130"], gpus=card, driver_release="575.57.08"))
     )
@@ -65,13 +65,13 @@ def test_framework_image_newer_than_driver_on_geforce(judged: Judge) -> None:
         driver_release="535.154.05",
         image_name="nvcr.io/nvidia/pytorch:24.10-py3",
     )
-    found = judged(facts)
-    assert (by_code(found, "ED115").component, by_code(found, "ED115").kind) == (
+    findings = judged(facts)
+    assert (by_code(findings, "ED115").component, by_code(findings, "ED115").kind) == (
         "nvidia-driver",
         "too-old",
     )
-    assert by_code(found, "ED103").caused_by == by_code(found, "ED115").key
-    assert not errors(found)
+    assert by_code(findings, "ED103").caused_by == by_code(findings, "ED115").key
+    assert not errors(findings)
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_image_that_the_driver_serves(judged: Judge, image: str, gpu: str, drive
 
 
 def test_image_of_a_newer_cuda_major(judged: Judge) -> None:
-    found = judged(
+    findings = judged(
         facts_of(
             gpus=["NVIDIA A100-SXM4-80GB"], driver_release="535.154.05", image_cuda_version="13.0.1"
         )
     )
-    assert by_code(found, "ED115").component == "nvidia-driver"
+    assert by_code(findings, "ED115").component == "nvidia-driver"
 
 
 def test_compat_shadows_newer_driver(judged: Judge) -> None:
-    found = judged(
+    findings = judged(
         facts_of(
             gpus=["NVIDIA H100 80GB HBM3"],
             driver_release="590.48.01",
@@ -114,7 +114,7 @@ def test_compat_shadows_newer_driver(judged: Judge) -> None:
             compat_path="/usr/local/cuda/compat",
         )
     )
-    finding = by_code(found, "ED104")
+    finding = by_code(findings, "ED104")
     assert (finding.component, finding.kind, finding.severity) == ("libcuda", "shadowed", "error")
     assert "590.48.01" in finding.message
     assert "575.57.08" in finding.message
@@ -138,10 +138,10 @@ def test_compat_of_unknown_release_is_no_verdict(judged: Judge) -> None:
 
 
 def test_nvml_and_module_differ(judged: Judge) -> None:
-    found = judged(
+    findings = judged(
         facts_of(driver_release="570.86.15", driver_nvml_error="Driver/library version mismatch")
     )
-    assert by_code(found, "ED105").severity == "error"
+    assert by_code(findings, "ED105").severity == "error"
 
 
 def test_fabric_manager_of_another_release(judged: Judge) -> None:
@@ -196,10 +196,10 @@ def test_driver_missing_where_a_gpu_is(judged: Judge) -> None:
 
 
 def test_cpu_machine_is_no_fault(judged: Judge) -> None:
-    found = judged(
+    findings = judged(
         facts_of([TORCH], gpus=[], driver_loaded=False, driver_nouveau=False, torch_cuda="12.4")
     )
-    assert not errors(found)
+    assert not errors(findings)
 
 
 def test_unversioned_libcuda_on_wsl(judged: Judge) -> None:
@@ -212,7 +212,7 @@ def test_unversioned_libcuda_on_wsl(judged: Judge) -> None:
 
 def test_minor_version_compatibility_is_no_error(judged: Judge) -> None:
     """A working torch of cu128 on driver 550 is no conflict: machine code runs, PTX does not."""
-    found = judged(
+    findings = judged(
         facts_of(
             ["torch 2.8.0+cu128"],
             torch_cuda="12.8",
@@ -220,8 +220,8 @@ def test_minor_version_compatibility_is_no_error(judged: Judge) -> None:
             gpus=["NVIDIA A100-SXM4-80GB"],
         )
     )
-    assert by_code(found, "ED102").severity == "advice"
-    assert not errors(found)
+    assert by_code(findings, "ED102").severity == "advice"
+    assert not errors(findings)
     assert "ED102" not in codes(
         judged(facts_of(["torch 2.8.0+cu128"], torch_cuda="12.8", driver_release="570.86.15"))
     )

@@ -62,13 +62,13 @@ def test_commands_survive_odd_paths(judged: Judge) -> None:
 
 def test_many_are_counted(judged: Judge) -> None:
     oddities = [Oddity("leftover", f"~a{number}", f"{SITE}/~a{number}") for number in range(30)]
-    found = [
+    findings = [
         finding
         for finding in judged(with_oddities(facts_of(["torch 2.6.0"]), *oddities))
         if finding.code == "ED802"
     ]
-    assert len(found) == 8
-    assert any("22 more" in finding.message for finding in found)
+    assert len(findings) == 8
+    assert any("22 more" in finding.message for finding in findings)
 
 
 def test_a_damaged_library_is_a_warning(judged: Judge) -> None:

@@ -116,5 +116,5 @@ def test_visible_devices(judged: Judge, value: str, severity: str) -> None:
         torch_cuda="12.4",
         variables={"CUDA_VISIBLE_DEVICES": value},
     )
-    found = [finding for finding in judged(facts) if finding.code == "ED114"]
-    assert [finding.severity for finding in found] == ([severity] if severity else [])
+    findings = [finding for finding in judged(facts) if finding.code == "ED114"]
+    assert [finding.severity for finding in findings] == ([severity] if severity else [])

@@ -42,8 +42,8 @@ def test_cpu_build_on_a_gpu_machine(judged: Judge) -> None:
         torch_cuda=None,
         torch_version="2.6.0+cpu",
     )
-    found = [finding for finding in judged(facts) if finding.code == "ED123"]
-    assert [finding.severity for finding in found] == ["error"]
+    findings = [finding for finding in judged(facts) if finding.code == "ED123"]
+    assert [finding.severity for finding in findings] == ["error"]
     rocm = facts_of(
         ["torch 2.6.0+rocm6.2"],
         gpus=["AMD Instinct MI300X"],

@@ -34,14 +34,14 @@ def facts_of(fields=None, packages=None, **more):
 
 def judge(facts):
     context = Context(facts, None, Target(None, (), None, None, None))
-    found = [finding for rule in RULES_HERE for finding in rule.function(context)]
-    for finding in found:
+    findings = [finding for rule in RULES_HERE for finding in rule.function(context)]
+    for finding in findings:
         assert finding.severity in SEVERITIES
         assert finding.kind in KINDS
         assert finding.sources
         assert finding.remedies
         assert finding.message.endswith(".")
-    return [(finding.code, finding.severity) for finding in found], found
+    return [(finding.code, finding.severity) for finding in findings], findings
 
 
 def codes(fields=None, packages=None, **more):

@@ -36,10 +36,10 @@ def locked(
     ],
 )
 def test_pins(judged: Judge, installed: str, pinned: str, fires: bool) -> None:
-    found = judged(facts_of([f"torch {installed}"]).updated(locked(f"torch=={pinned}")))
-    assert ("ED306" in codes(found)) == fires
+    findings = judged(facts_of([f"torch {installed}"]).updated(locked(f"torch=={pinned}")))
+    assert ("ED306" in codes(findings)) == fires
     if fires:
-        finding = by_code(found, "ED306")
+        finding = by_code(findings, "ED306")
         assert (finding.component, finding.kind, finding.severity) == (
             "torch",
             "version-mismatch",
@@ -51,12 +51,12 @@ def test_pins(judged: Judge, installed: str, pinned: str, fires: bool) -> None:
 
 def test_what_was_asked_for_and_is_missing(judged: Judge) -> None:
     lock = locked("vllm==0.8.5 einops==0.8.0")
-    found = [
+    findings = [
         finding
         for finding in judged(facts_of(["torch 2.6.0"]).updated(lock))
         if finding.code == "ED306"
     ]
-    assert [(finding.component, finding.severity) for finding in found] == [
+    assert [(finding.component, finding.severity) for finding in findings] == [
         ("vllm", "error"),
         ("einops", "warning"),
     ]
@@ -136,14 +136,14 @@ def test_a_machine_without_a_driver_is_warned_of(judged: Judge) -> None:
 @pytest.mark.parametrize("field", ["driver.release", "glibc.version"])
 def test_what_is_not_known_is_undetermined(judged: Judge, field: str) -> None:
     floors = {"driver.release": {"driver": "550.54.14"}, "glibc.version": {"glibc": "2.28"}}
-    found = judged(facts_of([], complete=False).updated(locked("torch==2.6.0", **floors[field])))
-    assert [str(finding.missing) for finding in found if finding.code == "ED307"] == [field]
-    assert codes(found, "undetermined").count("ED307") == 1
+    findings = judged(facts_of([], complete=False).updated(locked("torch==2.6.0", **floors[field])))
+    assert [str(finding.missing) for finding in findings if finding.code == "ED307"] == [field]
+    assert codes(findings, "undetermined").count("ED307") == 1
 
 
 def test_devices_of_one_capability_are_one_finding(judged: Judge) -> None:
     facts = facts_of(gpus=["V100", "Tesla V100-SXM2-16GB", "H100"])
-    found = judged(facts.updated(locked("torch==2.6.0", sm="8.0,9.0")))
-    assert [finding.key for finding in found if finding.code == "ED307"] == [
+    findings = judged(facts.updated(locked("torch==2.6.0", sm="8.0,9.0")))
+    assert [finding.key for finding in findings if finding.code == "ED307"] == [
         "ED307:torch:arch-missing:7.0"
     ]

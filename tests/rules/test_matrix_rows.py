@@ -65,10 +65,10 @@ OLD = '{ env = "widget", in = "<2" }'
     ],
 )
 def test_severity(judged: Judge, site, effect: str, trust: str, severity: str) -> None:
-    found = judged(
+    findings = judged(
         facts_of(["widget 1.0"]), matrix=site({"effect": effect, "trust": trust, "when": OLD})
     )
-    finding = by_code(found, "ED390")
+    finding = by_code(findings, "ED390")
     assert finding.severity == severity
     assert finding.row == "w-0"
     assert "widget 1.0" in finding.message
@@ -99,11 +99,11 @@ def test_unindexed_build_is_no_error_and_named(judged: Judge, site) -> None:
 
 def test_undetermined_by_one_missing_fact(judged: Judge, site) -> None:
     matrix = site({"when": OLD + ', { gpu = "model", any = ["H20"] }'})
-    found = judged(facts_of(["widget 1.0"]), matrix=matrix)
-    assert [(finding.verdict, str(finding.missing)) for finding in found] == [
+    findings = judged(facts_of(["widget 1.0"]), matrix=matrix)
+    assert [(finding.verdict, str(finding.missing)) for finding in findings] == [
         ("undetermined", "the GPU")
     ]
-    assert "not known" in found[0].message
+    assert "not known" in findings[0].message
     assert (
         by_code(
             judged(facts_of(["widget 1.0"], gpus=["NVIDIA H20", "NVIDIA H100"]), matrix=matrix),
@@ -161,25 +161,25 @@ def test_one_old_driver_is_one_finding(judged: Judge) -> None:
 
 def test_every_kind_of_device_that_is_hit_is_named(judged: Judge, site) -> None:
     matrix = site({"when": OLD + ', { gpu = "model", any = ["H20", "H100"] }'})
-    found = judged(
+    findings = judged(
         facts_of(
             ["widget 1.0"],
             gpus=[Gpu(name="NVIDIA A10"), Gpu(name="NVIDIA H20"), Gpu(name="NVIDIA H100 PCIe")],
         ),
         matrix=matrix,
     )
-    message = by_code(found, "ED390").message
+    message = by_code(findings, "ED390").message
     assert "H20" in message
     assert "A10" not in message
 
 
 def test_generations_ask_one_question(judged: Judge) -> None:
-    found = [
+    findings = [
         finding
         for finding in judged(facts_of(["sgl-kernel 0.1.2"]))
         if finding.verdict == "undetermined"
     ]
-    assert len([finding for finding in found if finding.missing == Gap("gpu")]) <= 1
+    assert len([finding for finding in findings if finding.missing == Gap("gpu")]) <= 1
 
 
 def test_a_package_is_not_for_whoever_runs_the_machine(judged: Judge) -> None:
@@ -207,7 +207,7 @@ def test_a_special_case_of_a_row_is_no_second_finding(site, judged: Judge) -> No
 
 
 def test_what_is_too_old_for_another_may_stay(judged: Judge) -> None:
-    found = judged(facts_of(["peft 0.17.1", "transformers 4.37.2", "accelerate 1.3.0"]))
-    finding = next(entry for entry in found if entry.row == "peft-0.14-transformers-4.43")
+    findings = judged(facts_of(["peft 0.17.1", "transformers 4.37.2", "accelerate 1.3.0"]))
+    finding = next(entry for entry in findings if entry.row == "peft-0.14-transformers-4.43")
     texts = [remedy.text for remedy in finding.remedies]
     assert "Or, where transformers has to stay, install peft before 0.14.0." in texts

@@ -59,14 +59,14 @@ def test_what_differs_between_nodes(judged: Judge) -> None:
         driver_release="570.86.15",
         gpus=["NVIDIA H100 80GB HBM3"],
     )
-    found = judged(first, nodes=(first, second))
-    assert {"ED701", "ED702", "ED703"} <= set(codes(found))
-    assert not {"ED704", "ED707"} & set(codes(found))
-    ray = by_code(found, "ED703")
+    findings = judged(first, nodes=(first, second))
+    assert {"ED701", "ED702", "ED703"} <= set(codes(findings))
+    assert not {"ED704", "ED707"} & set(codes(findings))
+    ray = by_code(findings, "ED703")
     assert ray.severity == "error"
     assert ray.nodes == ("a", "b")
     assert "2.40.0 on a" in ray.message
-    assert by_code(found, "ED701").severity == "warning"
+    assert by_code(findings, "ED701").severity == "warning"
 
 
 def test_python_patch_matters_for_ray_alone(judged: Judge) -> None:

@@ -64,17 +64,17 @@ def test_one_cause_rather_than_three(judged: Judge) -> None:
         distribution("torchvision 0.21.0", "torch==2.6.0"),
         "torch 2.6.0",
     ]
-    found = judged(facts_of(packages))
+    findings = judged(facts_of(packages))
     roots = [
         finding
-        for finding in found
+        for finding in findings
         if finding.caused_by is None
         and finding.verdict == "violated"
         and finding.severity == "error"
     ]
     assert [finding.code for finding in roots] == ["ED304"]
-    assert found[0] is roots[0]
-    assert {finding.component for finding in found if finding.caused_by == roots[0].key} >= {
+    assert findings[0] is roots[0]
+    assert {finding.component for finding in findings if finding.caused_by == roots[0].key} >= {
         "torchvision",
         "xformers",
     }
@@ -173,7 +173,7 @@ def test_release_metadata_stands_in_for_a_report(judged: Judge, tmp_path: Path) 
     )
     matrix = load_matrix([str(tmp_path)])
     engine = distribution("an-engine 1.0", location="")._replace(requires=None)
-    found = judged(
+    findings = judged(
         facts_of(
             [engine, "numpy 2.0.0", "nvidia-nccl-cu12 2.21"],
             python_version="3.12.1",
@@ -186,13 +186,13 @@ def test_release_metadata_stands_in_for_a_report(judged: Judge, tmp_path: Path) 
         ("ED301", "nvidia-nccl-cu12"),
         ("ED303", "python"),
         ("ED305", "python"),
-    } <= {(entry.code, entry.component) for entry in found}
+    } <= {(entry.code, entry.component) for entry in findings}
     other_build = engine._replace(version="1.0+cu118")
-    found = judged(
+    findings = judged(
         facts_of([other_build, "numpy 2.0.0", "nvidia-nccl-cu12 2.21"], complete=False),
         matrix=matrix,
     )
-    assert {entry.component for entry in found if entry.code == "ED301"} == {"numpy"}
+    assert {entry.component for entry in findings if entry.code == "ED301"} == {"numpy"}
 
 
 _ATOMS = st.one_of(
@@ -271,12 +271,12 @@ def test_lines_are_packaging_requirements(
     )
     applies = oracle.marker is None or oracle.marker.evaluate(requirements.marker_values(facts))
     wanted = not applies or oracle.specifier.contains(version, prereleases=True)
-    found = [
+    entries = [
         entry
         for entry in requirements.violations(facts, load_matrix())
         if entry.requirer.name == "asks"
     ]
-    assert (not found) == wanted
+    assert (not entries) == wanted
 
 
 @given(_MARKERS)

@@ -19,8 +19,8 @@ def findings(places=None, written=(0, 0), gpus=(), assumed=False, **values):
     table = {name: Known(value, PLACE) for name, value in fields.items() if value is not None}
     source = Evidence("--assume" if assumed else "nvidia-smi")
     facts = Facts({"gpus": Known(tuple(gpus), source)} if gpus else {})
-    found = preflight_findings(Preflight(Workload(table), facts, places, written))
-    return [(finding.code, finding.severity) for finding in found]
+    findings = preflight_findings(Preflight(Workload(table), facts, places, written))
+    return [(finding.code, finding.severity) for finding in findings]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_a_path_that_is_there_or_could_not_be_looked_up(exists):
 )
 def test_the_disk_for_checkpoints(free, fields, expected):
     places = RunPlaces(disk="/ckpt", free=free * GIB, fresh=True)
-    found = findings(places, (100 * GIB, 200 * GIB), **fields)
-    assert found == ([("ED612", expected)] if expected else [])
+    faults = findings(places, (100 * GIB, 200 * GIB), **fields)
+    assert faults == ([("ED612", expected)] if expected else [])
 
 
 def test_a_disk_with_older_checkpoints_may_get_room():
@@ -96,8 +96,8 @@ def test_a_port_that_is_taken():
 )
 def test_models_of_the_hub(name, cached, offline, token, expected):
     models = (HubModel("actor.model", name, cached),)
-    found = findings(RunPlaces(hub=models, offline=offline, token=token))
-    assert found == ([("ED614", expected)] if expected else [])
+    faults = findings(RunPlaces(hub=models, offline=offline, token=token))
+    assert faults == ([("ED614", expected)] if expected else [])
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_models_of_the_hub(name, cached, offline, token, expected):
 )
 def test_gpus_of_a_node(asked, there, assumed, expected):
     gpus = [Gpu("H100")] * there
-    found = findings(RunPlaces(), gpus=gpus, assumed=assumed, gpus_per_node=asked)
-    assert found == [("ED615", severity) for severity in expected]
+    faults = findings(RunPlaces(), gpus=gpus, assumed=assumed, gpus_per_node=asked)
+    assert faults == [("ED615", severity) for severity in expected]
 
 
 def test_processes_that_have_no_gpu_are_an_error_on_this_machine_alone():
@@ -116,8 +116,8 @@ def test_processes_that_have_no_gpu_are_an_error_on_this_machine_alone():
     facts = Facts({"gpus": Known((Gpu("H100"),) * 4, Evidence("nvidia-smi"))})
     run = Workload({**stated, "gpus_per_node": asked}, {"gpus_per_node": "--nproc_per_node"})
     for places, severity in ((RunPlaces(), "error"), (None, "warning")):
-        found = preflight_findings(Preflight(run, facts, places))
-        assert [finding.severity for finding in found] == [severity]
+        findings = preflight_findings(Preflight(run, facts, places))
+        assert [finding.severity for finding in findings] == [severity]
 
 
 @pytest.mark.parametrize(
@@ -134,5 +134,5 @@ def test_processes_that_have_no_gpu_are_an_error_on_this_machine_alone():
     ],
 )
 def test_the_step_that_a_run_goes_on_from(resume, step, steps, expected):
-    found = findings(RunPlaces(step=step), checkpoint__resume=resume, steps=steps)
-    assert found == ([("ED616", "warning")] if expected else [])
+    faults = findings(RunPlaces(step=step), checkpoint__resume=resume, steps=steps)
+    assert faults == ([("ED616", "warning")] if expected else [])

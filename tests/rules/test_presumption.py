@@ -39,13 +39,15 @@ def site(tmp_path: Path):
 
 def test_a_pin_implies_what_it_pins(judged: Judge, site) -> None:
     frame = distribution("frame 1.5", "mathlib==1.2")
-    found = [
+    findings = [
         finding
         for finding in judged(facts_of([frame], complete=False), matrix=site())
         if finding.row == "site-math"
     ]
-    assert [(finding.severity, finding.verdict) for finding in found] == [("warning", "violated")]
-    assert "presumed: mathlib 1.2, which frame 1.5 requires" in found[0].message
+    assert [(finding.severity, finding.verdict) for finding in findings] == [
+        ("warning", "violated")
+    ]
+    assert "presumed: mathlib 1.2, which frame 1.5 requires" in findings[0].message
 
 
 def test_what_is_listed_or_complete_is_not_presumed(judged: Judge, site) -> None:
@@ -94,14 +96,14 @@ def test_the_newest_of_a_range_is_what_an_installer_takes(judged: Judge) -> None
         distribution("vllm", constraint=">=0.16", location=""),
         distribution("openrlhf", constraint="<0.9.5", location=""),
     ]
-    found = [
+    findings = [
         finding
         for finding in judged(facts_of(ranges, complete=False))
         if finding.component == "openrlhf" and finding.verdict == "violated"
     ]
-    assert found
-    assert not [finding for finding in found if finding.severity == "error"]
-    assert all("<0.9.5" in finding.message for finding in found if finding.row)
+    assert findings
+    assert not [finding for finding in findings if finding.severity == "error"]
+    assert all("<0.9.5" in finding.message for finding in findings if finding.row)
 
 
 def test_a_range_is_read_together_with_what_the_pinned_releases_require(judged: Judge) -> None:
@@ -112,14 +114,14 @@ def test_a_range_is_read_together_with_what_the_pinned_releases_require(judged: 
         distribution("vllm 0.8.5", location="")._replace(requires=None),
         distribution("torch", constraint=">=2.5", location=""),
     ]
-    found = [
+    findings = [
         finding
         for finding in judged(facts_of(file, complete=False, driver_release="535.129.03"))
         if finding.row
     ]
     assert not [
         finding
-        for finding in found
+        for finding in findings
         if "2.15" in finding.message or finding.kind == "cuda-major-mismatch"
     ]
     alone = judged(facts_of(file[1:], complete=False, driver_release="535.129.03"))

@@ -68,5 +68,5 @@ def test_a_cuda_version_without_an_owner_makes_no_error_of_a_build():
 
 def test_the_oldest_releases_of_a_range_count_as_well():
     """Older ones of this range do not import what only the newest do."""
-    found = findings("sglang >= 0.4.4\ntransformers 4.49.0\n")
-    assert not [entry for entry in found if "every release" in entry.message]
+    faults = findings("sglang >= 0.4.4\ntransformers 4.49.0\n")
+    assert not [entry for entry in faults if "every release" in entry.message]

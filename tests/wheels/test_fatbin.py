@@ -30,9 +30,9 @@ def recorded(name):
 
 @pytest.mark.parametrize("name", sorted(RECORDED))
 def test_recorded(name):
-    (found,) = scanned(recorded(name))
-    assert (found.signature, found.odd) == (RECORDED[name]["signature"], "")
-    assert found.kernels == (() if RECORDED[name]["source"] == "empty.cu" else ("_Z5scalePf",))
+    (codes,) = scanned(recorded(name))
+    assert (codes.signature, codes.odd) == (RECORDED[name]["signature"], "")
+    assert codes.kernels == (() if RECORDED[name]["source"] == "empty.cu" else ("_Z5scalePf",))
 
 
 def test_several_in_other_bytes_and_in_pieces():
@@ -77,9 +77,9 @@ def test_a_size_that_lies_does_not_hide_what_follows():
     broken = bytearray(recorded("plain"))
     broken[8:16] = (1 << 62).to_bytes(8, "little")  # all entries
     broken[16 + 8 : 16 + 16] = (1 << 63).to_bytes(8, "little")  # the first one
-    found = scanned(bytes(broken) + recorded("zstd"))
-    assert found[0].odd
-    assert found[-1].signature == RECORDED["zstd"]["signature"]
+    codes = scanned(bytes(broken) + recorded("zstd"))
+    assert codes[0].odd
+    assert codes[-1].signature == RECORDED["zstd"]["signature"]
 
 
 def test_a_bomb_is_cut():
@@ -95,9 +95,9 @@ def test_a_bomb_is_cut():
     entry[28:32] = (120).to_bytes(4, "little")
     entry[40:48] = (0x8011).to_bytes(8, "little")
     entry[56:64] = (1 << 60).to_bytes(8, "little")
-    (found,) = scanned(MAGIC + (64 + len(text)).to_bytes(8, "little") + bytes(entry) + text)
-    assert found.signature == "ptx=12.0@9.0"
-    assert found.kernels is None  # not unpacked whole
+    (codes,) = scanned(MAGIC + (64 + len(text)).to_bytes(8, "little") + bytes(entry) + text)
+    assert codes.signature == "ptx=12.0@9.0"
+    assert codes.kernels is None  # not unpacked whole
 
 
 @given(st.binary(max_size=3000), st.sampled_from([1, 50, 4000]))
@@ -193,14 +193,14 @@ def test_against_cuobjdump(prerequisite, nvcc, tmp_path, mode, targets):
         [tool, "--list-elf", "--list-ptx", str(made)], capture_output=True, text=True, check=False
     ).stdout
     names = re.findall(r"\.sm_(\d+[af]?)\.(cubin|ptx)", listed)
-    (found,) = scanned(made.read_bytes())
+    (codes,) = scanned(made.read_bytes())
     # cuobjdump does not tell family-specific machine code from plain one.
     ours = [
         (
             code.architecture.replace(".", "").rstrip("f" if code.kind == "sass" else ""),
             "cubin" if code.kind == "sass" else "ptx",
         )
-        for code in found.codes
+        for code in codes.codes
     ]
     assert sorted(ours) == sorted(names)
     version = re.search(
@@ -208,6 +208,6 @@ def test_against_cuobjdump(prerequisite, nvcc, tmp_path, mode, targets):
         subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout,
     )
     if int(version.group(1)) >= 13:
-        assert {code.version for code in found.codes if code.kind == "ptx"} <= {
+        assert {code.version for code in codes.codes if code.kind == "ptx"} <= {
             f"{int(version.group(1)) - 4}.{version.group(2)}"
         }

@@ -118,9 +118,9 @@ def test_one_name_twice(opened):
     ],
 )
 def test_members_that_lie(opened, content, reason):
-    found = opened(content)
+    archive = opened(content)
     with pytest.raises(Refused, match=reason):
-        found.content("member", 1 << 20)
+        archive.content("member", 1 << 20)
 
 
 def test_a_bomb_ends_where_its_size_ends(opened):

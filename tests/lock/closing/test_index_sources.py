@@ -40,19 +40,19 @@ def environ(tmp_path):
 
 
 def test_pips_configuration_becomes_uvs_variables(environ):
-    found = read_sources(environ)
-    assert found.environment["UV_DEFAULT_INDEX"] == "https://user:s3cret@files.example/simple"
-    assert found.environment["UV_INDEX"].split() == [
+    sources = read_sources(environ)
+    assert sources.environment["UV_DEFAULT_INDEX"] == "https://user:s3cret@files.example/simple"
+    assert sources.environment["UV_INDEX"].split() == [
         "https://one.example/simple",
         "https://two.example/simple",
     ]
-    assert found.environment["UV_FIND_LINKS"] == f"{os.path.abspath('wheels')},/srv/wheels"
-    assert found.environment["UV_HTTP_TIMEOUT"] == "7"
-    assert found.environment["UV_INSECURE_HOST"] == "files.example"
-    assert found.environment["UV_INDEX_STRATEGY"] == "unsafe-best-match"  # as pip does
-    assert "--index-url https://files.example/simple" in found.options
-    assert "s3cret" not in " ".join(found.options)
-    assert found.further
+    assert sources.environment["UV_FIND_LINKS"] == f"{os.path.abspath('wheels')},/srv/wheels"
+    assert sources.environment["UV_HTTP_TIMEOUT"] == "7"
+    assert sources.environment["UV_INSECURE_HOST"] == "files.example"
+    assert sources.environment["UV_INDEX_STRATEGY"] == "unsafe-best-match"  # as pip does
+    assert "--index-url https://files.example/simple" in sources.options
+    assert "s3cret" not in " ".join(sources.options)
+    assert sources.further
 
 
 def test_pip_reads_the_same_values(environ):
@@ -87,18 +87,18 @@ def test_indexes_of_all_origins_are_joined(environ):
         "UV_EXTRA_INDEX_URL": "https://three.example/simple",
         "UV_INDEX_STRATEGY": "first-index",
     }
-    found = read_sources(variables, extra_index_url=["https://zero.example/simple"])
+    sources = read_sources(variables, extra_index_url=["https://zero.example/simple"])
     assert [
-        address.split("//")[1].split(".")[0] for address in found.environment["UV_INDEX"].split()
+        address.split("//")[1].split(".")[0] for address in sources.environment["UV_INDEX"].split()
     ] == ["zero", "three", "one", "two"]
-    assert found.environment["UV_INDEX_STRATEGY"] == "first-index"
+    assert sources.environment["UV_INDEX_STRATEGY"] == "first-index"
 
 
 def test_no_index_leaves_folders_alone(environ):
-    found = read_sources({**environ, "PIP_NO_INDEX": "1"})
-    assert found.no_index
-    assert "UV_DEFAULT_INDEX" not in found.environment
-    assert found.environment["UV_FIND_LINKS"]
+    sources = read_sources({**environ, "PIP_NO_INDEX": "1"})
+    assert sources.no_index
+    assert "UV_DEFAULT_INDEX" not in sources.environment
+    assert sources.environment["UV_FIND_LINKS"]
 
 
 @pytest.mark.parametrize("value", ["", "0", "false", "1", "true", "yes", "on", "t", "y"])
@@ -163,10 +163,10 @@ def test_a_proxy_of_pip_is_one_unless_another_is_set(environ):
 
 
 def test_nothing_configured_is_uvs_own_default():
-    found = read_sources({"HOME": "/nonexistent", "PIP_CONFIG_FILE": os.devnull})
-    assert found.options == ()
-    assert not found.further
-    assert not [name for name in found.environment if name.startswith("UV_")]
+    sources = read_sources({"HOME": "/nonexistent", "PIP_CONFIG_FILE": os.devnull})
+    assert sources.options == ()
+    assert not sources.further
+    assert not [name for name in sources.environment if name.startswith("UV_")]
 
 
 def test_a_configuration_that_pip_cannot_read_is_named(environ, tmp_path):
@@ -197,21 +197,21 @@ def test_credentials_are_left_out(text):
 
 def test_options_name_nothing_of_this_machine(tmp_path):
     environ = {"HOME": "/nonexistent", "PIP_CONFIG_FILE": os.devnull, "VIRTUAL_ENV": "/nonexistent"}
-    found = read_sources(
+    sources = read_sources(
         environ,
         extra_index_url=["file:///srv/simple", "https://one.example/simple"],
         find_links=["wheels", "https://two.example/links"],
     )
-    assert found.environment["UV_INDEX"].split() == [
+    assert sources.environment["UV_INDEX"].split() == [
         "file:///srv/simple",
         "https://one.example/simple",
     ]
-    assert found.options == (
+    assert sources.options == (
         "--extra-index-url https://one.example/simple",
         "--find-links https://two.example/links",
     )
-    assert found.local == ("file:///srv/simple", os.path.abspath("wheels"))
-    assert found.strategy == "unsafe-best-match"
+    assert sources.local == ("file:///srv/simple", os.path.abspath("wheels"))
+    assert sources.strategy == "unsafe-best-match"
     own = read_sources(
         {**environ, "UV_INDEX_STRATEGY": "first-index"}, extra_index_url=["https://one.example"]
     )

@@ -171,7 +171,7 @@ def test_a_cpu_profile_is_installed_by_the_printed_command_and_healthy(
         ["bash", "-c", command], cwd=folder, env=own, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    listed = json.loads(
+    document = json.loads(
         subprocess.run(
             [uv, "pip", "list", "--format", "json"],
             env=own,
@@ -180,7 +180,7 @@ def test_a_cpu_profile_is_installed_by_the_printed_command_and_healthy(
             check=True,
         ).stdout
     )
-    installed = {entry["name"]: entry["version"] for entry in listed}
+    installed = {entry["name"]: entry["version"] for entry in document}
     for line in closure(folder)["lines"]:
         assert installed[line["name"]] == line["version"]
     # What pip itself says of the set, and what we say.

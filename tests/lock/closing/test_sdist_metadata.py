@@ -69,20 +69,20 @@ def without(data, *names):
 
 def test_an_archive_states_what_its_build_states(built):
     archive, requires = built
-    found = read_sdist(archive.read_bytes(), archive.name)
+    sdist = read_sdist(archive.read_bytes(), archive.name)
     for extra in ("", "dev", "all"):
-        assert meaning(found.requires, extra) == meaning(requires, extra)
-    assert found.requires_python == ">=3.8"
+        assert meaning(sdist.requires, extra) == meaning(requires, extra)
+    assert sdist.requires_python == ">=3.8"
 
 
 def test_so_does_an_old_one_with_requires_txt_alone(built):
     archive, requires = built
-    found = read_sdist(
+    sdist = read_sdist(
         without(archive.read_bytes(), b"Requires-Dist", b"Provides-Extra"), archive.name
     )
     for extra in ("", "dev", "all"):
-        assert meaning(found.requires, extra) == meaning(requires, extra)
-    assert set(found.extras) == {"dev", "all"}
+        assert meaning(sdist.requires, extra) == meaning(requires, extra)
+    assert set(sdist.extras) == {"dev", "all"}
 
 
 def test_an_archive_that_does_not_tell_is_not_taken_for_one_without_requirements():

@@ -21,13 +21,13 @@ def resolved(
     assume: tuple = ("gpu=H100", "nvidia-driver=550.54.15"),
     as_of: str = "2025-06-30",
 ):
-    found = resolve(
+    resolution = resolve(
         Request(tuple(map(parse_root, requirements)), python, as_of=as_of),
         (Facts(parse_assumptions(assume)),),
         load_matrix(),
     )
-    assert isinstance(found, Resolution), found
-    return found
+    assert isinstance(resolution, Resolution), resolution
+    return resolution
 
 
 @pytest.fixture(scope="session")

@@ -31,13 +31,13 @@ def main() -> None:
     matrix = load_matrix()
     for requests, python, targets in REQUESTS:
         request = Request(tuple(map(parse_root, requests)), python, as_of="2026-11-21")
-        found = resolve(
+        resolution = resolve(
             request, tuple(Facts(parse_assumptions(assumed)) for assumed in targets), matrix
         )
-        if isinstance(found, Explanation):
-            sys.stdout.write(text_of(explanation_lines(found)))
+        if isinstance(resolution, Explanation):
+            sys.stdout.write(text_of(explanation_lines(resolution)))
         else:
-            sys.stdout.write("".join(render(found, "0", matrix).values()))
+            sys.stdout.write("".join(render(resolution, "0", matrix).values()))
 
 
 if __name__ == "__main__":

@@ -220,17 +220,23 @@ def judge_repair(facts: Facts, matrix: Matrix) -> Tuple[str, str]:
     """Repair one environment; returns (what came of it, what is wrong with that, or nothing)."""
     if not faults_of(facts, matrix):
         return "healthy", ""
-    found = plan(facts, matrix, alternatives=False)
-    if isinstance(found, Explanation):
-        return "explained", "" if found.causes else "no cause is named"
-    after = {finding.key for finding in faults_of(changed_facts(facts, found.changes), matrix)}
-    if after != {finding.key for finding in found.remaining}:
-        return "repaired", f"the plan says that {found.remaining} remains, and {after} does"
-    unexplained = [change.name for change in found.changes if not change.reason.text]
+    change_plan = plan(facts, matrix, alternatives=False)
+    if isinstance(change_plan, Explanation):
+        return "explained", "" if change_plan.causes else "no cause is named"
+    after = {
+        finding.key for finding in faults_of(changed_facts(facts, change_plan.changes), matrix)
+    }
+    if after != {finding.key for finding in change_plan.remaining}:
+        return "repaired", f"the plan says that {change_plan.remaining} remains, and {after} does"
+    unexplained = [change.name for change in change_plan.changes if not change.reason.text]
     if unexplained:
         return "repaired", f"no reason is given for {unexplained}"
     return (
-        "repaired" if not found.remaining else "partly" if found.changes else "not by packages"
+        "repaired"
+        if not change_plan.remaining
+        else "partly"
+        if change_plan.changes
+        else "not by packages"
     ), ""
 
 

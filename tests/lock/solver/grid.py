@@ -224,10 +224,10 @@ def judge_set(tested: TestedSet, driver: str, gpu: str, matrix: Matrix) -> str:
         overrides=tuple(root for root in roots if root.name in broken),
     )
     facts = machine(driver, gpu)
-    found = resolve(request, (facts,), matrix)
-    if isinstance(found, Explanation):
-        return "; ".join(cause.text for cause in found.causes)
-    return fault_of(found, facts, matrix)
+    resolution = resolve(request, (facts,), matrix)
+    if isinstance(resolution, Explanation):
+        return "; ".join(cause.text for cause in resolution.causes)
+    return fault_of(resolution, facts, matrix)
 
 
 def own_machine(tested: TestedSet) -> Tuple[str, Optional[str]]:

@@ -98,12 +98,12 @@ def refusals(count: int, seed: int, matrix: Matrix) -> Iterator[Judged]:
     while count:
         ask = draw(chance, matrix)
         try:
-            found = answer(ask, matrix)
+            resolution = answer(ask, matrix)
         except InputError:  # a package that the profile takes from elsewhere
             continue
-        if isinstance(found, Explanation):
+        if isinstance(resolution, Explanation):
             count -= 1
-            yield judge_refusal(ask, found, matrix)
+            yield judge_refusal(ask, resolution, matrix)
 
 
 def draw(chance: random.Random, matrix: Matrix) -> Ask:
@@ -570,7 +570,7 @@ def _changed(step: str, ask: Ask, matrix: Matrix) -> Optional[Ask]:
 
 def _fault_of(ask: Ask, allowed: Sequence[str], matrix: Matrix, promised: str = "") -> str:
     python = ask.python or (None if ask.profile else "3.12")
-    found = lock(
+    resolution = lock(
         ask.roots,
         (facts_of(ask.assumed),),
         matrix,
@@ -579,9 +579,9 @@ def _fault_of(ask: Ask, allowed: Sequence[str], matrix: Matrix, promised: str = 
         allow_index=allowed,
         others=True,
     )
-    if not isinstance(found, Resolution):
-        return f"{ask.words}: " + "; ".join(cause.text for cause in found.causes)[:300]
-    pins = {pin.name: str(pin.version) for pin in found.pins}
+    if not isinstance(resolution, Resolution):
+        return f"{ask.words}: " + "; ".join(cause.text for cause in resolution.causes)[:300]
+    pins = {pin.name: str(pin.version) for pin in resolution.pins}
     said = re.findall(rf"({_NODE}) (\d[^\s,]*)(?: \(\d+ months behind\))?(?:,|$)", promised)
     wrong = [f"{name} {pins.get(name)}" for name, version in said if pins.get(name) != version]
     return f"{ask.words} gives {', '.join(wrong)}" if wrong else ""

@@ -121,22 +121,22 @@ def judge_stack(
         + f" (Python {request.python}, as of {request.as_of}, {request.allow_index})"
     )
     catalog = Catalog(matrix, request) if base is None else base.changed(request)
-    found = attempt(catalog, facts)
-    problem = found.problem
+    solution = attempt(catalog, facts)
+    problem = solution.problem
     start = time.perf_counter()
     outcome = solve(problem.variables, problem.nogoods, sums=problem.sums)
     seconds = time.perf_counter() - start
     # The oracle reads everything that the request reaches, and orders it as the answer does.
-    whole = build_problem(catalog, facts, overrides_allowed=found.overrides, costs=True)
+    whole = build_problem(catalog, facts, overrides_allowed=solution.overrides, costs=True)
     whole = in_order(whole, problem.nodes)
     best = AgeOracle(whole, request.roots, problem.edges).optimum()
     fault: Optional[str] = None
     if (best is None) != (outcome.model is None):
         fault = f"the oracle says {'unsatisfiable' if best is None else 'satisfiable'}"
-    elif best is not None and outcome.model is not None and _differs(whole, best, found):
-        fault = f"the oracle has another optimum, first for {_differs(whole, best, found)}"
+    elif best is not None and outcome.model is not None and _differs(whole, best, solution):
+        fault = f"the oracle has another optimum, first for {_differs(whole, best, solution)}"
     elif outcome.model is not None:
-        fault = _fault_of_resolution(found, catalog, facts, matrix)
+        fault = _fault_of_resolution(solution, catalog, facts, matrix)
     else:
         fault = _fault_of_conflict(catalog, facts)
     return Verdict(words, outcome.model is not None, seconds, outcome.conflicts, fault or "")

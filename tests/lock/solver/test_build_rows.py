@@ -20,9 +20,9 @@ def answer(matrix: Matrix, roots: Sequence[str], *assumed: str) -> Resolution | 
 
 
 def test_flashinfer_and_its_cubins_are_of_one_release(matrix: Matrix) -> None:
-    found = answer(matrix, ["flashinfer-python", "flashinfer-cubin"])
-    assert isinstance(found, Resolution)
-    versions = {str(pin.version) for pin in found.pins if pin.name.startswith("flashinfer")}
+    resolution = answer(matrix, ["flashinfer-python", "flashinfer-cubin"])
+    assert isinstance(resolution, Resolution)
+    versions = {str(pin.version) for pin in resolution.pins if pin.name.startswith("flashinfer")}
     assert versions == {"0.6.13"}
     apart = answer(matrix, ["flashinfer-python==0.7.2", "flashinfer-cubin==0.6.13"])
     assert isinstance(apart, Explanation)
@@ -42,18 +42,20 @@ def test_flashinfer_and_its_cubins_are_of_one_release(matrix: Matrix) -> None:
 def test_transformers_switches_an_older_torch_off(
     transformers: str, torch: str, fits: bool, matrix: Matrix
 ) -> None:
-    found = answer(matrix, [f"transformers=={transformers}", f"torch=={torch}"])
-    assert isinstance(found, Resolution) is fits
-    if isinstance(found, Explanation):
-        assert any("switches a torch before" in cause.text for cause in found.causes)
+    resolution = answer(matrix, [f"transformers=={transformers}", f"torch=={torch}"])
+    assert isinstance(resolution, Resolution) is fits
+    if isinstance(resolution, Explanation):
+        assert any("switches a torch before" in cause.text for cause in resolution.causes)
 
 
 def test_an_old_driver_gets_the_transformers_that_takes_its_torch(matrix: Matrix) -> None:
-    found = answer(matrix, ["torch", "transformers"], "gpu=RTX 3090", "nvidia-driver=470.82.01")
-    assert isinstance(found, Resolution)
-    pins = {pin.name: str(pin.version) for pin in found.pins}
+    resolution = answer(
+        matrix, ["torch", "transformers"], "gpu=RTX 3090", "nvidia-driver=470.82.01"
+    )
+    assert isinstance(resolution, Resolution)
+    pins = {pin.name: str(pin.version) for pin in resolution.pins}
     assert (pins["torch"], pins["transformers"]) == ("2.0.1", "4.51.3")
-    behind, oldest = found.notes
+    behind, oldest = resolution.notes
     assert "too old for CUDA" in behind.partition(";")[0]
     assert oldest.startswith("torch 2.0.1, the newest that fits here, is ")
     assert "; instead: update the driver to 580.65.06 or newer: torch 2." in oldest

@@ -35,30 +35,32 @@ def chosen(problem: Problem, model: tuple[int, ...]) -> Dict[str, str]:
 def test_little_is_read_and_the_answer_is_that_of_everything(matrix: Matrix) -> None:
     catalog = Catalog(matrix, Request((parse_root("vllm"),), "3.11"))
     facts = (Facts(parse_assumptions(["gpu=H100", "nvidia-driver=550.54.15"])),)
-    found = attempt(catalog, facts)
-    assert found.outcome.model is not None
+    solution = attempt(catalog, facts)
+    assert solution.outcome.model is not None
     whole = Builder(catalog, facts, costs=True, whole=True).problem()
     outcome = solve(whole.variables, whole.nogoods)
     assert outcome.model is not None
-    assert chosen(whole, outcome.model) == chosen(found.problem, found.outcome.model)
-    assert len(found.problem.edges) * 3 < len(whole.edges)
+    assert chosen(whole, outcome.model) == chosen(solution.problem, solution.outcome.model)
+    assert len(solution.problem.edges) * 3 < len(whole.edges)
 
 
 @pytest.mark.parametrize(("driver", "fits"), [("450.80.02", False), ("580.95.05", True)])
 def test_a_chain_of_pins_meets_an_old_driver(driver: str, fits: bool, matrix: Matrix) -> None:
     """openrlhf pins vllm, which pins a torch for CUDA 13: what that needs is not read."""
     catalog = Catalog(matrix, Request((parse_root("openrlhf[vllm]==0.11.2"),), "3.12"))
-    found = attempt(catalog, (Facts(parse_assumptions(["gpu=H100", f"nvidia-driver={driver}"])),))
-    assert (found.outcome.model is not None) is fits
-    assert fits or not any(edge.requirer == "torch" for edge in found.problem.edges)
+    solution = attempt(
+        catalog, (Facts(parse_assumptions(["gpu=H100", f"nvidia-driver={driver}"])),)
+    )
+    assert (solution.outcome.model is not None) is fits
+    assert fits or not any(edge.requirer == "torch" for edge in solution.problem.edges)
 
 
 def test_what_nothing_asks_for_is_absent(matrix: Matrix) -> None:
     """protobuf 3 asks for setuptools: that is no reason to install it for a newer setuptools."""
     catalog = Catalog(matrix, Request((parse_root("triton==3.1.0"),), "3.11"))
-    found = attempt(catalog, (Facts({}),))
-    assert found.outcome.model is not None
-    pins = chosen(found.problem, found.outcome.model)
+    solution = attempt(catalog, (Facts({}),))
+    assert solution.outcome.model is not None
+    pins = chosen(solution.problem, solution.outcome.model)
     assert set(pins) == {"triton", "setuptools"}
     assert int(pins["setuptools"].split(".")[0]) < 82
 
@@ -148,8 +150,8 @@ def test_what_was_not_read_may_ask_for_what_a_row_misses(
     row = row_text("engine-misses-tool", when, effect="degrades", component="engine")
     matrix = load_folder(str(small_matrix(tmp_path / "matrices", row, packages=packages)))
     request = Request((parse_root("app"),), "3.12")
-    found = attempt(Catalog(matrix, request), (Facts({}),))
-    assert found.outcome.model is not None
-    pins = chosen(found.problem, found.outcome.model)
+    solution = attempt(Catalog(matrix, request), (Facts({}),))
+    assert solution.outcome.model is not None
+    pins = chosen(solution.problem, solution.outcome.model)
     assert (pins["engine"], pins["mid"], pins["tool"]) == ("2.0", "1.0", "1.0")
     assert not judge_stack(request, (Facts({}),), matrix).fault

@@ -30,9 +30,9 @@ def test_a_build_that_only_nightlies_have_is_no_candidate(matrix: Matrix) -> Non
 
 def _pin(matrix: Matrix, name: str, *texts: str) -> str:
     facts = Facts(parse_assumptions(("gpu=H100", "nvidia-driver=580.95.05")))
-    found = resolve(Request(tuple(map(parse_root, texts)), "3.12"), (facts,), matrix)
-    assert isinstance(found, Resolution), [cause.text for cause in found.causes]
-    pin = found.pin(name)
+    resolution = resolve(Request(tuple(map(parse_root, texts)), "3.12"), (facts,), matrix)
+    assert isinstance(resolution, Resolution), [cause.text for cause in resolution.causes]
+    pin = resolution.pin(name)
     return str(pin.version) if pin is not None else ""
 
 

@@ -47,11 +47,11 @@ def test_tiny_problems_agree_with_brute_force() -> None:
         variables, nogoods = random_problem(
             chance, chance.randint(1, 5), 4, chance.choice((1.0, 2.0, 3.0, 4.0))
         )
-        found = solve(variables, nogoods)
-        assert found.model == brute_force(variables, nogoods)
-        if found.model is None:
+        solution = solve(variables, nogoods)
+        assert solution.model == brute_force(variables, nogoods)
+        if solution.model is None:
             refuted += 1
-            assert brute_force(variables, [nogoods[number] for number in found.core]) is None
+            assert brute_force(variables, [nogoods[number] for number in solution.core]) is None
     assert refuted > 500
 
 
@@ -63,14 +63,14 @@ def test_larger_problems_agree_with_a_sat_solver(require_module: object) -> None
         variables, nogoods = random_problem(
             chance, chance.randint(10, 40), 5, chance.choice((5.0, 7.0, 9.0)), thin=True
         )
-        found = solve(variables, nogoods)
+        solution = solve(variables, nogoods)
         oracle = SatOracle(variables, nogoods)
-        assert found.model == oracle.optimum()
+        assert solution.model == oracle.optimum()
         oracle.close()
-        conflicts += found.conflicts
-        if found.model is None:
+        conflicts += solution.conflicts
+        if solution.model is None:
             refuted += 1
-            core = SatOracle(variables, [nogoods[number] for number in found.core])
+            core = SatOracle(variables, [nogoods[number] for number in solution.core])
             assert not core.satisfiable()
             core.close()
     assert refuted > 20
@@ -99,7 +99,7 @@ def test_the_least_sum_comes_first_and_then_the_order() -> None:
             )
             for number, cost in enumerate(costs, 1)
         }
-        found = solve([total, *variables], shifted, sums=[Sum(0, table)])
+        solution = solve([total, *variables], shifted, sums=[Sum(0, table)])
         best = None
         for model in product(*(list(values(variable)) for variable in variables)):
             if any(all(model[at] & mask for at, mask in entry.terms) for entry in nogoods):
@@ -109,12 +109,12 @@ def test_the_least_sum_comes_first_and_then_the_order() -> None:
                 best = (price, model)
         if best is None:
             refuted += 1
-            assert found.model is None
-            kept = [nogoods[number] for number in found.core]
+            assert solution.model is None
+            kept = [nogoods[number] for number in solution.core]
             assert brute_force(variables, kept) is None
         else:
             bought += best[1] != brute_force(variables, nogoods)
-            assert found.model == (1 << best[0], *best[1])
+            assert solution.model == (1 << best[0], *best[1])
     assert refuted > 200
     assert bought > 200, "the sum hardly ever decides"
 
@@ -128,9 +128,9 @@ def test_no_variables_are_solved() -> None:
 
 
 def test_a_contradiction_names_both_sides() -> None:
-    found = solve([Variable(0b111, 0b100)], [Nogood(((0, 0b101),)), Nogood(((0, 0b110),))])
-    assert found.model is None
-    assert found.core == (0, 1)
+    solution = solve([Variable(0b111, 0b100)], [Nogood(((0, 0b101),)), Nogood(((0, 0b110),))])
+    assert solution.model is None
+    assert solution.core == (0, 1)
 
 
 def test_the_limit_ends_in_giving_up_not_in_unsatisfiable() -> None:

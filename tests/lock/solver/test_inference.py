@@ -91,10 +91,10 @@ def test_torch_for_arm_has_no_cuda_before_2_11(version: str, matrix: Matrix) -> 
 def test_no_processor_build_for_a_gpu_but_the_driver_that_it_takes(matrix: Matrix) -> None:
     request = Request((parse_root("torch"),), "3.12", architecture="aarch64")
     machine = Facts(parse_assumptions(["gpu=GH200", "nvidia-driver=535.129.03"]))
-    found = resolve(request, (machine,), matrix)
-    assert isinstance(found, Explanation)
-    assert any("no build for CUDA on aarch64" in cause.text for cause in found.causes)
-    assert found.ways_out == ("update the driver to 580.65.06 or newer: torch 2.15.0",)
+    resolution = resolve(request, (machine,), matrix)
+    assert isinstance(resolution, Explanation)
+    assert any("no build for CUDA on aarch64" in cause.text for cause in resolution.causes)
+    assert resolution.ways_out == ("update the driver to 580.65.06 or newer: torch 2.15.0",)
     bare = resolve(request, (Facts(),), matrix)
     assert isinstance(bare, Resolution)
 
@@ -102,9 +102,9 @@ def test_no_processor_build_for_a_gpu_but_the_driver_that_it_takes(matrix: Matri
 def test_what_is_inferred_is_said(matrix: Matrix) -> None:
     request = Request((parse_root("vllm"),), "3.12", architecture="aarch64")
     machine = Facts(parse_assumptions(["gpu=GH200", "nvidia-driver=580.95.05"]))
-    found = resolve(request, (machine,), matrix)
-    assert isinstance(found, Resolution)
-    pin = found.pin("vllm")
+    resolution = resolve(request, (machine,), matrix)
+    assert isinstance(resolution, Resolution)
+    pin = resolution.pin("vllm")
     assert pin is not None
     assert [reason.text for reason in pin.reasons if reason.kind == "inferred"] == [
         "its GPU code was not read, and is taken to be that of the wheel for x86_64",

@@ -172,26 +172,27 @@ def test_the_driver_stays_and_the_engine_moves_no_further_than_it_must(matrix: M
     facts = environment(
         "vllm==0.20.0 torch==2.11.0 ray==2.50.0", "nvidia-driver=550.54.15", "gpu=H100"
     )
-    found = plan(facts, matrix)
-    assert moves(found) == [
+    change_plan = plan(facts, matrix)
+    assert moves(change_plan) == [
         ("vllm", "0.20.0", "0.19.1", "downgrade"),
         ("torch", "2.11.0", "2.10.0", "downgrade"),
     ]
-    assert isinstance(found, Plan)
-    assert [change.reason.row for change in found.changes] == [
+    assert isinstance(change_plan, Plan)
+    assert [change.reason.row for change in change_plan.changes] == [
         "driver-for-cuda-13:vllm",
         "driver-for-cuda-13:torch",
     ]
-    assert any("driver 580.65.06" in text for text in found.alternatives)
+    assert any("driver 580.65.06" in text for text in change_plan.alternatives)
 
 
 def test_another_build_of_the_same_version_only_where_its_index_is_allowed(matrix: Matrix) -> None:
     facts = environment("torch==2.6.0+cu124", "nvidia-driver=470.82.01", "gpu=A100")
-    found = plan(facts, matrix)
-    assert isinstance(found, Plan)
-    assert found.changes[0].kind != "build"
+    change_plan = plan(facts, matrix)
+    assert isinstance(change_plan, Plan)
+    assert change_plan.changes[0].kind != "build"
     assert any(
-        "--allow-index pytorch" in text and "2.6.0+cu118" in text for text in found.alternatives
+        "--allow-index pytorch" in text and "2.6.0+cu118" in text
+        for text in change_plan.alternatives
     )
     assert moves(plan(facts, matrix, allow_index=("pytorch",))) == [
         ("torch", "2.6.0+cu124", "2.6.0+cu118", "build")
@@ -202,10 +203,10 @@ def test_what_the_engine_needs_moves_and_not_the_engine(matrix: Matrix) -> None:
     facts = environment(
         "vllm==0.8.5 torch==2.7.0 numpy==1.26.4", "nvidia-driver=570.86.15", "gpu=H100"
     )
-    found = changes_of(facts, matrix)
-    assert moves(found) == [("torch", "2.7.0", "2.6.0", "downgrade")]
-    assert isinstance(found, Plan)
-    assert found.changes[0].reason.text == "vllm 0.8.5 requires torch==2.6.0"
+    changes = changes_of(facts, matrix)
+    assert moves(changes) == [("torch", "2.7.0", "2.6.0", "downgrade")]
+    assert isinstance(changes, Plan)
+    assert changes.changes[0].reason.text == "vllm 0.8.5 requires torch==2.6.0"
 
 
 def test_warnings_move_nothing(matrix: Matrix) -> None:
@@ -235,10 +236,10 @@ def test_what_would_be_broken_is_said(matrix: Matrix) -> None:
         "vllm==0.8.5 transformers==5.1.0 own-package==1.0",
         own_package=("transformers>=5", "vllm==0.8.5"),
     )
-    found = changes_of(facts, matrix)
-    assert isinstance(found, Plan)
-    assert moves(found) == [("transformers", "5.1.0", "4.57.6", "downgrade")]
-    assert found.broken == (
+    changes = changes_of(facts, matrix)
+    assert isinstance(changes, Plan)
+    assert moves(changes) == [("transformers", "5.1.0", "4.57.6", "downgrade")]
+    assert changes.broken == (
         "own-package 1.0 requires transformers>=5, and transformers will be 4.57.6",
     )
 
@@ -252,32 +253,32 @@ def test_what_packages_cannot_cure_is_listed_as_such(matrix: Matrix) -> None:
     )
     errors = faults_of(facts, matrix)
     assert errors
-    found = changes_of(facts, matrix)
-    assert isinstance(found, Plan)
-    assert not found.changes
-    assert [finding.key for finding in found.remaining] == [finding.key for finding in errors]
+    changes = changes_of(facts, matrix)
+    assert isinstance(changes, Plan)
+    assert not changes.changes
+    assert [finding.key for finding in changes.remaining] == [finding.key for finding in errors]
 
 
 def test_nothing_wrong(matrix: Matrix) -> None:
-    found = changes_of(environment("torch==2.6.0", "nvidia-driver=570.86.15", "gpu=H100"), matrix)
-    assert isinstance(found, Plan)
-    assert found.errors == found.changes == ()
+    changes = changes_of(environment("torch==2.6.0", "nvidia-driver=570.86.15", "gpu=H100"), matrix)
+    assert isinstance(changes, Plan)
+    assert changes.errors == changes.changes == ()
 
 
 def test_no_set_is_explained(matrix: Matrix) -> None:
     """No sglang release is for a driver of 2019: the causes name it, the ways out a newer one."""
     facts = environment("sgl-kernel==0.1.2 torch==2.6.0", "nvidia-driver=418.40.04", "gpu=H100")
-    found = plan(facts, matrix)
-    assert isinstance(found, Explanation), moves(found)
-    assert any("driver" in cause.text for cause in found.causes)
-    assert any("driver" in way for way in found.ways_out)
+    change_plan = plan(facts, matrix)
+    assert isinstance(change_plan, Explanation), moves(change_plan)
+    assert any("driver" in cause.text for cause in change_plan.causes)
+    assert any("driver" in way for way in change_plan.ways_out)
 
 
 def test_the_override_that_a_row_asks_for(matrix: Matrix) -> None:
     facts = environment(
         "torch==2.4.0 nvidia-cublas-cu12==12.1.3.1", "nvidia-driver=535.129.03", "gpu=H20"
     )
-    found = changes_of(facts, matrix)
-    assert ("nvidia-cublas-cu12", "12.1.3.1", "12.3.4.1", "upgrade") in moves(found)
-    assert isinstance(found, Plan)
-    assert [override.row for override in found.overrides] == ["cublas-12.1-sigfpe-h20"]
+    changes = changes_of(facts, matrix)
+    assert ("nvidia-cublas-cu12", "12.1.3.1", "12.3.4.1", "upgrade") in moves(changes)
+    assert isinstance(changes, Plan)
+    assert [override.row for override in changes.overrides] == ["cublas-12.1-sigfpe-h20"]

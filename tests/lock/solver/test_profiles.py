@@ -42,15 +42,15 @@ def machine(*assumed: str) -> Tuple[Facts, ...]:
 def resolved(
     profile: str, facts: Sequence[Facts], *requirements: str, python: Optional[str] = None
 ) -> Resolution:
-    found = lock(requirements, facts, MATRIX, python=python, profile=profile, as_of="release")
-    assert isinstance(found, Resolution), [cause.text for cause in found.causes]
-    return found
+    resolution = lock(requirements, facts, MATRIX, python=python, profile=profile, as_of="release")
+    assert isinstance(resolution, Resolution), [cause.text for cause in resolution.causes]
+    return resolution
 
 
 def refused(profile: str, facts: Sequence[Facts], python: Optional[str] = None) -> Explanation:
-    found = lock((), facts, MATRIX, python=python, profile=profile)
-    assert isinstance(found, Explanation), found.pins
-    return found
+    resolution = lock((), facts, MATRIX, python=python, profile=profile)
+    assert isinstance(resolution, Explanation), resolution.pins
+    return resolution
 
 
 def excluded(name: str, version: str, found: Resolution, matrix: Matrix) -> Iterator[str]:
@@ -89,41 +89,43 @@ def test_what_maintainers_tested_is_preferred(profile: Profile, named: NamedRequ
         f"gpu={(tested and tested.gpu) or 'H100'}:8", "nvidia-driver=615.71.09", "glibc=2.35"
     )
     # ``lock`` itself lets check judge the outcome.
-    found = resolved(f"{profile.name}:{named.name}", facts)
-    assert found.request.profile == f"{profile.name}:{named.name}"
-    assert SpecifierSet(named.python).contains(found.request.python)
-    assert found.settings.items() >= named.variables.items()
-    assert [step.requirement for step in found.sources] == list(named.direct)
-    assert not {step.name for step in found.sources} & {pin.name for pin in found.pins}
+    resolution = resolved(f"{profile.name}:{named.name}", facts)
+    assert resolution.request.profile == f"{profile.name}:{named.name}"
+    assert SpecifierSet(named.python).contains(resolution.request.python)
+    assert resolution.settings.items() >= named.variables.items()
+    assert [step.requirement for step in resolution.sources] == list(named.direct)
+    assert not {step.name for step in resolution.sources} & {pin.name for pin in resolution.pins}
     for root in map(parse_root, named.overrides):
-        pin = found.pin(root.name)
+        pin = resolution.pin(root.name)
         assert pin is not None
         assert f"=={pin.version}" == root.specifier
     own = {root.name: root.specifier for root in map(parse_root, named.requirements)}
     for root in map(parse_root, tested.packages if tested is not None else ()):
-        pin = found.pin(root.name)
+        pin = resolution.pin(root.name)
         version = root.specifier[2:]
         if (
             pin is None or str(pin.version) == version or "+" in version
         ):  # not needed, so, or a build of another index
             continue
         ruled_out = not SpecifierSet(own.get(root.name, "")).contains(version, prereleases=True)
-        assert ruled_out or list(excluded(root.name, version, found, MATRIX)), (
+        assert ruled_out or list(excluded(root.name, version, resolution, MATRIX)), (
             f"{root.text} was tested, {pin.version} was chosen"
         )
 
 
 def test_only_a_profile_that_asks_gets_pre_releases() -> None:
-    found = resolved("simplerl-reason", machine("gpu=H100", "nvidia-driver=535.129.03"))
-    early = {pin.name for pin in found.pins if pin.version.is_prerelease}
+    resolution = resolved("simplerl-reason", machine("gpu=H100", "nvidia-driver=535.129.03"))
+    early = {pin.name for pin in resolution.pins if pin.version.is_prerelease}
     assert early == {"hydra-core", "omegaconf"}
 
 
 def test_another_request_is_tried_and_said_so() -> None:
-    found = resolved("verl", machine("gpu=H100", "nvidia-driver=550.54.15"))
-    assert found.request.profile == "verl:0.7-vllm"
-    assert [reason.text.partition(" does")[0] for reason in found.passed] == ["verl:0.9-vllm"]
-    assert all("CUDA 13" in reason.text and "550.54.15" in reason.text for reason in found.passed)
+    resolution = resolved("verl", machine("gpu=H100", "nvidia-driver=550.54.15"))
+    assert resolution.request.profile == "verl:0.7-vllm"
+    assert [reason.text.partition(" does")[0] for reason in resolution.passed] == ["verl:0.9-vllm"]
+    assert all(
+        "CUDA 13" in reason.text and "550.54.15" in reason.text for reason in resolution.passed
+    )
     newest = resolved("verl", machine("gpu=H100", "nvidia-driver=595.45.04"))
     assert newest.passed == ()
     # verl:latest is newer, and nobody tested it
@@ -132,9 +134,9 @@ def test_another_request_is_tried_and_said_so() -> None:
 
 
 def test_what_is_asked_for_besides_chooses_the_request_and_names_its_bounds() -> None:
-    found = resolved("verl", machine("gpu=H100", "nvidia-driver=580.95.05"), "torch==2.6.0")
-    assert found.request.profile == "verl:0.4-vllm"
-    assert [reason.text.partition(": ")[2] for reason in found.passed] == [
+    resolution = resolved("verl", machine("gpu=H100", "nvidia-driver=580.95.05"), "torch==2.6.0")
+    assert resolution.request.profile == "verl:0.4-vllm"
+    assert [reason.text.partition(": ")[2] for reason in resolution.passed] == [
         "verl:0.9-vllm itself asks for torch==2.11.0, and you for torch==2.6.0",
         "verl:0.7-vllm itself asks for torch==2.9.0, and you for torch==2.6.0",
     ]
@@ -146,14 +148,14 @@ def test_what_is_asked_for_besides_chooses_the_request_and_names_its_bounds() ->
 
 
 def test_a_request_by_name_is_that_one_or_nothing() -> None:
-    found = refused("verl:latest", machine("gpu=H100", "nvidia-driver=550.54.15"))
-    assert any("CUDA 13" in cause.text for cause in found.causes)
-    assert found.ways_out[0].startswith("ask for --profile verl:0.7-vllm")
+    refusal = refused("verl:latest", machine("gpu=H100", "nvidia-driver=550.54.15"))
+    assert any("CUDA 13" in cause.text for cause in refusal.causes)
+    assert refusal.ways_out[0].startswith("ask for --profile verl:0.7-vllm")
 
 
 def test_where_none_fits_all_are_named() -> None:
-    found = refused("verl", machine("gpu=V100", "nvidia-driver=470.82.01"))
-    said = {cause.text.partition(" does")[0]: cause.text for cause in found.causes}
+    refusal = refused("verl", machine("gpu=V100", "nvidia-driver=470.82.01"))
+    said = {cause.text.partition(" does")[0]: cause.text for cause in refusal.causes}
     for name in ("0.7-vllm", "0.4-vllm", "0.2", "latest"):  # and the causes of 0.9-vllm before
         assert "470.82.01" in said[f"verl:{name}"], name
 
@@ -171,17 +173,17 @@ def test_the_python_is_the_newest_that_the_profile_allows(
 
 
 def test_a_python_outside_is_refused_with_the_one_that_fits() -> None:
-    found = refused(
+    refusal = refused(
         "simplerl-reason", machine("gpu=H100", "nvidia-driver=550.54.15"), python="3.12"
     )
-    assert "not 3.12" in found.causes[0].text
-    assert "--python-version 3.11" in found.ways_out[0]
+    assert "not 3.12" in refusal.causes[0].text
+    assert "--python-version 3.11" in refusal.ways_out[0]
 
 
 def test_further_requirements_hold_besides() -> None:
     facts = machine("gpu=H100", "nvidia-driver=535.129.03")
-    found = resolved("easyr1", facts, "peft==0.15.2", "transformers<4.57")
-    pins = {pin.name: str(pin.version) for pin in found.pins}
+    resolution = resolved("easyr1", facts, "peft==0.15.2", "transformers<4.57")
+    pins = {pin.name: str(pin.version) for pin in resolution.pins}
     assert pins["peft"] == "0.15.2"
     assert pins["transformers"].startswith("4.56.")
     with pytest.raises(InputError, match=r"comes from .*EasyR1"):
@@ -212,23 +214,23 @@ def test_what_comes_from_git_is_read_as_packaging_reads_it(text: str) -> None:
 
 
 def test_what_a_fork_needs_and_the_matrix_does_not_know_is_passed_on() -> None:
-    found = resolved("easyr1:0.3.2", machine("nvidia-driver=580.95.05", "gpu=H100:8"))
+    resolution = resolved("easyr1:0.3.2", machine("nvidia-driver=580.95.05", "gpu=H100:8"))
     assert {"codetiming", "mathruler", "pylatexenc", "qwen-vl-utils", "wandb"} <= {
-        root.name for root in found.request.others
+        root.name for root in resolution.request.others
     }
-    assert not {root.name for root in found.request.others} & {
-        root.name for root in found.request.roots
+    assert not {root.name for root in resolution.request.others} & {
+        root.name for root in resolution.request.roots
     }
-    assert found.pin("omegaconf") is not None
-    assert found.pin("codetiming") is None
+    assert resolution.pin("omegaconf") is not None
+    assert resolution.pin("codetiming") is None
 
 
 @pytest.mark.parametrize("gpu", ["T4", "V100"])
 def test_an_older_device_gets_an_sglang_that_serves(gpu: str) -> None:
     facts = machine("nvidia-driver=550.54.15", f"gpu={gpu}")
-    found = resolved("sglang", facts, python="3.11")
-    assert found.request.profile == "sglang:srt"
-    assert found.pin("torch") is not None
+    resolution = resolved("sglang", facts, python="3.11")
+    assert resolution.request.profile == "sglang:srt"
+    assert resolution.pin("torch") is not None
     plain = lock(["sglang"], facts, MATRIX, python="3.11")
     assert isinstance(plain, Resolution)
     pin = plain.pin("sglang")

@@ -58,9 +58,9 @@ def test_a_refusal_is_true_and_its_ways_out_work(
     case: str, matrix: Matrix, require_module: Callable[[str], None]
 ) -> None:
     require_module("pysat")
-    found = answer(CASES[case], matrix)
-    assert isinstance(found, Explanation)
-    judged = judge_refusal(CASES[case], found, matrix)
+    resolution = answer(CASES[case], matrix)
+    assert isinstance(resolution, Explanation)
+    judged = judge_refusal(CASES[case], resolution, matrix)
     assert not judged.faults, "\n".join(judged.faults)
 
 
@@ -80,21 +80,21 @@ def test_a_false_sentence_is_a_fault(matrix: Matrix, require_module: Callable[[s
     require_module("pysat")
     machine = ("gpu=H100", "nvidia-driver=580.95.05", "glibc=2.35")
     ask = Ask(None, ("accelerate==0.19.0", "trl>=1.16.0"), machine, "3.12")
-    found = answer(ask, matrix)
-    assert isinstance(found, Explanation)
-    assert not judge_refusal(ask, found, matrix).faults
-    edge = next(cause for cause in found.causes if cause.kind == "metadata")
-    asked = next(cause for cause in found.causes if cause.kind == "request")
+    resolution = answer(ask, matrix)
+    assert isinstance(resolution, Explanation)
+    assert not judge_refusal(ask, resolution, matrix).faults
+    edge = next(cause for cause in resolution.causes if cause.kind == "metadata")
+    asked = next(cause for cause in resolution.causes if cause.kind == "request")
     lies = [
         (edge, edge._replace(text=edge.text.replace("trl 1.16.0", "trl 0.9.6"))),
         (asked, asked._replace(text="you asked for trl>=1.15")),
     ]
     for true, lie in lies:
         assert lie != true
-        causes = tuple(lie if cause is true else cause for cause in found.causes)
-        assert judge_refusal(ask, found._replace(causes=causes), matrix).faults, lie.text
+        causes = tuple(lie if cause is true else cause for cause in resolution.causes)
+        assert judge_refusal(ask, resolution._replace(causes=causes), matrix).faults, lie.text
     for way in ("update the driver to 590.1 or newer: trl 1.16.0", "pray: trl 1.16.0"):
-        assert judge_refusal(ask, found._replace(ways_out=(way,)), matrix).faults, way
+        assert judge_refusal(ask, resolution._replace(ways_out=(way,)), matrix).faults, way
 
 
 @pytest.mark.slow

@@ -48,10 +48,10 @@ def test_no_source_archive_of_years_ago_frees_torch(matrix: Matrix) -> None:
 
 
 def test_wheels_for_python_2_serve_no_python_3(matrix: Matrix) -> None:
-    found = _resolved(matrix, "numpy<2", "transformers", python="3.13")
-    assert isinstance(found, Explanation), found.pins
-    assert any("Python 3.13" in cause.text for cause in found.causes)
-    assert any(way.startswith("use Python 3.12: numpy 1.26.4") for way in found.ways_out)
+    resolution = _resolved(matrix, "numpy<2", "transformers", python="3.13")
+    assert isinstance(resolution, Explanation), resolution.pins
+    assert any("Python 3.13" in cause.text for cause in resolution.causes)
+    assert any(way.startswith("use Python 3.12: numpy 1.26.4") for way in resolution.ways_out)
 
 
 @pytest.mark.parametrize("python", ["3.9", "3.12", "3.14"])
@@ -89,9 +89,9 @@ def test_a_build_is_for_the_pythons_of_its_time(
 
 
 def test_what_cannot_be_built_for_a_torch_is_not_beside_it(matrix: Matrix) -> None:
-    found = _resolved(matrix, "flash-attn", "torch==2.14.0")
-    assert isinstance(found, Explanation), found.pins
-    assert "flash-attn-2-build-torch-2.14" in {cause.row for cause in found.causes}
+    resolution = _resolved(matrix, "flash-attn", "torch==2.14.0")
+    assert isinstance(resolution, Explanation), resolution.pins
+    assert "flash-attn-2-build-torch-2.14" in {cause.row for cause in resolution.causes}
     pins = _pins(_resolved(matrix, "openrlhf"), ["openrlhf", "flash-attn", "torch"])
     assert parse_version(pins["torch"]) < parse_version("2.14")
 
@@ -105,9 +105,9 @@ def test_the_toolkit_of_the_target_decides_the_cuda_of_torch(matrix: Matrix) -> 
 
 
 def test_without_nvcc_its_project_has_to_have_a_wheel(matrix: Matrix) -> None:
-    found = _resolved(matrix, "flash-attn", "torch", facts=NO_NVCC)
-    assert isinstance(found, Resolution), [cause.text for cause in found.causes]
-    flash, torch = found.pin("flash-attn"), found.pin("torch")
+    resolution = _resolved(matrix, "flash-attn", "torch", facts=NO_NVCC)
+    assert isinstance(resolution, Resolution), [cause.text for cause in resolution.causes]
+    flash, torch = resolution.pin("flash-attn"), resolution.pin("torch")
     assert flash is not None
     assert torch is not None
     assert flash.build is not None

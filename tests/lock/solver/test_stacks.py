@@ -46,14 +46,15 @@ def test_what_nothing_reaches_changes_nothing(count: int, matrix: Matrix) -> Non
         catalog = Catalog(matrix, request)
         models = []
         for complete in (False, True):
-            found = attempt(catalog, facts, complete=complete)
-            model = found.outcome.model
+            solution = attempt(catalog, facts, complete=complete)
+            model = solution.outcome.model
             chosen = None
             if model is not None:
                 chosen = {
-                    node: str(found.problem.tables[node].at(bit).version)
-                    for node, bit in zip(found.problem.nodes, model)
-                    if node in found.problem.tables and bit != found.problem.tables[node].absent
+                    node: str(solution.problem.tables[node].at(bit).version)
+                    for node, bit in zip(solution.problem.nodes, model)
+                    if node in solution.problem.tables
+                    and bit != solution.problem.tables[node].absent
                 }
             models.append(chosen)
         assert models[0] == models[1]

@@ -21,9 +21,9 @@ def lock(
     matrix: Matrix, *roots: str, python: str = "3.12", assume: Sequence[str] = H100
 ) -> Resolution:
     request = Request(tuple(map(parse_root, roots)), python, as_of="2026-11-22")
-    found = resolve(request, (Facts(parse_assumptions(assume)),), matrix)
-    assert isinstance(found, Resolution)
-    return found
+    resolution = resolve(request, (Facts(parse_assumptions(assume)),), matrix)
+    assert isinstance(resolution, Resolution)
+    return resolution
 
 
 def pins(found: Resolution, *names: str) -> list[str]:
@@ -34,22 +34,22 @@ def pins(found: Resolution, *names: str) -> list[str]:
 def test_the_newest_engine_with_the_torch_that_it_pins(
     matrix: Matrix, roots: Sequence[str]
 ) -> None:
-    found = lock(matrix, *roots)
-    assert pins(found, "vllm", "torch") == ["0.33.0", "2.14.0"]
-    assert not found.notes
+    resolution = lock(matrix, *roots)
+    assert pins(resolution, "vllm", "torch") == ["0.33.0", "2.14.0"]
+    assert not resolution.notes
 
 
 def test_peers_share_what_it_costs(matrix: Matrix) -> None:
     """verl 0.9 caps transformers, which the newest vllm does not take: an older verl asks less."""
-    found = lock(matrix, "torch", "transformers", "vllm", "verl")
-    assert pins(found, "verl") == ["0.9.1"]
-    assert pins(found, "vllm")[0].startswith("0.3")
-    assert not found.notes
+    resolution = lock(matrix, "torch", "transformers", "vllm", "verl")
+    assert pins(resolution, "verl") == ["0.9.1"]
+    assert pins(resolution, "vllm")[0].startswith("0.3")
+    assert not resolution.notes
 
 
 def test_a_root_more_than_a_year_behind_is_told_with_cause_and_alternative(matrix: Matrix) -> None:
-    found = lock(matrix, "torch==2.4.0", "vllm")
-    (note,) = found.notes
+    resolution = lock(matrix, "torch==2.4.0", "vllm")
+    (note,) = resolution.notes
     assert note.startswith("vllm 0.6.3.post1 is of 2024-10-17, 24 months behind 0.33.0")
     assert "you asked for torch==2.4.0" in note
     assert "instead: vllm 0.33.0 with torch 2.14.0, asked for without torch==2.4.0" in note
@@ -58,8 +58,8 @@ def test_a_root_more_than_a_year_behind_is_told_with_cause_and_alternative(matri
 def test_a_root_of_which_only_old_releases_fit_says_why_and_where_new_ones_do(
     matrix: Matrix,
 ) -> None:
-    found = lock(matrix, "vllm", python="3.9")
-    (note,) = found.notes
+    resolution = lock(matrix, "vllm", python="3.9")
+    (note,) = resolution.notes
     newest = "vllm 0.11.0, the newest that fits here, is 13 months older than 0.33.0: "
     assert note.startswith(f"{newest}vllm 0.33.0 needs Python <3.15,>=3.11, not 3.9; instead: ")
     assert note.endswith("use Python 3.12: vllm 0.33.0, torch 2.14.0")
@@ -67,9 +67,9 @@ def test_a_root_of_which_only_old_releases_fit_says_why_and_where_new_ones_do(
 
 def test_a_root_that_works_badly_is_told_with_the_set_in_which_it_does_not(matrix: Matrix) -> None:
     """The newest engine stands: what spares xformers the fault is half a year older."""
-    found = lock(matrix, "vllm", "xformers")
-    assert "xformers-0.0.34-cuda-12" in [reason.row for reason in found.warnings]
-    (note,) = found.notes
+    resolution = lock(matrix, "vllm", "xformers")
+    assert "xformers-0.0.34-cuda-12" in [reason.row for reason in resolution.warnings]
+    (note,) = resolution.notes
     assert note.endswith(
         "; instead: vllm 0.19.1 with xformers 0.0.35, torch 2.10.0 (vllm is 6 months behind)"
     )
@@ -79,8 +79,8 @@ def test_a_root_that_works_badly_is_told_with_the_set_in_which_it_does_not(matri
 
 
 def test_what_cannot_stand_together_is_offered_apart(matrix: Matrix) -> None:
-    found = lock(matrix, "sglang", "outlines")
-    (note,) = found.notes
+    resolution = lock(matrix, "sglang", "outlines")
+    (note,) = resolution.notes
     assert "need outlines 0.1.11" in note
     assert note.endswith("without sglang")
 
@@ -97,8 +97,8 @@ def test_a_year_to_the_day_is_none() -> None:
 
 
 def test_a_root_that_is_behind_has_a_reason(matrix: Matrix) -> None:
-    found = lock(matrix, "vllm", "verl")
-    pin = found.pin("vllm")
+    resolution = lock(matrix, "vllm", "verl")
+    pin = resolution.pin("vllm")
     assert pin is not None
     if str(pin.version) != "0.33.0":
         texts = [reason.text for reason in pin.reasons if reason.kind == "refused"]

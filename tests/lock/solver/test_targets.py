@@ -34,15 +34,15 @@ def test_a_machine_that_check_refuses_gets_no_lock(driver: str, gpu: str, matrix
         for finding in judge(facts, matrix, today=matrix.date)
         if finding.severity == "error"
     ]
-    found = resolve(REQUEST, (facts,), matrix)
+    resolution = resolve(REQUEST, (facts,), matrix)
     if not refused:
-        assert isinstance(found, Resolution)
+        assert isinstance(resolution, Resolution)
         return
-    assert isinstance(found, Explanation)
-    assert [cause.row for cause in found.causes] == refused
-    assert {cause.kind for cause in found.causes} == {"hardware"}
-    assert driver in found.causes[0].text
-    assert gpu in found.causes[0].text
+    assert isinstance(resolution, Explanation)
+    assert [cause.row for cause in resolution.causes] == refused
+    assert {cause.kind for cause in resolution.causes} == {"hardware"}
+    assert driver in resolution.causes[0].text
+    assert gpu in resolution.causes[0].text
 
 
 @pytest.mark.parametrize(
@@ -55,16 +55,18 @@ def test_a_machine_that_check_refuses_gets_no_lock(driver: str, gpu: str, matrix
 def test_the_way_out_is_a_driver_that_knows_the_device(
     driver: str, gpu: str, way: str, matrix: Matrix
 ) -> None:
-    found = resolve(REQUEST, (machine(driver, gpu),), matrix)
-    assert isinstance(found, Explanation)
-    assert any(line.startswith(way) for line in found.ways_out), found.ways_out
+    resolution = resolve(REQUEST, (machine(driver, gpu),), matrix)
+    assert isinstance(resolution, Explanation)
+    assert any(line.startswith(way) for line in resolution.ways_out), resolution.ways_out
 
 
 def test_one_such_target_among_several_is_named(matrix: Matrix) -> None:
-    found = resolve(REQUEST, (machine("550.54.15", "H100"), machine("550.54.15", "B200")), matrix)
-    assert isinstance(found, Explanation)
-    assert "B200" in found.causes[0].text
-    assert "H100" not in found.causes[0].text
+    resolution = resolve(
+        REQUEST, (machine("550.54.15", "H100"), machine("550.54.15", "B200")), matrix
+    )
+    assert isinstance(resolution, Explanation)
+    assert "B200" in resolution.causes[0].text
+    assert "H100" not in resolution.causes[0].text
 
 
 def test_what_packages_can_cure_on_such_a_machine_is_cured(matrix: Matrix) -> None:
@@ -78,10 +80,10 @@ def test_what_packages_can_cure_on_such_a_machine_is_cured(matrix: Matrix) -> No
         {"distributions": Known(installed, here), "python.version": Known("3.11.9", here)}
     )
     assert errors(facts, matrix) >= {"ED109", "ED304"}
-    found = plan(facts, matrix, alternatives=False)
-    assert not isinstance(found, Explanation)
-    assert found.changes
-    assert {finding.code for finding in found.remaining} == {"ED109"}
+    change_plan = plan(facts, matrix, alternatives=False)
+    assert not isinstance(change_plan, Explanation)
+    assert change_plan.changes
+    assert {finding.code for finding in change_plan.remaining} == {"ED109"}
 
 
 def errors(facts: Facts, matrix: Matrix) -> frozenset[str]:
@@ -102,9 +104,9 @@ def test_a_board_takes_builds_for_servers_from_some_system_on(matrix: Matrix) ->
     assert way.startswith("update the driver to 580.65.06 or newer, with JetPack 7.2 or newer: ")
     for gpu, is_named in (("Orin", True), ("Thor", False), ("GH200", False)):
         stated = ["nvidia-driver=595.58.03", f"gpu={gpu}", "os.architecture=aarch64"]
-        found = lock(["torch"], (Facts(parse_assumptions(stated)),), matrix, python="3.12")
-        assert isinstance(found, Resolution)
-        assert any("JetPack 7.2" in note for note in found.notes) is is_named
+        resolution = lock(["torch"], (Facts(parse_assumptions(stated)),), matrix, python="3.12")
+        assert isinstance(resolution, Resolution)
+        assert any("JetPack 7.2" in note for note in resolution.notes) is is_named
 
 
 def test_a_board_is_named_for_the_driver_of_its_own_target_alone(matrix: Matrix) -> None:

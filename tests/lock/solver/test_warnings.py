@@ -56,21 +56,24 @@ def test_every_row_that_check_warns_of_has_a_line(
     request_text: str, python: str, target: Tuple[str, ...], row: str, effect: str, matrix: Matrix
 ) -> None:
     facts = Facts(parse_assumptions(list(target)))
-    found = lock([request_text], [facts], matrix, python=python, as_of="latest")
-    assert isinstance(found, Resolution)
+    resolution = lock([request_text], [facts], matrix, python=python, as_of="latest")
+    assert isinstance(resolution, Resolution)
     own = {finding.row for finding in judge(facts, matrix, today=matrix.date)}
     warned = {
         finding.row
-        for finding in judge(applied(found, facts), matrix, today=matrix.date)
+        for finding in judge(applied(resolution, facts), matrix, today=matrix.date)
         if finding.severity == "warning"
         and finding.verdict == "violated"
         and matrix.row(finding.row) is not None
         and finding.row not in own
     }
-    told = {reason.row: reason.kind for reason in found.warnings}
+    told = {reason.row: reason.kind for reason in resolution.warnings}
     assert warned <= set(told)
     assert told[row] == effect
-    for text in (text_of(summary_lines(found)), render(found, "0", matrix)["requirements.txt"]):
+    for text in (
+        text_of(summary_lines(resolution)),
+        render(resolution, "0", matrix)["requirements.txt"],
+    ):
         assert sorted(told) == sorted(
             line.rpartition("[")[2].rstrip("]")
             for line in text.splitlines()

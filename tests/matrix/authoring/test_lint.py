@@ -22,9 +22,9 @@ def findings(tmp_path, rows, **options):
 
 
 def test_our_own_matrix_has_no_fault():
-    found = lint(load_builtin(), "2099-01-01")
-    assert [finding for finding in found if finding.level == "fault"] == []
-    assert {finding.check for finding in found} <= set(CHECKS)
+    faults = lint(load_builtin(), "2099-01-01")
+    assert [finding for finding in faults if finding.level == "fault"] == []
+    assert {finding.check for finding in faults} <= set(CHECKS)
 
 
 FAULTS = {
@@ -71,8 +71,8 @@ def test_faults(tmp_path, name):
         "one alternative": "range-without-release",
         "between releases": "range-without-release",
     }.get(name, name.split(":")[0])
-    found = findings(tmp_path, FAULTS[name])
-    assert [entry[:2] for entry in found if entry[0] == "fault"] == [("fault", check)]
+    faults = findings(tmp_path, FAULTS[name])
+    assert [entry[:2] for entry in faults if entry[0] == "fault"] == [("fault", check)]
 
 
 NOTES = {
@@ -96,9 +96,9 @@ NOTES = {
 
 @pytest.mark.parametrize("check", NOTES)
 def test_notes(tmp_path, check):
-    found = findings(tmp_path, NOTES[check])
-    assert ("note", check) in [entry[:2] for entry in found]
-    assert not [entry for entry in found if entry[0] == "fault"]
+    faults = findings(tmp_path, NOTES[check])
+    assert ("note", check) in [entry[:2] for entry in faults]
+    assert not [entry for entry in faults if entry[0] == "fault"]
 
 
 SILENT = {
@@ -145,13 +145,13 @@ def test_dates_of_packages_and_tables(tmp_path):
     path.write_text(path.read_text().replace('"2026-10-01"', '"2027-10-01"', 1))
     path = folder / "drivers.toml"
     path.write_text(path.read_text().replace("2026-11-01", "2027-11-21", 1))
-    found = {
+    subjects = {
         finding.subject
         for finding in lint(load_folder(str(folder)), TODAY)
         if finding.check == "date"
     }
-    assert "torch 2.5.0" in found
-    assert "branch 570" in found
+    assert "torch 2.5.0" in subjects
+    assert "branch 570" in subjects
 
 
 def test_models_and_conda_names(tmp_path):
@@ -179,8 +179,8 @@ def test_models_and_conda_names(tmp_path):
 def test_the_rows_of_a_site_are_judged_by_our_tables(tmp_path):
     (tmp_path / "own.toml").write_text(row_text("ours", '{ env = "torch", in = ">=99" }'))
     matrix = load_matrix([str(tmp_path)])
-    found = lint(matrix, "2099-01-01", lambda row: row.origin.startswith(str(tmp_path)))
-    assert [(finding.check, finding.subject) for finding in found] == [
+    faults = lint(matrix, "2099-01-01", lambda row: row.origin.startswith(str(tmp_path)))
+    assert [(finding.check, finding.subject) for finding in faults] == [
         ("range-without-release", "ours")
     ]
 

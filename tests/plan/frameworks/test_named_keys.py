@@ -39,15 +39,15 @@ def keys(words, framework):
     ],
 )
 def test_settings_of_the_engine_in_verl(version, swap, cache):
-    found = keys(VERL, f"verl=={version}")
-    assert (found["rollout.swap_space"], found["rollout.mm_cache"]) == (swap, cache)
+    key_table = keys(VERL, f"verl=={version}")
+    assert (key_table["rollout.swap_space"], key_table["rollout.mm_cache"]) == (swap, cache)
 
 
 def test_a_key_that_is_given_is_the_one_that_is_named():
-    found = keys(
+    key_table = keys(
         [*VERL, "+actor_rollout_ref.rollout.engine_kwargs.swap_space=8"], "verl==0.3.0.post1"
     )
-    assert found["rollout.swap_space"] == "actor_rollout_ref.rollout.engine_kwargs.swap_space"
+    assert key_table["rollout.swap_space"] == "actor_rollout_ref.rollout.engine_kwargs.swap_space"
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,11 @@ def test_offload_in_easyr1(version, name):
     ],
 )
 def test_options_of_openrlhf(version, gradients, asleep, adam):
-    found = keys(OPENRLHF, f"openrlhf=={version}")
+    key_table = keys(OPENRLHF, f"openrlhf=={version}")
     assert (
-        found["actor.grad_dtype"],
-        found["rollout.sleep_level"],
-        found["actor.offload_optimizer"],
+        key_table["actor.grad_dtype"],
+        key_table["rollout.sleep_level"],
+        key_table["actor.offload_optimizer"],
     ) == (gradients, asleep, adam)
 
 

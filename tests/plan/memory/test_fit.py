@@ -32,31 +32,31 @@ def fitted(matrix, tmp_path):
 def test_what_is_found_makes_it_fit_when_it_is_pasted(fitted, name, framework, assume):
     words = [str(RUNS / name)]
     before = fitted(words, assume, framework)
-    found = fitted(words, assume, framework, fit=True)
-    assert before.plan.verdict != "fits" == found.plan.verdict
-    assert found.before.verdict == before.plan.verdict
-    again = fitted(words, assume, framework, changes=found.changes)
+    fitted_plan = fitted(words, assume, framework, fit=True)
+    assert before.plan.verdict != "fits" == fitted_plan.plan.verdict
+    assert fitted_plan.before.verdict == before.plan.verdict
+    again = fitted(words, assume, framework, changes=fitted_plan.changes)
     assert again.plan.verdict == "fits"
-    assert found.plan.notes[0] == f"To paste: {' '.join(found.changes)}"
-    assert found.plan.notes[1].startswith("Price: ")
-    assert not any("length" in setting for setting in found.changes)
+    assert fitted_plan.plan.notes[0] == f"To paste: {' '.join(fitted_plan.changes)}"
+    assert fitted_plan.plan.notes[1].startswith("Price: ")
+    assert not any("length" in setting for setting in fitted_plan.changes)
 
 
 def test_a_server_is_spread_as_little_as_fits(fitted):
     words = ["vllm", "serve", "Qwen/Qwen2.5-72B-Instruct", "--max-model-len", "16384"]
-    found = fitted(words, ["memory=1TB", "gpu=H100-SXM5-80GB:8"], fit=True)
-    assert found.changes == ("--tensor-parallel-size=4",)
+    fitted_plan = fitted(words, ["memory=1TB", "gpu=H100-SXM5-80GB:8"], fit=True)
+    assert fitted_plan.changes == ("--tensor-parallel-size=4",)
 
 
 def test_a_run_that_fits_is_left_alone(fitted):
     words = ["vllm", "serve", "Qwen/Qwen2.5-7B-Instruct", "--max-model-len", "16384"]
-    found = fitted(words, ["memory=1TB", "gpu=H100-SXM5-80GB:8"], fit=True)
-    assert found.changes == ()
-    assert found.plan.notes[0] == "Nothing has to be changed."
+    fitted_plan = fitted(words, ["memory=1TB", "gpu=H100-SXM5-80GB:8"], fit=True)
+    assert fitted_plan.changes == ()
+    assert fitted_plan.plan.notes[0] == "Nothing has to be changed."
 
 
 def test_shorter_texts_are_never_the_way(fitted):
     words = ["vllm", "serve", "Qwen/Qwen2.5-7B-Instruct", "--max-model-len", "900000"]
-    found = fitted(words, ["memory=1TB", "gpu=A100-SXM4-40GB:1"], fit=True)
-    assert found.plan.verdict != "fits"
-    assert not any("max-model-len" in setting for setting in found.changes)
+    fitted_plan = fitted(words, ["memory=1TB", "gpu=A100-SXM4-40GB:1"], fit=True)
+    assert fitted_plan.plan.verdict != "fits"
+    assert not any("max-model-len" in setting for setting in fitted_plan.changes)
