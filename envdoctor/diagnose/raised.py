@@ -16,6 +16,7 @@ from ..model.log import PLACES_OF_LINE, Event, Frame, Raised
 from ..model.pattern import pattern
 from ..rules.rule import Context
 from .trace_draft import TraceDraft, code_of_log, remedies_of
+from .why_raised import why_raised
 
 __all__ = ["Failure", "doubt", "failure_of", "join_failure", "trust_complaint"]
 
@@ -191,6 +192,8 @@ def join_failure(
     else:
         root = _root(known)
         known.quoted = [raised.line]
+        if known.role == "effect" or known.certainty == "candidate":
+            known.meaning = _joined(why_raised(raised, contexts, modules), known.meaning)
     _root(root).is_failure = failure.is_certain
     start = raised.first.number - _ANNOUNCED
     for draft in drafts:
@@ -339,8 +342,12 @@ def _draft_of(
     )
     draft = TraceDraft(None, finding, certainty, "cause", [])
     draft.quoted = [raised.line]
-    draft.meaning = _meaning(raised)
+    draft.meaning = _joined(why_raised(origin, contexts, modules), _meaning(raised))
     return draft
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
 
 
 def _worded(raised: Raised) -> str:

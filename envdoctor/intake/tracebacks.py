@@ -30,6 +30,7 @@ _JUNK = 24  # lines of its own writer that are no part of it
 _FRAMES = 12  # kept of each end of a deep traceback
 _KEPT = 96  # different exceptions
 _MESSAGE = 1500  # characters
+_CODE = 300
 _MESSAGE_LINES = 16
 _ABOVE = 2048
 _TAIL = 64 << 10
@@ -343,6 +344,8 @@ class _Block:
             return not self._frames  # several writers at once: their heads stand together
         elif text and not text[0].isspace() and text[0] not in _BOX:
             self._take_end(text, number)
+        elif self._frames and text.startswith("    ") and not self._frames[-1].code:
+            self._frames[-1] = self._frames[-1]._replace(code=redact(text.strip())[:_CODE])
         return self._junk < _JUNK
 
     def _add_frame(self, frame: re.Match[str]) -> None:

@@ -15,6 +15,7 @@ Three parts, so that a check reads little:
 * ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json`` and ``index.json`` (the
   listing of the package index), read only by those who ask for them;
 * ``names.z`` and ``names/<name>.z``: in which releases names exist, packed (``names``);
+* ``messages.z`` and ``messages/<name>.z``: what packages raise, packed (``messages``);
 * ``symbols.z``: which releases of torch export which symbols, packed (``symbols``).
 
 ``fingerprint.json`` names the source files with size, mtime and hash. A form without mtimes (in a

@@ -33,6 +33,8 @@ OTHER_FILES = frozenset(("conda.toml", "models.toml", "signatures.toml"))
 EXTRAS = {
     "conda": "conda.toml",
     "listing": "index.json",
+    "messages": "messages",
+    "messages_index": "messages.json",
     "model_families": "model_families.json",
     "models": "models.toml",
     "names": "names",

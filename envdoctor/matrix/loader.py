@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ..model.log import Pattern
     from ..model.version import Version
     from .measured_rows import Surfaces
+    from .messages import PackageMessages
     from .model_rows import ModelFamilies
     from .names import NameHistory, PackageNames
     from .symbols import SymbolHistory
@@ -252,32 +253,17 @@ class _CompiledFiles:
         listing: Optional[Mapping[str, Any]] = self._extra("listing")
         return listing
 
-    def names(self, package: str) -> Optional[Mapping[str, Any]]:
-        """Return in which releases of a package names exist, None where that was not measured."""
-        source = self._changed_source(f"names/{package}.json")
+    def measured(self, name: str) -> Optional[Mapping[str, Any]]:
+        """Return a document of what was measured in the wheels and is read on demand alone: names
+        or messages of a package (``names/vllm``), the index of either (``names``), or torch's
+        ``symbols``; None where that was not measured.
+        """
+        source = self._changed_source(f"{name}.json")
         if source is not None:
-            from .source import read_names
+            from .source import read_measured
 
-            return read_names(source, package)
-        return self._packed(os.path.join("names", f"{package}.z"))
-
-    def names_index(self) -> Optional[Mapping[str, Any]]:
-        """Return which package has which classes, functions and top-level modules."""
-        source = self._changed_source("names.json")
-        if source is not None:
-            from .source import read_names_index
-
-            return read_names_index(source)
-        return self._packed("names.z")
-
-    def symbols(self) -> Optional[Mapping[str, Any]]:
-        """Return which releases of torch export what, None where that was not measured."""
-        source = self._changed_source("symbols.json")
-        if source is not None:
-            from .source import read_symbols
-
-            return read_symbols(source)
-        return self._packed("symbols.z")
+            return read_measured(source, name)
+        return self._packed(f"{name}.z")
 
     def _changed_source(self, name: str) -> Optional[str]:
         """Return the folder beside the compiled form where a file in it, or the files of a folder
@@ -516,7 +502,7 @@ class Matrix(TableViews):
         """Return in which releases of a package names exist, None where that was not measured."""
         from .names import PackageNames
 
-        document = self._once(f"names:{package}", lambda: self._files.names(package))
+        document = self._once(f"names:{package}", lambda: self._files.measured(f"names/{package}"))
         return PackageNames(document) if document else None
 
     def owners_of(self, word: str) -> List[PackageNames]:
@@ -525,7 +511,7 @@ class Matrix(TableViews):
         """
         from .names import owners_of
 
-        index = self._once("names-index", self._files.names_index) or {}
+        index = self._once("names-index", lambda: self._files.measured("names")) or {}
         owners = (self.names_of(package) for package in owners_of(index, word))
         return [owner for owner in owners if owner is not None]
 
@@ -550,13 +536,29 @@ class Matrix(TableViews):
         releases = [one for one in versions if one >= read and not one.is_prerelease]
         return history_without(provider, module, name, lacking, releases, importers)
 
+    def messages_of(self, package: str) -> Optional[PackageMessages]:
+        """Return what a package raises, None where that was not measured."""
+        from .messages import PackageMessages
+
+        document = self._once(
+            f"messages:{package}", lambda: self._files.measured(f"messages/{package}")
+        )
+        return PackageMessages(document) if document else None
+
+    def raisers_of(self, message: str) -> List[str]:
+        """Return the packages that may raise a text, by its words."""
+        from .messages import owners_of_text
+
+        index = self._once("messages-index", lambda: self._files.measured("messages")) or {}
+        return owners_of_text(index, message)
+
     def symbol_history(self, symbol: str, all_wheels: bool = False) -> Optional[SymbolHistory]:
         """Return in which releases of torch a mangled symbol is exported (``all_wheels``: those for
         aarch64 count in any case), None where that is not known.
         """
         from .symbols import history_of
 
-        document = self._once("symbols", self._files.symbols)
+        document = self._once("symbols", lambda: self._files.measured("symbols"))
         return history_of(document, symbol, all_wheels) if document else None
 
     def torch_of_wheels(self, package: str) -> Mapping[str, FrozenSet[str]]:
@@ -565,7 +567,7 @@ class Matrix(TableViews):
         """
         from .symbols import torch_of_wheels
 
-        document = self._once("symbols", self._files.symbols)
+        document = self._once("symbols", lambda: self._files.measured("symbols"))
         return torch_of_wheels(document, package) if document else {}
 
     @property

@@ -6,7 +6,19 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
+from typing import (
+    AbstractSet,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
 
 from ..errors import MatrixError
 from ..file_replacement import replace_file
@@ -28,6 +40,8 @@ from .folder import (
     read_source,
 )
 from .measured_rows import compile_surfaces, measured_pairs, surface_fault
+from .messages import index_fault as message_index_fault
+from .messages import messages_fault
 from .model_rows import families_fault
 from .names import index_fault, names_fault
 from .package_schema import parse_package
@@ -43,6 +57,7 @@ __all__ = [
     "package_lines",
     "read_conda",
     "read_listing",
+    "read_measured",
     "read_model_families",
     "read_models",
     "read_profiles",
@@ -255,20 +270,6 @@ def read_listing(folder: str) -> Optional[Dict[str, Any]]:
     return _read_json(os.path.join(folder, "index.json"))
 
 
-def read_names(folder: str, package: str) -> Optional[Dict[str, Any]]:
-    """Return ``names/<package>.json`` of a folder, in which releases names exist, or None; raises
-    :class:`MatrixError`.
-    """
-    return _read_checked(os.path.join(folder, "names", f"{package}.json"), names_fault)
-
-
-def read_names_index(folder: str) -> Optional[Dict[str, Any]]:
-    """Return ``names.json`` of a folder, which package has which names, or None; raises
-    :class:`MatrixError`.
-    """
-    return _read_checked(os.path.join(folder, "names.json"), index_fault)
-
-
 def read_model_families(folder: str) -> Optional[Dict[str, Any]]:
     """Return ``model_families.json`` of a folder, which releases know which families of models, or
     None; raises :class:`MatrixError`.
@@ -276,11 +277,22 @@ def read_model_families(folder: str) -> Optional[Dict[str, Any]]:
     return _read_checked(os.path.join(folder, "model_families.json"), families_fault)
 
 
-def read_symbols(folder: str) -> Optional[Dict[str, Any]]:
-    """Return ``symbols.json`` of a folder, which releases of torch export what, or None; raises
-    :class:`MatrixError`.
+#: What is wrong with a document that was measured, by the first part of its name.
+_FAULTS_OF_MEASURED: Mapping[str, Callable[[Any], str]] = {
+    "messages": message_index_fault,
+    "messages/": messages_fault,
+    "names": index_fault,
+    "names/": names_fault,
+    "symbols": symbols_fault,
+}
+
+
+def read_measured(folder: str, name: str) -> Optional[Dict[str, Any]]:
+    """Return ``<name>.json`` of a folder, a document of what was measured in the wheels, such as
+    ``names/vllm`` or ``symbols``, or None; raises :class:`MatrixError`.
     """
-    return _read_checked(os.path.join(folder, "symbols.json"), symbols_fault)
+    kind, slash, _ = name.partition("/")
+    return _read_checked(os.path.join(folder, f"{name}.json"), _FAULTS_OF_MEASURED[kind + slash])
 
 
 def _read_checked(path: str, fault_of: Callable[[Any], str]) -> Optional[Dict[str, Any]]:
@@ -442,7 +454,7 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
             _write(os.path.join(destination, name), texts_of_extras[name])
         elif os.path.exists(os.path.join(destination, name)):
             os.unlink(os.path.join(destination, name))
-    _write_names(source, destination)
+    _write_measured(source, destination)
     _write(os.path.join(destination, "texts.json"), _dumps(texts))
     _write(os.path.join(destination, "core.json"), _dumps(core))
     extra_files = {
@@ -458,24 +470,30 @@ def _write(path: str, text: str) -> None:
     replace_file(path, text.encode("utf-8"), durable=False)
 
 
-def _write_names(source: str, destination: str) -> None:
-    """Pack the names of each package, the index of them and torch's symbols: of few a diagnosis
-    reads one.
-    """
+def _write_measured(source: str, destination: str) -> None:
+    """Pack each document that was measured by itself: of few a diagnosis reads one."""
     import zlib
 
-    documents = {"names": read_names_index(source), "symbols": read_symbols(source)}
-    for file in list_files(os.path.join(source, "names"), ".json"):
-        documents[os.path.join("names", file[:-5])] = read_names(source, file[:-5])
-    folder = os.path.join(destination, "names")
+    for kind in _FAULTS_OF_MEASURED:
+        folder, slash, _ = kind.partition("/")
+        names = [folder]
+        if slash:
+            files = list_files(os.path.join(source, folder), ".json")
+            names = [f"{folder}/{file[:-5]}" for file in files]
+            _keep_only(os.path.join(destination, folder), {f"{file[:-5]}.z" for file in files})
+        for name in names:
+            document = read_measured(source, name)
+            if document:
+                packed = zlib.compress(_dumps(document).encode("utf-8"), 9)
+                replace_file(os.path.join(destination, f"{name}.z"), packed, durable=False)
+
+
+def _keep_only(folder: str, names: AbstractSet[str]) -> None:
+    """Make a folder, and remove files of another name from it."""
     os.makedirs(folder, exist_ok=True)
     for file in os.listdir(folder):
-        if os.path.join("names", file[:-2]) not in documents:
+        if file not in names:
             os.unlink(os.path.join(folder, file))
-    for name, document in documents.items():
-        if document:
-            packed = zlib.compress(_dumps(document).encode("utf-8"), 9)
-            replace_file(os.path.join(destination, f"{name}.z"), packed, durable=False)
 
 
 class SourceFiles:
@@ -524,13 +542,9 @@ class SourceFiles:
         """Return the listing of the package index that the folder was made from."""
         return read_listing(self._sources.folder)
 
-    def names(self, package: str) -> Optional[Mapping[str, Any]]:
-        """Return in which releases of a package names exist."""
-        return read_names(self._sources.folder, package)
-
-    def names_index(self) -> Optional[Mapping[str, Any]]:
-        """Return which package has which names."""
-        return read_names_index(self._sources.folder)
+    def measured(self, name: str) -> Optional[Mapping[str, Any]]:
+        """Return a document of what was measured in the wheels."""
+        return read_measured(self._sources.folder, name)
 
 
 class StackedFiles:
@@ -584,12 +598,7 @@ class StackedFiles:
         listing: Optional[Mapping[str, Any]] = self._second.index_listing()
         return listing
 
-    def names(self, package: str) -> Optional[Mapping[str, Any]]:
-        """Return the names of the second: a site has none."""
-        names: Optional[Mapping[str, Any]] = self._second.names(package)
-        return names
-
-    def names_index(self) -> Optional[Mapping[str, Any]]:
-        """Return the index of the second: a site has none."""
-        index: Optional[Mapping[str, Any]] = self._second.names_index()
-        return index
+    def measured(self, name: str) -> Optional[Mapping[str, Any]]:
+        """Return a document of the second: a site has none."""
+        document: Optional[Mapping[str, Any]] = self._second.measured(name)
+        return document

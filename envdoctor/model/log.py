@@ -76,11 +76,12 @@ class Event(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """One place of a traceback."""
+    """One place of a traceback. code: the first line of the source there, as the log shows it."""
 
     file: str
     line: int
     function: str
+    code: str = ""
 
 
 class Raised(NamedTuple):

@@ -64,6 +64,7 @@ def _steps(
         again = [*only, *sorted(importers_of(read) - set(read))] if names else []
         yield "statements", [_script("measure_surfaces"), "--measure", *again]
         yield "names", [_script("measure_surfaces"), "--names", *only]
+        yield "messages", [_script("measure_surfaces"), "--messages", "--steps", *only]
     yield "compiled form", [_script("compile_matrix")]
 
 

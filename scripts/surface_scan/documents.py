@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 from envdoctor.file_replacement import replace_file
 
-__all__ = ["SCHEMA", "read_document", "runs", "write_document"]
+__all__ = ["SCHEMA", "place_spans", "read_document", "runs", "write_document"]
 
 SCHEMA = 1
 
@@ -39,10 +39,21 @@ def write_document(
 
 def runs(versions: Sequence[str], numbers: Iterable[int]) -> List[List[str]]:
     """Return [first, last] of each run of releases that follow one another."""
+    return [[versions[first], versions[last]] for first, last in _runs(numbers)]
+
+
+def place_spans(numbers: Iterable[int]) -> str:
+    """Return places as a text: ``0-3,7``."""
+    return ",".join(
+        f"{first}" if first == last else f"{first}-{last}" for first, last in _runs(numbers)
+    )
+
+
+def _runs(numbers: Iterable[int]) -> List[List[int]]:
     found: List[List[int]] = []
     for number in sorted(numbers):
         if found and number == found[-1][1] + 1:
             found[-1][1] = number
         else:
             found.append([number, number])
-    return [[versions[first], versions[last]] for first, last in found]
+    return found

@@ -29,13 +29,14 @@ from typing import (
 
 from envdoctor.file_replacement import replace_file
 
+from .documents import place_spans
 from .families import write_families
 from .measure import Measurement
 from .packages import Packages
 from .release import Release
 from .store import Sources
 
-__all__ = ["measure_names"]
+__all__ = ["is_own", "measure_names"]
 
 SCHEMA = 2
 #: Who imports a name: (provider, module, name) → importing package → spans of its releases.
@@ -134,6 +135,16 @@ def _asked(matrices: Path) -> Asked:
     return asked
 
 
+def is_own(module: str, tops: Sequence[str]) -> bool:
+    """Tell whether a module is one of a package's own, by its top-level modules: none that was
+    copied in, and none of its tests.
+    """
+    parts = module.split(".")
+    if any(module == top or module.startswith(f"{top}.") for top in tops):
+        return _ASIDE.isdisjoint(parts) and all(part.isidentifier() for part in parts)
+    return False
+
+
 class _Provider:
     """What the releases of one package declare, over all of them."""
 
@@ -167,7 +178,7 @@ class _Provider:
         for module in self._modules():
             there = self._presence(module)
             if not all(there):
-                modules[module] = _spans(_numbers(there))
+                modules[module] = place_spans(_numbers(there))
             if self._tables_only:
                 self._registries(module, registries)
                 continue
@@ -175,7 +186,7 @@ class _Provider:
             exports = [self._exports(number, module) for number in range(every)]
             unclear = [number for number, entry in enumerate(exports) if entry and entry[1]]
             if unclear:
-                dynamic[module] = _spans(unclear)
+                dynamic[module] = place_spans(unclear)
             listed = [entry[0] if entry else None for entry in exports]
             grouped = _grouped(listed)
             if grouped:
@@ -201,7 +212,7 @@ class _Provider:
             "bases": bases,
             "signatures": signatures,
             "registries": {
-                table: _by_spans({word: _spans(sorted(words[word])) for word in words})
+                table: _by_spans({word: place_spans(sorted(words[word])) for word in words})
                 for table, words in registries.items()
             },
             "asked": self._askers(),
@@ -213,13 +224,7 @@ class _Provider:
         found: Set[str] = set()
         for release in self._releases:
             found.update(release.modules)
-        return sorted(module for module in found if self._is_own(module))
-
-    def _is_own(self, module: str) -> bool:
-        parts = module.split(".")
-        if any(module == top or module.startswith(f"{top}.") for top in self._tops):
-            return _ASIDE.isdisjoint(parts) and all(part.isidentifier() for part in parts)
-        return False
+        return sorted(module for module in found if is_own(module, self._tops))
 
     def _presence(self, module: str) -> Presence:
         """For each release whether it has a module, true where that cannot be said."""
@@ -335,9 +340,9 @@ class _Provider:
                         or attribute in self._inherited(number, module, name)
                     ]
                     if len(numbers) < len(by_release):
-                        spans[attribute] = _spans(numbers)
+                        spans[attribute] = place_spans(numbers)
                 if spans:
-                    spans[_LIFE] = _spans(sorted(by_release))
+                    spans[_LIFE] = place_spans(sorted(by_release))
                     classes[f"{module}:{name}"] = _by_spans(spans)
             above: Set[str] = set()
             asked: Set[Tuple[str, str]] = set()
@@ -550,7 +555,7 @@ def _grouped(listed: Sequence[Optional[FrozenSet[str]]]) -> Dict[str, str]:
         if entry is not None:
             for name in entry & changing:
                 numbers[name].append(number)
-    return _by_spans({name: _spans(places) for name, places in numbers.items()})
+    return _by_spans({name: place_spans(places) for name, places in numbers.items()})
 
 
 def _parameters(texts: Mapping[str, Sequence[int]]) -> Dict[str, str]:
@@ -564,11 +569,11 @@ def _parameters(texts: Mapping[str, Sequence[int]]) -> Dict[str, str]:
                 numbers.setdefault(part, set()).update(places)
     life = sorted(number for places in texts.values() for number in places)
     changes = {
-        part: _spans(sorted(places))
+        part: place_spans(sorted(places))
         for part, places in numbers.items()
         if len(places) < len(life) or part.startswith(("*", "+"))
     }
-    return _by_spans({**changes, _LIFE: _spans(life)}) if changes else {}
+    return _by_spans({**changes, _LIFE: place_spans(life)}) if changes else {}
 
 
 def _by_spans(spans: Mapping[str, str]) -> Dict[str, str]:
@@ -585,14 +590,3 @@ def _numbers(there: Presence) -> List[int]:
 def _ends(there: Presence) -> List[int]:
     """The places of the first release after each that had something."""
     return [number for number in range(1, len(there)) if there[number - 1] and not there[number]]
-
-
-def _spans(numbers: Iterable[int]) -> str:
-    """Return places as a text: ``0-3,7``."""
-    runs: List[List[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)

@@ -35,7 +35,8 @@ class Packages(NamedTuple):
     libraries without which it cannot be imported, linked to torch. tables_only: those of whose
     names only modules, registries and options are measured. by_cuda: by package, the library that
     is chosen by torch's CUDA, since which release, and the variable that chooses another.
-    optional: packages without which others go on.
+    optional: packages without which others go on. messages: those of which is measured what they
+    raise.
     """
 
     names: Tuple[str, ...]
@@ -49,6 +50,7 @@ class Packages(NamedTuple):
     tables_only: FrozenSet[str] = frozenset()
     by_cuda: Mapping[str, Mapping[str, str]] = {}
     optional: FrozenSet[str] = frozenset()
+    messages: FrozenSet[str] = frozenset()
 
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module, none for those that are not measured."""
@@ -111,6 +113,7 @@ def load_packages(path: str = _LIST) -> Packages:
             if "by_cuda" in values
         },
         frozenset(name for name, values in document["package"].items() if values.get("optional")),
+        frozenset(document.get("messages", ())),
     )
 
 

@@ -33,6 +33,14 @@ def _parser() -> argparse.ArgumentParser:
         "--names", action="store_true", help="measure in which releases names exist"
     )
     parser.add_argument(
+        "--messages", action="store_true", help="measure what packages raise, and when"
+    )
+    parser.add_argument(
+        "--steps",
+        action="store_true",
+        help="messages of the last releases of each minor version and quarter only",
+    )
+    parser.add_argument(
         "--coverage", action="store_true", help="print releases, read and measured, by package"
     )
     parser.add_argument(
@@ -72,7 +80,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         names = _chosen(packages, options.only)
         sources = Sources(options.cache)
         faults = 0
-        if not (options.measure or options.names or options.coverage or options.recall):
+        only_read = options.measure or options.names or options.messages
+        if not (only_read or options.coverage or options.recall):
             faults = _collect(options, packages, names, sources)
         if options.coverage:
             from .coverage import coverage_lines
@@ -83,6 +92,11 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
             from .names import measure_names
 
             measure_names(packages, names, sources, options.matrices, _say)
+        elif options.messages:
+            from .messages import measure_messages
+
+            where = options.matrices
+            measure_messages(packages, names, sources, where, _say, options.since, options.steps)
         elif options.recall:
             from envdoctor.matrix.loader import load_folder
 

@@ -9,7 +9,7 @@ import pytest
 from envdoctor.errors import MatrixError
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.names import PackageNames, index_fault, names_fault, owners_of
-from envdoctor.matrix.source import read_names, write_compiled
+from envdoctor.matrix.source import read_measured, write_compiled
 from envdoctor.model.versions import parse_version
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -164,8 +164,8 @@ def test_a_file_that_is_none_is_refused(tmp_path):
     (tmp_path / "names").mkdir()
     (tmp_path / "names" / "maker.json").write_text("{", encoding="utf-8")
     with pytest.raises(MatrixError):
-        read_names(str(tmp_path), "maker")
-    assert read_names(str(tmp_path), "other") is None
+        read_measured(str(tmp_path), "names/maker")
+    assert read_measured(str(tmp_path), "names/other") is None
 
 
 def test_the_compiled_form_is_what_was_measured(tmp_path):

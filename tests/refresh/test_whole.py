@@ -38,6 +38,7 @@ def test_all_of_it(steps):
         ["measure_surfaces", "--collect"],
         ["measure_surfaces", "--measure"],
         ["measure_surfaces", "--names"],
+        ["measure_surfaces", "--messages", "--steps"],
         ["compile_matrix"],
     ]
 
