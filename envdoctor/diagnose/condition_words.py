@@ -191,8 +191,8 @@ class _Words:
         if isinstance(right, ast.Constant) and right.value is None:
             is_set = isinstance(operator, (ast.IsNot, ast.NotEq)) is not is_denied
             return f"{self._thing(left)} is {'set' if is_set else 'not set'}"
-        is_remainder = isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod)
-        if is_remainder and isinstance(operator, (ast.Eq, ast.NotEq)) and _is_zero(right):
+        is_equality = isinstance(operator, (ast.Eq, ast.NotEq)) and _is_zero(right)
+        if is_equality and isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
             is_multiple = isinstance(operator, ast.Eq) is not is_denied
             words = "is a multiple of" if is_multiple else "is not a multiple of"
             return f"{self._thing(left.left)} {words} {self._thing(left.right)}"

@@ -51,24 +51,29 @@ def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str
     """
     entry: Optional[Raised] = raised
     while entry is not None:
-        asserted = _asserted(entry)
-        if asserted:
-            return asserted
-        for asked in _questions(entry):
-            for match in _matches(asked, contexts[0], modules):
-                places = _places(match, asked)
-                if places:
-                    lead = "" if entry is raised else f"{asked.kind} came first: "
-                    return lead + _told(match, places, contexts)
+        lead = "" if entry is raised else f"{entry.kind.rpartition('.')[2]} came first: "
+        why = _stated(entry, contexts, modules) or _asserted(entry)
+        if why:
+            return lead + why
         entry = entry.before
     return ""
 
 
+def _stated(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]) -> str:
+    """Say what was measured of the message that an exception has."""
+    for asked in _questions(raised):
+        for match in _matches(asked, contexts[0], modules):
+            places = _places(match, asked)
+            if places:
+                return _told(match, places, contexts)
+    return ""
+
+
 def _asserted(raised: Raised) -> str:
-    """Say what does not hold where a line asserts without a text."""
+    """Say what does not hold where the line of an assertion is in the traceback."""
     from .condition_words import denied
 
-    if raised.kind != "AssertionError" or raised.message or not raised.frames:
+    if raised.kind != "AssertionError" or not raised.frames:
         return ""
     words = denied(raised.frames[-1].code)
     return f"What that line asserts is not so: {words}." if words else ""
@@ -195,7 +200,8 @@ def _where(match: Matched, places: Sequence[RaisedAt]) -> str:
 
 
 def _name(place: RaisedAt) -> str:
-    return f"{place.function} ({place.path}.py)" if place.function else f"{place.path}.py"
+    name = f"{place.function} ({place.path}.py)" if place.function else f"{place.path}.py"
+    return f"{name} and {place.alike} other functions" if place.alike else name
 
 
 def _conditions(place: RaisedAt, values: Mapping[str, str]) -> str:

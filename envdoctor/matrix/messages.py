@@ -41,7 +41,8 @@ Span = Tuple[str, str]
 
 class RaisedAt(NamedTuple):
     """A place that raises a message. function: its qualified name, "" at module level. conditions:
-    expressions of the source that hold there, outermost first. present: spans of releases.
+    expressions of the source that hold there, outermost first. present: spans of releases. alike:
+    how many other functions raise it under the same conditions.
     """
 
     raises: str
@@ -50,6 +51,7 @@ class RaisedAt(NamedTuple):
     line: int
     conditions: Tuple[str, ...]
     present: Tuple[Span, ...]
+    alike: int
 
     @property
     def path(self) -> str:
@@ -143,10 +145,10 @@ class PackageMessages:
         )
 
     def _place(self, place: Sequence[Any], every: str) -> RaisedAt:
-        raises, module, function, line, conditions, spans = place
+        raises, module, function, line, conditions, spans, alike = place
         name = self._document["modules"][module]
         present = self._spans(spans or every)
-        return RaisedAt(raises, name, function, line, tuple(conditions), present)
+        return RaisedAt(raises, name, function, line, tuple(conditions), present, alike)
 
     def _spans(self, text: str) -> Tuple[Span, ...]:
         spans = []
@@ -265,7 +267,8 @@ def messages_fault(document: Any) -> str:
         return f"expected an object with schema {SCHEMA}"
     if not isinstance(document.get("name"), str) or not isinstance(document.get("date"), str):
         return "expected a name and a date"
-    versions, modules = document.get("versions"), document.get("modules")
+    versions: Any = document.get("versions")
+    modules: Any = document.get("modules")
     if not _are_texts(versions) or not versions or not all(map(try_version, versions)):
         return "expected texts of versions"
     if not _are_texts(modules):
@@ -294,7 +297,7 @@ def _is_message(entry: Any, versions: int, modules: int) -> bool:
 def _is_place(place: Any, versions: int, modules: int) -> bool:
     return (
         isinstance(place, list)
-        and list(map(type, place)) == [str, int, str, int, list, str]
+        and list(map(type, place)) == [str, int, str, int, list, str, int]
         and 0 <= place[1] < modules
         and _are_texts(place[4])
         and _is_spans(place[5], versions)

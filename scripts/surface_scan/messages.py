@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from envdoctor.file_replacement import replace_file
 from envdoctor.matrix.messages import SCHEMA, literals_of, words_of
@@ -29,7 +29,7 @@ __all__ = ["measure_messages"]
 
 _FEW_WORDS = 3  # of its own text, below which a message is not known again
 _FEW_LETTERS = 15
-_MOST_PLACES = 3  # of one message
+_MOST_PLACES = 3  # of one message, each with other conditions
 #: Modules that no run of today raises from: converters of checkpoints, other frameworks.
 _ASIDE = re.compile(r"\.(?:convert_\w+|modeling_(?:tf|flax)_\w+|onnx)(?:\.|$)")
 _OFTEN = 500  # sources after which readings are written down
@@ -104,11 +104,13 @@ def _sites(
 ) -> Dict[_Key, _Site]:
     """Return what the releases of a package raise."""
     tops = tuple(module for module, owners in packages.modules.items() if name in owners)
+    quiet = packages.quiet.get(name, ())
     by_source: Dict[Tuple[str, str], int] = {}
     for number, release in enumerate(releases):
         for module in release.modules:
             key = release.source_key(module)
-            if key and is_own(module, tops) and not _ASIDE.search(module):
+            is_loud = is_own(module, tops) and not is_own(module, quiet)
+            if key and is_loud and not _ASIDE.search(module):
                 by_source[key, module] = by_source.get((key, module), 0) | 1 << number
     sites: Dict[_Key, _Site] = {}
     new: List[Tuple[str, str]] = []
@@ -155,19 +157,18 @@ def _document(
     modules: Dict[str, int] = {}
     messages: Dict[str, List[Any]] = {}
     for text in sorted(by_text):
-        entries = sorted(by_text[text], key=lambda entry: (-entry[1].newest, entry[0]))
-        every = 0
-        for _, site in entries:
-            every |= site.releases
-        kept = entries[:_MOST_PLACES]
-        spans = _spans(every)
+        alike: Dict[Tuple[str, Tuple[str, ...]], List[Tuple[_Key, _Site]]] = {}
+        for key, site in sorted(by_text[text], key=lambda entry: (-entry[1].newest, entry[0])):
+            alike.setdefault((key.raises, key.conditions), []).append((key, site))
+        spans = _spans(site for _, site in by_text[text])
         word = min(words_of(text), key=lambda word: (often[word], word))
+        groups = list(alike.values())
         messages.setdefault(word, []).append(
             [
-                kept[0][1].template,
+                groups[0][0][1].template,
                 spans,
-                [_place(key, site, spans, modules) for key, site in kept],
-                len(entries) - len(kept),
+                [_place(group, spans, modules) for group in groups[:_MOST_PLACES]],
+                len(groups[_MOST_PLACES:]),
             ]
         )
     return {
@@ -180,8 +181,10 @@ def _document(
     }
 
 
-def _place(key: _Key, site: _Site, every: str, modules: Dict[str, int]) -> List[Any]:
-    spans = _spans(site.releases)
+def _place(group: Sequence[Tuple[_Key, _Site]], every: str, modules: Dict[str, int]) -> List[Any]:
+    """Return the newest of the places that raise a text under the same conditions."""
+    key, site = group[0]
+    spans = _spans(site for _, site in group)
     return [
         key.raises,
         modules.setdefault(site.module, len(modules)),
@@ -189,10 +192,14 @@ def _place(key: _Key, site: _Site, every: str, modules: Dict[str, int]) -> List[
         site.line,
         list(key.conditions),
         "" if spans == every else spans,
+        len({key.function for key, _ in group}) - 1,
     ]
 
 
-def _spans(mask: int) -> str:
+def _spans(sites: Iterable[_Site]) -> str:
+    mask = 0
+    for site in sites:
+        mask |= site.releases
     return place_spans(number for number in range(mask.bit_length()) if mask >> number & 1)
 
 

@@ -36,7 +36,7 @@ class Packages(NamedTuple):
     names only modules, registries and options are measured. by_cuda: by package, the library that
     is chosen by torch's CUDA, since which release, and the variable that chooses another.
     optional: packages without which others go on. messages: those of which is measured what they
-    raise.
+    raise, but in their ``quiet`` modules.
     """
 
     names: Tuple[str, ...]
@@ -51,6 +51,7 @@ class Packages(NamedTuple):
     by_cuda: Mapping[str, Mapping[str, str]] = {}
     optional: FrozenSet[str] = frozenset()
     messages: FrozenSet[str] = frozenset()
+    quiet: Mapping[str, Tuple[str, ...]] = {}
 
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module, none for those that are not measured."""
@@ -114,6 +115,7 @@ def load_packages(path: str = _LIST) -> Packages:
         },
         frozenset(name for name, values in document["package"].items() if values.get("optional")),
         frozenset(document.get("messages", ())),
+        _words_of(document, "quiet"),
     )
 
 

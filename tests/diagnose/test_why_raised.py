@@ -18,7 +18,7 @@ MESSAGES = {
         [
             HEADS,
             "1-2",
-            [["ValueError", 0, "Config.verify", 7, ["self.heads % size != 0"], ""]],
+            [["ValueError", 0, "Config.verify", 7, ["self.heads % size != 0"], "", 0]],
             0,
         ]
     ],
@@ -26,18 +26,18 @@ MESSAGES = {
         [
             GPU,
             "0-3",
-            [["RuntimeError", 0, "check", 9, ["get_device_capability() < (8, 9)"], ""]],
+            [["RuntimeError", 0, "check", 9, ["get_device_capability() < (8, 9)"], "", 0]],
             0,
         ]
     ],
-    "cache": [[SHORT, "0-3", [["ValueError", 0, "Config.cache", 3, ["kind != 'a'"], ""]], 0]],
+    "cache": [[SHORT, "0-3", [["ValueError", 0, "Config.cache", 3, ["kind != 'a'"], "", 0]], 0]],
     "exclude": [
         [
             BOTH,
             "0-3",
             [
-                ["ValueError", 0, "Config.verify", 5, ["a and b"], ""],
-                ["ValueError", 0, "Config.start", 6, ["c and d"], ""],
+                ["ValueError", 0, "Config.verify", 5, ["a and b"], "", 0],
+                ["ValueError", 0, "Config.start", 6, ["c and d"], "", 0],
             ],
             0,
         ]

@@ -23,8 +23,8 @@ from envdoctor.model.version import Version
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = "max_model_len ({max_len}) is larger than the {what} of {{this}} model ({derived})."
 PLACES = [
-    ["ValueError", 0, "Config.verify", 12, ["max_len > derived"], "2-3"],
-    ["ValueError", 0, "Config.verify", 9, ["max_len >= derived"], "1"],
+    ["ValueError", 0, "Config.verify", 12, ["max_len > derived"], "2-3", 0],
+    ["ValueError", 0, "Config.verify", 9, ["max_len >= derived"], "1", 0],
 ]
 DOCUMENT = {
     "schema": 1,
@@ -90,7 +90,7 @@ def test_a_release_that_was_not_read_has_it_where_both_neighbours_have(release, 
 def test_no_text_takes_long():
     """A pattern of many holes that nearly fits takes as long as a text of its length does."""
     template = "a{x}" * 30 + "b end of it"
-    entry = [template, "0", [["E", 0, "", 1, [], ""]], 0]
+    entry = [template, "0", [["E", 0, "", 1, [], "", 0]], 0]
     names = PackageMessages({**DOCUMENT, "messages": {"end": [entry]}})
     assert names.find("a" * 20000 + " end") == []
 

@@ -56,7 +56,9 @@ def document(messages):
         "versions": ["1.0"],
         "modules": ["maker"],
         "messages": {
-            word: [[m.template, "0", [[m.raises, 0, m.function, m.line, [*m.conditions], ""]], 0]]
+            word: [
+                [m.template, "0", [[m.raises, 0, m.function, m.line, [*m.conditions], "", 0]], 0]
+            ]
             for m in messages
             for word in sorted(words_of(m.template))[:1]
         },
