@@ -65,7 +65,9 @@ def _stated(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, s
         for match in _matches(asked, contexts[0], modules):
             places = _places(match, asked)
             if places:
-                return _told(match, places, contexts)
+                # Packages that were not read may have copied the text.
+                lead = f"No traceback says who raised it, but {match.package} has this text: "
+                return ("" if asked.frames else lead) + _told(match, places, contexts)
     return ""
 
 

@@ -129,7 +129,9 @@ def test_a_short_text_counts_at_its_own_place_alone(meaning):
 
 
 def test_a_long_text_is_known_without_a_traceback(meaning):
-    assert "not a multiple of" in meaning(f"ValueError: {DIVIDED}\n")
+    said = meaning(f"ValueError: {DIVIDED}\n")
+    assert "not a multiple of" in said
+    assert said.startswith("No traceback says who raised it, but maker has this text: ")
 
 
 def test_another_exception_of_the_same_text_is_not_it(meaning):
