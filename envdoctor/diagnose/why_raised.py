@@ -34,6 +34,21 @@ _VALIDATED = re.compile(
     r"(?P<kind>Value|Assertion) (?:error|failed), (?P<text>.*?) \[type=(?:value|assertion)_error",
     re.DOTALL,
 )
+#: What Python raises itself, in words that packages imitate: a text alone tells nothing of who did.
+_OF_PYTHON = frozenset(
+    (
+        "AttributeError",
+        "FileNotFoundError",
+        "ImportError",
+        "IndexError",
+        "KeyError",
+        "ModuleNotFoundError",
+        "NameError",
+        "OSError",
+        "PermissionError",
+        "TypeError",
+    )
+)
 _SAME = {"EnvironmentError": "OSError", "IOError": "OSError"}
 
 
@@ -129,7 +144,8 @@ def _is_of(match: Matched, asked: _Asked, is_named: bool) -> bool:
     if any(_is_place(place, asked.frames) for place in match.places):
         return True
     is_strong = match.letters >= _STRONG_LETTERS and match.share >= _STRONG_SHARE
-    return is_strong and (is_named or not asked.frames)
+    is_alone = not asked.frames and asked.kind not in _OF_PYTHON
+    return is_strong and (is_named or is_alone)
 
 
 def _kind_of(place: RaisedAt) -> str:

@@ -134,6 +134,16 @@ def test_a_long_text_is_known_without_a_traceback(meaning):
     assert said.startswith("No traceback says who raised it, but maker has this text: ")
 
 
+def test_a_text_that_python_may_have_raised_needs_a_traceback(meaning):
+    kinds = MESSAGES["divisible"][0][2][0]
+    kinds[0] = "TypeError"
+    try:
+        assert meaning(f"TypeError: {DIVIDED}\n") == ""
+        assert "not a multiple of" in meaning(log(DIVIDED, "TypeError"))
+    finally:
+        kinds[0] = "ValueError"
+
+
 def test_another_exception_of_the_same_text_is_not_it(meaning):
     assert meaning(log(DIVIDED, "RuntimeError")) == ""
 
