@@ -53,7 +53,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--kernels",
         action="store_true",
-        help="compile a kernel of Triton's; run one of flash-attn and of vllm, where installed",
+        help="compile a kernel with nvcc and one of Triton's; run one of flash-attn and of vllm, "
+        "where they are there",
     )
     group.add_argument(
         "--nccl",
@@ -305,8 +306,14 @@ def _gpu_trials(devices: Sequence[str]) -> List[Trial]:
 
 def _kernels(device: str, facts: Facts) -> Trial:
     packages = [name for name in ("triton", "flash-attn", "vllm") if facts.version_of(name)]
-    values = {"device": device, "folder": "{folder}", "packages": packages}
+    values = {"device": device, "folder": "{folder}", "packages": packages, "nvcc": _nvcc(facts)}
     return _trial("kernels", device, values)
+
+
+def _nvcc(facts: Facts) -> str:
+    """Return the nvcc that a build would use, or nothing."""
+    toolkits = facts.value("toolkits") or ()
+    return next((f"{one.path}/bin/nvcc" for one in toolkits if one.nvcc), "")
 
 
 def _trial(trial: str, subject: str, parameters: Dict[str, Any]) -> Trial:

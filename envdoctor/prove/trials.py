@@ -204,15 +204,63 @@ def _reduced(
 
 
 def kernels(parameters: Dict[str, Any]) -> None:
-    """Compile and run a kernel of Triton's, and those that installed packages bring."""
+    """Compile and run a kernel of nvcc's and of Triton's, and those that installed packages
+    bring.
+    """
     torch = import_module("torch")
     device, folder = parameters["device"], parameters["folder"]
+    if parameters["nvcc"]:
+        _step("nvcc", lambda: _nvcc(torch, device, parameters["nvcc"], folder))
     if "triton" in parameters["packages"]:
         _step("triton", lambda: _triton(torch, device, folder))
     if "flash-attn" in parameters["packages"]:
         _step("flash-attn", lambda: _flash_attention(torch, device))
     if "vllm" in parameters["packages"]:
         _step("vllm", lambda: _vllm(torch, device))
+
+
+#: What a build with torch.utils.cpp_extension does, without torch's headers.
+_SOURCE = """
+__global__ void add_one(float *values, int count) {
+    int place = blockIdx.x * blockDim.x + threadIdx.x;
+    if (place < count) values[place] += 1.0f;
+}
+extern "C" const char *run(void *values, int count) {
+    add_one<<<(count + 255) / 256, 256>>>((float *)values, count);
+    cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess) error = cudaDeviceSynchronize();
+    return error == cudaSuccess ? "" : cudaGetErrorString(error);
+}
+"""
+
+
+def _nvcc(torch: Any, device: str, nvcc: str, folder: str) -> Dict[str, Any]:
+    import ctypes
+    import subprocess
+
+    source, library = os.path.join(folder, "add_one.cu"), os.path.join(folder, "add_one.so")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(_SOURCE)
+    target = []
+    if device.startswith("cuda"):
+        major, minor = torch.cuda.get_device_capability(device)
+        target = [f"-arch=sm_{major}{minor}"]
+    command = [nvcc, "-shared", "-Xcompiler", "-fPIC", *target, "-o", library, source]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        sys.stderr.write(said + "\n")
+        last = said.split("\n")[-1]
+        return {"error": f"nvcc ended with exit code {done.returncode}: {last}"[:2000]}
+    run = ctypes.CDLL(library).run
+    run.argtypes, run.restype = [ctypes.c_void_p, ctypes.c_int], ctypes.c_char_p
+    values = torch.zeros(1000, device=device)
+    if device.startswith("cuda"):
+        torch.cuda.set_device(device)
+    words = run(values.data_ptr(), 1000).decode("utf-8", "replace")
+    if words:
+        return {"error": f"the kernel that nvcc compiled: {words}"}
+    return {} if bool((values.cpu() == 1).all()) else {"error": "the kernel gave other values"}
 
 
 #: Triton reads the source of a kernel from its file.

@@ -83,12 +83,13 @@ def draw(blocks: Iterable[Block], figures: Sequence[Figure] = ()) -> str:
 
     first, *rest = blocks
     style, script = _part("page.css"), _part("page.js")
-    lines = [f"<h1>{_text(f'{first.head} {first.text}'.strip())}</h1>", _SEARCH]
+    title = _text(f"{first.head} {first.text}".strip(" :"))
+    lines = [f"<h1>{title}</h1>", _SEARCH]
     for number, figure in enumerate(figures):
         lines += _figure(figure, number)
     lines += _body(rest)
     page = _PAGE.format(
-        title=_text(f"{first.head} {first.text}".strip()),
+        title=title,
         body="\n".join(lines),
         style=style,
         script=script,

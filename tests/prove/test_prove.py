@@ -14,10 +14,10 @@ from contextlib import suppress
 
 import pytest
 
-from envdoctor.cli.prove import _devices, _distributions
+from envdoctor.cli.prove import _devices, _distributions, _nvcc
 from envdoctor.errors import InputError
 from envdoctor.model.evidence import Evidence, Known
-from envdoctor.model.facts import Distribution, Facts, Gpu
+from envdoctor.model.facts import Distribution, Facts, Gpu, Toolkit
 from envdoctor.model.finding import Finding
 from envdoctor.model.proof import Comparison, Proof, TrialStep
 from envdoctor.prove import running, trials
@@ -394,6 +394,49 @@ def test_schema_is_produced():
     proof = Proof((Comparison(step, "agrees", (ABI,)), Comparison(WORKS, "")), HEALTHY, ("x",))
     left = unproduced("prove", [json.loads(render_json(proof, View(80)))])
     assert {place for place in left if "/$defs/" not in place} == set()
+
+
+NVCC = """#!{python}
+import subprocess, sys
+library, source = sys.argv[-2:]
+assert "__global__" in open(source).read()
+sys.exit(subprocess.call(["gcc", "-shared", "-fPIC", "-o", library, "{source}"]))
+"""
+#: What a kernel does, in C -> outcome, and words of its error.
+COMPILED = {
+    "adds": ('for (int i = 0; i < n; i++) v[i] += 1; return "";', "works", ""),
+    "adds nothing": ('return "";', "fails", "the kernel gave other values"),
+    "has no driver": (
+        'return "CUDA driver version is insufficient";',
+        "fails",
+        "the kernel that nvcc compiled: CUDA driver version is insufficient",
+    ),
+    "does not compile": ("return nonesuch;", "fails", "nvcc ended with exit code 1: "),
+    "crashes": ("return *(const char **)0;", "crashes", "SIGSEGV"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMPILED)
+def test_what_nvcc_compiles_is_run(torch_python, tmp_path, name):
+    """With a compiler for CPUs in its place: what it is asked for, and what comes of it."""
+    body, outcome, words = COMPILED[name]
+    source, nvcc = tmp_path / "kernel.c", tmp_path / "nvcc"
+    source.write_text(f"const char *run(float *v, int n) {{ {body} }}\n")
+    nvcc.write_text(NVCC.format(python=sys.executable, source=source))
+    nvcc.chmod(0o755)
+    parameters = {"device": "cpu", "folder": "{folder}", "packages": [], "nvcc": str(nvcc)}
+    steps = run_trial(torch_python, "kernels", parameters, 120, "cpu")
+    assert [(step.name, step.outcome) for step in steps] == [("nvcc", outcome)]
+    assert words in steps[0].error
+
+
+def test_a_toolkit_with_nvcc_is_tried():
+    toolkits = Known(
+        (Toolkit("/usr/local/cuda-11"), Toolkit("/opt/cuda", nvcc=True)), Evidence("test")
+    )
+    assert _nvcc(Facts({"toolkits": toolkits})) == "/opt/cuda/bin/nvcc"
+    assert _nvcc(Facts({})) == ""
 
 
 @pytest.mark.slow
