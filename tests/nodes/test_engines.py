@@ -23,7 +23,7 @@ import pytest
 from tests.containers.conftest import environment_with_ray
 from tests.probes.compiled import build
 
-from .conftest import NAMES
+from .conftest import NAMES, wait_until
 from .kubernetes import pod
 from .machines import PLAIN, PLANTED
 
@@ -367,6 +367,40 @@ def test_all_nodes_reduce_together(engine, torch_python, tmp_path):
     assert {step["outcome"] for step in document["steps"]} == {"works"}, document["steps"]
     assert [step["subject"] for step in steps] == ["gloo over 4 processes on 4 nodes"] * 2
     assert all(step["value"] > 0 for step in steps)
+
+
+WAITS = """#!/bin/sh
+case $2 in *"Run in the judged interpreter"*) exec sleep {seconds} ;; esac
+exec {python} "$@"
+"""
+
+
+@pytest.mark.parametrize("engine", ["ssh", "mpi", "slurm"], indirect=True)
+def test_nothing_is_left_on_the_nodes_of_who_was_ended(engine, tmp_path):
+    python, seconds = tmp_path / "python", f"7{os.getpid()}"
+    python.write_text(WAITS.format(seconds=seconds, python=sys.executable))
+    python.chmod(0o755)
+
+    def left():
+        listed = subprocess.run(["pgrep", "-xf", f"sleep {seconds}"], capture_output=True)
+        return len(listed.stdout.split())
+
+    process = subprocess.Popen(
+        [
+            *[sys.executable, "-m", "envdoctor", "prove", "--nccl", *engine.options(FOUR[:2])],
+            *["--python", str(python), "--deadline", "300"],
+        ],
+        env=engine.environment,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        assert wait_until(lambda: left() == 2, 120)
+        process.terminate()
+        assert process.wait(30) == 130
+        assert wait_until(lambda: left() == 0, 20)
+    finally:
+        process.kill()
+        subprocess.run(["pkill", "-xf", f"sleep {seconds}"], check=False)
 
 
 def test_a_node_without_torch_is_named(ssh, torch_python, tmp_path):
