@@ -250,7 +250,9 @@ def _unpacked(run: _Run, node: str, text: str, answers: Answers) -> NodeAnswer:
         unpacker = zlib.decompressobj()
         data = unpacker.decompress(base64.b85decode(text), _MOST_UNPACKED)
         if unpacker.unconsumed_tail:
-            return NodeAnswer(node, failed="its answer is cut off", seconds=run.seconds())
+            return NodeAnswer(
+                node, failed="its answer is too large when unpacked", seconds=run.seconds()
+            )
         message = json.loads(data)
         table, clock = message["facts"]["facts"], float(message["clock"])
         table.update(run.known.get(node, {}))

@@ -84,7 +84,7 @@ def test_a_program_that_is_not_there():
 def test_an_answer_that_never_ends_when_unpacked(monkeypatch):
     monkeypatch.setattr(collection, "_MOST_UNPACKED", 1 << 16)
     packed = base64.b85encode(zlib.compress(b"0" * (1 << 20))).decode()
-    assert "does not end" in replies_of(printing(f"{MARK}{packed}\n"))["n"].failed
+    assert "too large when unpacked" in replies_of(printing(f"{MARK}{packed}\n"))["n"].failed
 
 
 def test_a_flood_is_stopped():
