@@ -58,6 +58,9 @@ _FIELDS_FP32 = 7
 #: Trainers that hand the type in which weights are kept to from_pretrained; others load fp32 and
 #: make it smaller later (DeepSpeed-Chat utils/model/model_utils.py).
 _LOAD_AS_KEPT = frozenset(["trl", "axolotl", "ms-swift", "openrlhf"])
+#: Of these, those that need a transformers which maps files of weights, safetensors and .bin
+#: (modeling_utils.py load_state_dict, torch.load(mmap=True), 4.35): TRL 0.14 asks for 4.46.
+_MAPS_FILES = frozenset(["trl", "axolotl"])
 _SHARD = 10 * 10**9  # of a checkpoint, the largest that transformers wrote by default (4.x)
 _SCORED = 14
 
@@ -402,11 +405,11 @@ def load_terms(inputs: Inputs, role: Role) -> List[MemoryTerm]:
                 used,
             )
         ]
-    # As fp32 where the type is not stated; with a file at a time beside it.
+    # As fp32 where the type is not stated; with a file at a time beside it, where it is not mapped.
     is_stated = inputs.framework in _LOAD_AS_KEPT and role.strategy != "megatron"
     _, width = inputs.width(f"{name}.param_dtype", (2, 4)) if is_stated else (4, 4)
     whole = width * size.high
-    shard = min(_SHARD, whole) if width < 4 else 0
+    shard = min(_SHARD, whole) if width < 4 and inputs.framework not in _MAPS_FILES else 0
     source = (
         "transformers from_pretrained on each rank: 2 B where the type is stated, 4 B else (seen "
         "with 4.40 to 4.53; Baichuan2#250: 62 GB for 26 GB of weights, of which it states none)"
