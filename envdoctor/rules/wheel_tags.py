@@ -11,9 +11,7 @@ from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import try_version
-from .addressing import NAMED_OTHERWISE
 from .python_versions import tag_version
-from .quantified import releases_in
 from .rule import Context, Rule, distribution_evidence, is_unindexed, minor_text
 
 TYPE_CHECKING = False
@@ -226,6 +224,8 @@ def _releases_meant(context: Context, distribution: Distribution) -> List[Tuple[
         release = package.release(version) if version is not None else None
         meant = [(version, release)] if version is not None and release is not None else []
     else:
+        from .quantified import releases_in
+
         everything = reversed([pair for pair in package.releases() if not pair[0].is_prerelease])
         meant = releases_in(context.matrix, distribution) or list(everything)
     return [pair for pair in meant if pair[1].platforms]
@@ -244,6 +244,8 @@ def _unserved(
     platform: Optional[str],
     machine: Optional[str],
 ) -> Finding:
+    from .addressing import NAMED_OTHERWISE
+
     name = distribution.name
     place, way = _ELSEWHERE.get(platform or "", (f"Linux on {machine}", ""))
     newest, release = releases[0]
