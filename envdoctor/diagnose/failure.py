@@ -75,7 +75,7 @@ def explain(
         findings: what a check of these facts found.
         complained_of: somebody chose these lines to show what is wrong.
     """
-    drafts = drafts_of(events, knowledge)
+    drafts = [draft for draft in drafts_of(events, knowledge) if not draft.is_done_without]
     tell_histories(drafts, raised, knowledge.modules, contexts)
     tell_symbols(drafts, knowledge.modules, contexts[0])
     tell_sonames(drafts, knowledge.modules, contexts[0])

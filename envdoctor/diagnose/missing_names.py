@@ -306,7 +306,11 @@ def _engine_argument(asked: _Asked) -> Iterator[Optional[NameHistory]]:
 
 def _option(asked: _Asked) -> Iterator[Optional[NameHistory]]:
     words = asked.groups.get("what", "").split()
-    for package, settings in _ENGINES.items():
+    program = asked.groups.get("program", "").lower()
+    named = [package for package in _ENGINES if package in program]
+    present = [package for package in _ENGINES if package in asked.installed]
+    for package in named or present or _ENGINES:
+        settings = _ENGINES[package]
         names = asked.matrix.names_of(package)
         if names is None:
             continue

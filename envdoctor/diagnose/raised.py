@@ -297,8 +297,7 @@ def doubt(drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failu
 
 def trust_complaint(drafts: Sequence[TraceDraft]) -> None:
     """Believe of lines that somebody shows because something is wrong the last that names a cause,
-    where none of them is surer. That something is missing is often said of what can be done
-    without: a warning of it stays what it is.
+    where none of them is surer.
     """
     causes = [draft for draft in drafts if draft.role == "cause" and draft.parent is None]
     if any(draft.certainty != "candidate" for draft in causes):
@@ -310,10 +309,7 @@ def trust_complaint(drafts: Sequence[TraceDraft]) -> None:
 
 
 def _is_grave(draft: TraceDraft) -> bool:
-    signature = draft.signature
-    if signature is None or signature.certainty == "candidate":
-        return False
-    return signature.kind != "missing" or not all(event.warned for event in draft.events)
+    return draft.signature is not None and draft.signature.certainty != "candidate"
 
 
 # --------------------------------------------------------------------------------------------------

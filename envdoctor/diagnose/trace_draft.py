@@ -97,6 +97,12 @@ class TraceDraft:
         """Its first line; None where no line speaks of it."""
         return min(self.events, key=lambda event: event.order).first if self.events else None
 
+    @property
+    def is_done_without(self) -> bool:
+        """Whether programs only warn that something is missing: they go on without it."""
+        missing = self.signature is not None and self.signature.kind == "missing"
+        return missing and bool(self.events) and all(event.warned for event in self.events)
+
     def under(self, other: TraceDraft) -> bool:
         """Tell whether this draft is ``other`` or one of its consequences."""
         current: Optional[TraceDraft] = self

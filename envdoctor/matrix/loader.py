@@ -625,7 +625,26 @@ class Matrix(TableViews):
             if ptx:
                 rows += derived_rows.ptx_rows(name, ptx, self._first_ptx(), self.date)
         rows += derived_rows.assembler_rows(name, gaps, self.capabilities, self.date)
-        return rows + derived_rows.torch_build_rows(name, majors, abis, self.date)
+        of_torch = derived_rows.torch_build_rows(name, majors, abis, self.date)
+        return rows + [self._beside_written(row) for row in of_torch]
+
+    def _beside_written(self, row: Row) -> Row:
+        """Return a derived row without the releases of which somebody wrote the same: who wrote it
+        weighed what it costs, and a solver would count it twice.
+        """
+        terms = list(row.terms)
+        asked = {(term.component, term.attribute) for term in terms[:2]}
+        for number in self._core["index"].get(row.component, ()):
+            written = self._stored(number)
+            of_same = asked <= {(term.component, term.attribute) for term in written.terms}
+            terms += [
+                term._replace(operator="lacks")
+                for term in written.terms
+                if of_same
+                and (term.component, term.attribute) == (row.component, "version")
+                and term.operator == "in"
+            ]
+        return row._replace(terms=tuple(terms)) if len(terms) > len(row.terms) else row
 
     def _first_ptx(self) -> Dict[str, Optional[str]]:
         """The CUDA version of the first driver branch that knows a capability; None where it is

@@ -18,10 +18,12 @@ class _Record(tuple):  # type: ignore[type-arg]
     """A tuple whose places have names: those that the body of the class annotates."""
 
     __slots__ = ()
-    _fields: ClassVar[Tuple[str, ...]]
-    _field_defaults: ClassVar[Dict[str, Any]]
+    _fields: ClassVar[Tuple[str, ...]] = ()
+    _field_defaults: ClassVar[Dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
+        if not cls.__annotations__:
+            return  # what adds no field has those of its base
         fields = cls._fields = tuple(cls.__annotations__)
         cls._field_defaults = {field: vars(cls)[field] for field in fields if field in vars(cls)}
         for index, field in enumerate(fields):

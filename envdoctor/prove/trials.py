@@ -234,13 +234,18 @@ extern "C" const char *run(void *values, int count) {
 """
 
 
+def _write(path: str, text: str) -> None:
+    """Write a source into the folder of a trial, which is its own and goes with it."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 def _nvcc(torch: Any, device: str, nvcc: str, folder: str) -> Dict[str, Any]:
     import ctypes
     import subprocess
 
     source, library = os.path.join(folder, "add_one.cu"), os.path.join(folder, "add_one.so")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(_SOURCE)
+    _write(source, _SOURCE)
     target = []
     if device.startswith("cuda"):
         major, minor = torch.cuda.get_device_capability(device)
@@ -277,8 +282,7 @@ def add_one(values, count, block: tl.constexpr):
 
 
 def _triton(torch: Any, device: str, folder: str) -> Dict[str, Any]:
-    with open(os.path.join(folder, "envdoctor_kernel.py"), "w", encoding="utf-8") as file:
-        file.write(_KERNEL)
+    _write(os.path.join(folder, "envdoctor_kernel.py"), _KERNEL)
     sys.path.insert(0, folder)
     kernel = import_module("envdoctor_kernel").add_one
     values = torch.zeros(1000, device=device)

@@ -185,9 +185,10 @@ def _with_written_cure(measured: _Hit, pair: AbstractSet[str], others: Sequence[
 
 def _is_of_libraries(measured: _Hit, other: _Hit) -> bool:
     """Tell whether both speak of libraries that do not load: who wrote the other weighed what it
-    costs.
+    costs, if more than one user's report stands behind it.
     """
-    return measured.row.code in _OF_LIBRARIES and other.row.kind == measured.row.kind
+    same = measured.row.code in _OF_LIBRARIES and other.row.kind == measured.row.kind
+    return same and other.row.trust == "established"
 
 
 def _rows_about(context: Context, presumed: Optional[Presumption]) -> List[Row]:

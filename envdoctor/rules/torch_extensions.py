@@ -55,6 +55,9 @@ _FLASH = Source(
     "https://github.com/Dao-AILab/flash-attention/releases",
     "one wheel for each torch minor, CUDA major, C++ ABI and Python",
 )
+#: Whose label is no proof: vLLM's image of 0.6.6 has flashinfer 0.1.6+cu121torch2.4 beside torch
+#: 2.5.1 (https://github.com/vllm-project/vllm/blob/v0.6.6/Dockerfile).
+_LOADS_BESIDE_OTHERS = ("flashinfer", "flashinfer-python")
 _DUAL_ABI = Source("https://gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html")
 
 #: Of these a build by the user is common: a release without a fitting wheel may still be right.
@@ -388,6 +391,8 @@ def _from_torch_label(context: Context, extension: _Extension, torch: Torch) -> 
     if not extension.labelled or extension.built_for in (None, torch.minor):
         return None
     severity, consequence = "error", "It will fail to load with an undefined symbol."
+    if extension.name in _LOADS_BESIDE_OTHERS:
+        severity, consequence = "warning", "It may fail to load with an undefined symbol."
     if extension.is_proven_fine:
         severity = "warning"
         consequence = "All symbols that it needs are there, but its layouts may differ."

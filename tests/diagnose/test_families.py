@@ -55,6 +55,10 @@ SIZE = "torch.Size([151936, 896])"
         ("train.py: error: unrecognized arguments: --use_vllm", "arguments-refused"),
         ("Epoch 3: error: 0.25", None),
         (
+            "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.",
+            "cuda-out-of-memory",
+        ),
+        (
             "pthread_create failed for thread 1 of 4: Operation not permitted",
             "thread-not-permitted",
         ),

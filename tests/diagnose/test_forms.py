@@ -147,3 +147,16 @@ def test_a_warning_that_somebody_shows(tmp_path, matrix, line, is_believed):
     log.write_text(f"{line}\n", encoding="utf-8")
     report = check(Facts(), matrix, logs=[str(log)])
     assert bool(report.findings) is is_believed
+
+
+def test_what_programs_only_warn_of_as_missing_is_no_failure(said):
+    warning = (
+        "WARNING 04-12 18:36:24 [topk_topp_sampler.py:69] FlashInfer is not available. Falling back "
+        "to the PyTorch-native implementation of top-p & top-k sampling.\n"
+    )
+    assert not said(warning + "INFO 04-12 18:37:00 served 12 requests\n").traces
+
+
+def test_an_option_is_looked_for_in_the_program_that_refuses_it(said):
+    (trace,) = said("vllm: error: unrecognized arguments: --lora-path x\n").traces
+    assert "sglang" not in trace.finding.message

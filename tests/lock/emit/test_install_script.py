@@ -181,8 +181,8 @@ def test_builds_have_what_they_need_in_the_order_that_they_need_it(
     folder, wheels = tmp_path / "lock", tmp_path / "wheels"
     folder.mkdir()
     wheels.mkdir()
-    lines = {pin.name: str(pin.version) for pin in found.pins}
-    lines.update({"wheel": "0.45", "ninja": "1.13", "psutil": "7.0", "py-cpuinfo": "9.0"})
+    lines = {"wheel": "0.45", "ninja": "1.13", "psutil": "7.0", "py-cpuinfo": "9.0"}
+    lines.update({pin.name: str(pin.version) for pin in found.pins})
     closed_lines = []
     for name, version in sorted(lines.items()):
         if name == "deepspeed":
