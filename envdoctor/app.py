@@ -130,6 +130,7 @@ def _findings_of(traces: Sequence[Trace]) -> List[Finding]:
 
 
 def _open_failure(trace: Trace, finding: Finding) -> Finding:
+    """Return the finding of a failure without a known cause, with its likeliest suspects."""
     likely = [suspect for suspect in trace.suspects if suspect.confidence == "high"]
     behind = "; or: ".join(suspect.text.rstrip(".") for suspect in likely[:_SUSPECTS_SAID])
     message = f"{finding.message.rstrip('.')}; the log does not say why."

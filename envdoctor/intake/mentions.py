@@ -85,7 +85,7 @@ _DENIED = re.compile(
 )
 
 
-#: What is no distribution, by its last word.
+#: What is no distribution, by its name.
 _TOPICS = {
     "python": Topic("python.version", "python"),
     "driver": Topic("driver.release", "release"),

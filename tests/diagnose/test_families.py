@@ -54,6 +54,7 @@ SIZE = "torch.Size([151936, 896])"
         ("python: can't open file '/home/train.py': [Errno 2] No such file", "python-no-script"),
         ("train.py: error: unrecognized arguments: --use_vllm", "arguments-refused"),
         ("Epoch 3: error: 0.25", None),
+        ("torch.OutOfMemoryError: XPU out of memory.", "cuda-out-of-memory"),
         (
             "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.",
             "cuda-out-of-memory",
