@@ -55,8 +55,8 @@ _FLASH = Source(
     "https://github.com/Dao-AILab/flash-attention/releases",
     "one wheel for each torch minor, CUDA major, C++ ABI and Python",
 )
-#: Whose label is no proof: vLLM's image of 0.6.6 has flashinfer 0.1.6+cu121torch2.4 beside torch
-#: 2.5.1 (https://github.com/vllm-project/vllm/blob/v0.6.6/Dockerfile).
+#: Whose label is no proof: the image of vLLM 0.6.6.post1 has flashinfer 0.1.6+cu121torch2.4 beside
+#: torch 2.5.1, and serves (https://github.com/vllm-project/vllm/issues/11861).
 _LOADS_BESIDE_OTHERS = ("flashinfer", "flashinfer-python")
 _DUAL_ABI = Source("https://gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html")
 
