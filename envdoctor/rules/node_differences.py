@@ -14,7 +14,7 @@ from .rule import Context, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+    from typing import Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -26,7 +26,16 @@ _RAY_PATCH = Source(
     "https://github.com/ray-project/ray/issues/50511",
     "Python 3.10.14 and 3.10.15: the node does not join",
 )
-_NCCL = Source("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html")
+_NCCL = Source(
+    "https://github.com/NVIDIA/nccl/blob/v2.23.4-1/src/init.cc",
+    "initTransportsRank: 'Mismatched NCCL version detected', then ncclInvalidUsage",
+)
+#: The first NCCL that compares its release, patch number included, with that of every rank.
+_NCCL_COMPARES = (2, 23, 4)
+_NCCL_CHOICE = Source(
+    "https://github.com/NVIDIA/nccl/issues/1136",
+    "ranks that choose another algorithm or protocol for the same collective hang",
+)
 _NCCL_VARIABLES = Source("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html")
 
 
@@ -133,6 +142,8 @@ def _torch(facts: Facts) -> Optional[str]:
 
 
 def _nccl(facts: Facts) -> Optional[str]:
+    if facts.value("gpus") == ():
+        return None  # a node without a GPU has no rank of NCCL
     for library in facts.value("libraries", ()):
         if library.loaded and library.name == "libnccl" and library.version:
             return str(library.version)
@@ -180,6 +191,10 @@ def _judge_python(nodes: List[Facts], values: List[str]) -> Tuple[str, str]:
     return "advice", "only the patch number differs"
 
 
+def _have_gpus(nodes: List[Facts]) -> bool:
+    return all(facts.value("gpus") for facts in nodes)
+
+
 def _minors(values: List[str]) -> int:
     return len(
         {tuple(version.release[:2]) for version in map(try_version, values) if version is not None}
@@ -205,7 +220,14 @@ def _judge_engine(_nodes: List[Facts], _values: List[str]) -> Tuple[str, str]:
     )
 
 
-def _judge_nccl(_nodes: List[Facts], values: List[str]) -> Tuple[str, str]:
+def _judge_nccl(nodes: List[Facts], values: List[str]) -> Tuple[str, str]:
+    releases = {version.release[:3] for version in map(try_version, values) if version is not None}
+    if len(releases) > 1 and min(releases) >= _NCCL_COMPARES and _have_gpus(nodes):
+        return (
+            "error",
+            "NCCL compares its release with that of every rank, patch number included, and ends "
+            "with 'Mismatched NCCL version detected'",
+        )
     if _minors(values) > 1:
         return (
             "warning",
@@ -443,13 +465,14 @@ def check_nccls(context: Context) -> Iterator[Finding]:
         The NCCL that will be loaded, or the NCCL wheel, on every node.
 
     Why it matters:
-        Ranks with different releases may hang or fail while the communicator is set up.
+        From 2.23.4 on NCCL refuses a communicator of ranks whose releases differ, patch number
+        included; older ones may hang while it is set up. Nodes without a GPU have no rank.
 
     How to fix:
         Use the NCCL of one torch build everywhere.
 
     References:
-        https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
+        https://github.com/NVIDIA/nccl/blob/v2.23.4-1/src/init.cc
     """
     return _compare(context, "ED706")
 
@@ -506,6 +529,8 @@ _AGREED = (
     "NCCL_NVLS_ENABLE",
     "NCCL_PROTO",
 )
+#: Of those, lists from which every rank takes one entry for each collective.
+_CHOICES = frozenset(["NCCL_ALGO", "NCCL_PROTO"])
 _COMPARED_FAMILIES = ("NCCL_", "UCX_", "VLLM_", "SGLANG_", "NVSHMEM_")
 #: Of those, what names the node itself.
 _OF_NODE = ("_IP", "_HOST_IP", "_PORT", "_HOSTID", "_RANK", "_ADDR", "_UUID", "_FILE", "_ID")
@@ -528,36 +553,53 @@ def check_variables(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
-    tables = [
-        (facts.value("node.name", "?"), facts.value("variables"))
+    nodes = [
+        facts
         for facts in context.nodes
         if facts.value("variables") is not None and facts.value("variables.complete", True)
     ]
-    names = {name for _, table in tables for name in table if _is_compared(name)}
+    names = {name for facts in nodes for name in facts.value("variables") if _is_compared(name)}
     for name in sorted(names):
-        nodes_by_value: Dict[str, List[str]] = {}
-        for node, table in tables:
-            nodes_by_value.setdefault(table.get(name, ""), []).append(node)
+        nodes_by_value: Dict[str, List[Facts]] = {}
+        for facts in nodes:
+            nodes_by_value.setdefault(facts.value("variables").get(name, ""), []).append(facts)
         if len(nodes_by_value) > 1:
-            yield _differing_variable(name, nodes_by_value, tuple([node for node, _ in tables]))
+            yield _differing_variable(name, nodes_by_value)
 
 
 def _is_compared(name: str) -> bool:
     return name.startswith(_COMPARED_FAMILIES) and not name.endswith(_OF_NODE)
 
 
-def _differing_variable(
-    name: str, nodes_by_value: Mapping[str, List[str]], nodes: Tuple[str, ...]
-) -> Finding:
+def _judge_variable(name: str, nodes_by_value: Mapping[str, List[Facts]]) -> Tuple[str, str]:
+    if name not in _AGREED:
+        return "advice", "what one node does with it the others do not"
+    if name in _CHOICES and all(map(_have_gpus, nodes_by_value.values())):
+        choices = [_choices(value) for value in nodes_by_value]
+        if None not in choices and not frozenset.intersection(*filter(None, choices)):
+            return "error", "no entry is in all of these lists, so ranks wait for each other"
+    return "warning", "ranks that choose differently may wait for each other for ever"
+
+
+def _choices(value: str) -> Optional[FrozenSet[str]]:
+    """Return the entries of a plain list; None where NCCL would choose itself or by collective."""
+    if not value or any(sign in value for sign in "^:;"):
+        return None
+    return frozenset(entry.strip().lower() for entry in value.split(","))
+
+
+def _differing_variable(name: str, nodes_by_value: Mapping[str, List[Facts]]) -> Finding:
     from ..model.host_names import unfold  # no start of a container compares nodes
 
-    if name in _AGREED:
-        severity, why = "warning", "ranks that choose differently may wait for each other for ever"
-    else:
-        severity, why = "advice", "what one node does with it the others do not"
+    severity, why = _judge_variable(name, nodes_by_value)
+    names_by_value = {
+        value: [facts.value("node.name", "?") for facts in nodes]
+        for value, nodes in nodes_by_value.items()
+    }
     values = "; ".join(
-        f"{value or 'not set'} on {_node_names(names)}" for value, names in nodes_by_value.items()
+        f"{value or 'not set'} on {_node_names(names)}" for value, names in names_by_value.items()
     )
+    sources = (_NCCL_VARIABLES,) if name.startswith("NCCL_") else ()
     return Finding(
         code="ED711",
         component=name,
@@ -566,11 +608,11 @@ def _differing_variable(
         message=f"{name} differs between nodes ({values}): {why}.",
         evidence=tuple(
             Evidence(unfold(names[0])[0], f"{name}={value}" if value else f"{name} is not set")
-            for value, names in nodes_by_value.items()
+            for value, names in names_by_value.items()
         ),
-        sources=(_NCCL_VARIABLES,) if name.startswith("NCCL_") else (),
+        sources=(_NCCL_CHOICE, *sources) if severity == "error" else sources,
         remedies=(Remedy(f"Set {name} in one place for all nodes."),),
-        nodes=nodes,
+        nodes=tuple(node for names in names_by_value.values() for node in names),
     )
 
 

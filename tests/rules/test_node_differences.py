@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from envdoctor.model.evidence import Evidence, Known
 
 from .conftest import Judge, by_code, codes, facts_of
@@ -82,6 +84,33 @@ def test_equal_or_unknown_nodes(judged: Judge) -> None:
     assert not [
         code for code in codes(judged(first, nodes=(first, second))) if code.startswith("ED7")
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "severity"),
+    [
+        ("2.27.3", "2.27.5", "error"),  # from 2.23.4 on NCCL compares the patch number, too
+        ("2.21.5", "2.27.5", "warning"),
+        ("2.21.4", "2.21.5", "advice"),
+    ],
+)
+def test_nccl_releases(judged: Judge, first: str, second: str, severity: str) -> None:
+    nodes = [
+        _node(name, f"nvidia-nccl-cu12 {release}", gpus=["NVIDIA H100"])
+        for name, release in (("a", first), ("b", second))
+    ]
+    (finding,) = [
+        finding for finding in judged(nodes[0], nodes=tuple(nodes)) if finding.code == "ED706"
+    ]
+    assert finding.severity == severity
+
+
+def test_a_node_without_a_gpu_has_no_rank_of_nccl(judged: Judge) -> None:
+    nodes = (
+        _node("head", "nvidia-nccl-cu12 2.27.3", gpus=[]),
+        _node("gpu", "nvidia-nccl-cu12 2.27.5", gpus=["NVIDIA H100"]),
+    )
+    assert "ED706" not in codes(judged(nodes[0], nodes=nodes))
 
 
 def test_differences_that_matter_less(judged: Judge) -> None:

@@ -190,12 +190,30 @@ def test_a_number_that_is_built_or_two_nodes_are_no_lost_gpu(count, nodes):
 
 def test_variables_by_which_ranks_agree():
     findings = codes_of(report_of(*cluster(4, {2: setting("variables", {"NCCL_ALGO": "Tree"})})))
-    assert findings["ED711"].severity == "warning"
     assert "Tree on gpu02" in findings["ED711"].message
     store, answers = cluster(
         4, {2: setting("variables", {"NCCL_ALGO": "Ring", "VLLM_HOST_IP": "a"})}
     )
     assert "ED711" not in codes_of(report_of(store, answers))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "severity"),
+    [
+        ("Ring", "Tree", "error"),
+        ("ring,NVLS", "tree", "error"),
+        ("Ring,Tree", "tree", "warning"),  # one entry is in both
+        ("Ring", "^Ring", "warning"),  # all but one
+        ("Ring", "allreduce:Tree", "warning"),  # for one collective alone
+        ("Ring", "", "warning"),  # NCCL chooses, and may choose Ring
+    ],
+)
+def test_ranks_without_a_common_choice(first, second, severity):
+    def choosing(value):
+        return setting("variables", {"NCCL_ALGO": value} if value else {})
+
+    changes = {number: choosing(second if number == 2 else first) for number in range(1, 5)}
+    assert codes_of(report_of(*cluster(4, changes)))["ED711"].severity == severity
 
 
 @pytest.mark.parametrize(
