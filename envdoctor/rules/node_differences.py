@@ -225,8 +225,10 @@ def _judge_nccl(nodes: List[Facts], values: List[str]) -> Tuple[str, str]:
     if len(releases) > 1 and min(releases) >= _NCCL_COMPARES and _have_gpus(nodes):
         return (
             "error",
-            "NCCL compares its release with that of every rank, patch number included, and ends "
-            "with 'Mismatched NCCL version detected'",
+            (
+                "NCCL compares its release with that of every rank, patch number included, and "
+                "ends with 'Mismatched NCCL version detected'"
+            ),
         )
     if _minors(values) > 1:
         return (
