@@ -154,6 +154,8 @@ def test_who_is_ended_ends_its_trial(environment, number, code, left):
         env={**os.environ, "SLEEPS": sleeps},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        # Under nohup these tests ignore it, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     mark = f"SLEEPS={sleeps}".encode()
     own, sleeping = str(process.pid), [b"sleep", sleeps.encode(), b""]
