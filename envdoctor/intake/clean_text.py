@@ -10,8 +10,9 @@ from typing import Iterator, List, NamedTuple
 from ..errors import InputError, NothingRecognised
 from ..model.pattern import UNSEEN
 from ..model.redaction import redact
+from .word_lists import words
 
-__all__ = ["MAX_LINES", "MAX_REPORT", "Line", "clean_lines"]
+__all__ = ["MAX_LINES", "MAX_REPORT", "Line", "clean_lines", "is_sentence"]
 
 #: Of a report, in characters: an issue holds at most 65,536 of them. What is longer is a log.
 MAX_REPORT = 4 << 20
@@ -56,6 +57,16 @@ _TELLING = re.compile(
 )
 
 
+_PLAIN_WORD = re.compile(r"(?<![\w./=@:-])[a-z][a-z']{1,20}(?![\w/=@-]|\.\w)")
+_OF_LISTS = words(
+    "version versions release driver with and on the is of for in cuda python torch pytorch vllm "
+    "sglang numpy transformers glibc nvcc card cards memory"
+)
+_WORDS_OF_SENTENCE = 3
+_HAN = re.compile(r"[\u4e00-\u9fff]")
+_HAN_OF_SENTENCE = 6
+
+
 def _is_log(row: str) -> bool:
     if "%|" not in row and _LOGGED.match(row) is None:
         return False
@@ -72,6 +83,14 @@ class Line(NamedTuple):
     text: str
     indent: int
     prompt: bool = False  # a command that somebody typed, or a comment
+
+
+def is_sentence(text: str) -> bool:
+    """Tell running text from a list (``torch 2.4.0, CUDA 12.1``), and from a command."""
+    if " -" in text and "--" in text:
+        return False
+    plain = [word for word in _PLAIN_WORD.findall(text) if word not in _OF_LISTS]
+    return len(plain) >= _WORDS_OF_SENTENCE or len(_HAN.findall(text)) >= _HAN_OF_SENTENCE
 
 
 def clean_lines(report: str) -> Iterator[Line]:

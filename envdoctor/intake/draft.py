@@ -11,7 +11,7 @@ from ..model.redaction import is_secret_name
 from ..model.shown_variables import shown_value
 from ..model.versions import Version, canonicalize_name, cuda_of_variant, find_variant, try_version
 from ..model.workload import stated_workload
-from .clean_text import Line
+from .clean_text import Line, is_sentence
 from .distribution_names import of_conda, of_import
 from .model_names import with_family
 
@@ -31,6 +31,10 @@ _NO_MODEL = re.compile(
 _MACHINE = re.compile(r"-(?:manylinux|linux)\w*?_(x86_64|aarch64)$")
 _MAX_ENTRIES = 20_000
 _MOST_SEARCHED = 500  # sentences of one text that are searched for hints
+_MOST_TELLINGS = 50  # of one release
+#: The fields that are releases.
+_RELEASES = ("python.version", "driver.release", "glibc.version", "toolkit.version")
+_QUOTED = 120  # characters of a sentence
 _MAJORS_AHEAD = 2  # of the newest release that is known, for what is older than the report
 
 
@@ -39,6 +43,14 @@ class _Claim(NamedTuple):
     line: int
     value: Any
     note: str = ""
+
+
+class _Telling(NamedTuple):
+    """One place that tells a release; ``sentence``: what it is, "" for a list or a label."""
+
+    value: str
+    line: int
+    sentence: str
 
 
 class Draft:
@@ -77,6 +89,7 @@ class Draft:
         self._notes: Dict[str, Tuple[str, Line]] = {}
         self._contradictions: Dict[str, str] = {}
         self._missing: Dict[str, int] = {}  # distribution -> line
+        self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
         self._free_memory: Optional[int] = None
         self.device_count: Optional[int] = None
         self.claims = 0
@@ -84,6 +97,7 @@ class Draft:
     def put(self, field: str, value: Any, line: Line, rank: int = LABEL, detail: str = "") -> None:
         """Claim a value. A contradicting claim of less weight is only noted."""
         self.claims += 1
+        self.keep_telling(field, value, line, rank)
         claim = _Claim(rank, line.number, value, detail)
         old = self._claims.get(field)
         if old is not None and _contradict(old, claim) and len(self._contradictions) < 20:
@@ -137,6 +151,7 @@ class Draft:
         ):
             return
         self.claims += 1
+        self.keep_telling(canonical, text, line, rank)
         claim = _Claim(rank, line.number, Distribution(canonical, text, **extra))
         old = self._distributions.get(canonical)
         self._distributions[canonical] = claim if old is None else _settled_distribution(old, claim)
@@ -147,6 +162,33 @@ class Draft:
             self.put("os.architecture", machines.pop(), line, INTENT, "of the wheel's name")
         if canonical == "torch" and text is not None:
             self._torch_label(text, line, rank)
+
+    def keep_telling(self, name: str, value: Any, line: Line, rank: int) -> None:
+        """Keep where a release, or the value of a field, is told."""
+        tellings = self._tellings.setdefault(name, [])
+        if isinstance(value, str) and len(tellings) < _MOST_TELLINGS:
+            sentence = line.text if rank >= PROSE and is_sentence(line.text) else ""
+            tellings.append(_Telling(value, line.number, sentence))
+
+    def _single_sentences(self) -> Dict[str, str]:
+        """Return what one sentence alone tells, with that sentence, by distribution or field."""
+        values = {name: self.claimed(name) for name in _RELEASES}
+        values.update((name, claim.value.version) for name, claim in self._distributions.items())
+        told: Dict[str, str] = {}
+        for name, value in values.items():
+            agreeing = [
+                telling
+                for telling in self._tellings.get(name, ())
+                if telling.value == value
+                or _refines(value, telling.value)
+                or _refines(telling.value, value)
+            ]
+            lines = {telling.line for telling in agreeing}
+            if len(lines) == 1 and all(telling.sentence for telling in agreeing):
+                told[name] = (
+                    f"{' '.join(agreeing[0].sentence.split())[:_QUOTED]} (line {lines.pop()})"
+                )
+        return told
 
     def states_release(self, name: str) -> bool:
         """Tell whether more than sentences tell the version of a distribution, or a range."""
@@ -341,6 +383,9 @@ class Draft:
                 table[field] = Known(claim.value, self._evidence(claim.line, claim.note))
         self._settle_devices(table)
         self._settle_distributions(table)
+        sentences = self._single_sentences()
+        if sentences:
+            table["report.single_sentences"] = Known(sentences, Evidence(self._source))
         if self._contradictions:
             contradictions = tuple(self._contradictions.values())
             table["report.contradictions"] = Known(contradictions, Evidence(self._source))

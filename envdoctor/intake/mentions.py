@@ -14,7 +14,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tu
 
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
-from .draft import Draft
+from .draft import PROSE, Draft
 from .values import Claim, state
 from .vocabulary import Topic
 
@@ -112,6 +112,7 @@ def read_mentions(lines: Iterable[Line], draft: Draft) -> None:
             seen.add(line.text)
             for name, mention in _mentions_of(line, draft):
                 mentions.setdefault(name, []).append(mention)
+                draft.keep_telling(name, mention.version, line, PROSE)
     for name, of_name in mentions.items():
         meant = _believed(of_name)
         if meant is None:

@@ -626,6 +626,11 @@ FIELDS: Mapping[str, Field] = {
     "report.cuda": _environment(
         "report", "str", "A CUDA version that a report names without saying whose, '11.8'."
     ),
+    "report.single_sentences": _host(
+        "report",
+        "variables",
+        "What one sentence of a report alone says, by distribution or field: the sentence.",
+    ),
     "report.unread": _host("report", "strings", "Lines of a report that were not understood."),
     "requirements.unpinned": _environment(
         "packages", "strings", "Distributions that the file asks for without one version."

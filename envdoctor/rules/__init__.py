@@ -11,7 +11,7 @@ from ..model.finding import Finding
 from ..model.report import Judged
 from .causes import arrange
 from .matrix_rows import findings_of_rows
-from .observations import outranked
+from .observations import doubted, outranked
 from .registry import CHECKS, Context, Rule, all_rules, load_rules
 from .tool import fault_finding
 
@@ -66,7 +66,7 @@ def judge(
     if examined is not None:
         examined.update(Judged(rule.code, rule.code) for rule in rules)
     findings.extend(also)
-    return arrange(outranked(findings, context))
+    return arrange(doubted(outranked(findings, context), context))
 
 
 def _guarded(

@@ -1,5 +1,7 @@
 """What was seen to happen outranks what a table concludes."""
 
+import pytest
+
 from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.report.headline import summary_line
@@ -55,3 +57,34 @@ def test_a_presumption_is_no_headline():
     assert presumed
     report = report_of(presumed, (facts,), "2026-11-21", Options())
     assert summary_line(report) == f"envdoctor: {len(presumed)} warning"
+
+
+SAID = "I upgraded to vllm 0.20.0 and it always crashes on my machine.\n"
+DRIVER = "Nvidia driver version: 550.54.15\nPython version: 3.11\n"
+
+
+def test_what_one_sentence_tells_carries_no_error():
+    (said,) = of("ED101", SAID + DRIVER)
+    assert (said.severity, said.effect) == ("warning", "may-block")
+    assert "one sentence" in said.message
+    assert "I upgraded to vllm 0.20.0" in said.message
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        "vllm==0.20.0\n",
+        "vLLM Version: 0.20.0\n",
+        "Successfully installed vllm-0.20.0\n",
+        "/v/lib/python3.11/site-packages/vllm-0.20.0.dist-info/METADATA\n",
+        "Here again vllm 0.20.0 does not start either.\n",
+    ],
+)
+def test_what_a_second_statement_agrees_with_does(second):
+    errors = [entry for entry in of("ED101", SAID + DRIVER + second) if entry.severity == "error"]
+    assert [entry.component for entry in errors] == ["nvidia-driver"]
+
+
+def test_a_list_is_no_sentence():
+    (listed,) = of("ED101", "vllm 0.20.0, torch 2.11.0, 8 x H100\n" + DRIVER)
+    assert listed.severity == "error"
