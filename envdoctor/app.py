@@ -101,8 +101,8 @@ def check(
     if reading is not None and knowledge is not None:
         traces, rest = _explained(reading, knowledge, nodes, matrix, findings, complained_of=True)
         findings = [*_findings_of(traces), *rest]
-        if not run:
-            findings = _with_tried_remedies(findings, nodes, matrix)
+    if not run:
+        findings = _with_tried_remedies(findings, nodes, matrix)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
     report = report._replace(examined=examined_of(judged, options))
     if changes is None:

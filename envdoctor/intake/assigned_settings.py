@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from .clean_text import Line
 from .draft import Draft
+from .presence import is_advised
 from .vocabulary import SETTINGS, setting_name
 
 __all__ = ["FLAGS", "put_setting", "read_assigned"]
@@ -23,11 +25,17 @@ def read_assigned(text: str, line: Line, draft: Draft) -> bool:
     """
     understood = False
     if "=" in text:
-        for name, value in _ASSIGNED.findall(text)[:200]:
+        for match in islice(_ASSIGNED.finditer(text), 200):
+            name, value = match.groups()
+            if is_advised(text[: match.start()]):
+                continue
             if name not in ("model", "engine") or value[0] in "\"'":
                 understood |= put_setting(name, value.strip("\"'"), line, draft)
     if "--" in text or text.startswith("-"):
-        for name, value in _FLAG.findall(text)[:100]:
+        for match in islice(_FLAG.finditer(text), 100):
+            name, value = match.groups()
+            if is_advised(text[: match.start()]):
+                continue
             understood |= put_setting(name, value or "true", line, draft)
     for word, value in _PARALLEL.findall(text)[:10] if "P" in text else ():
         draft.request(SETTINGS[word.lower()], value, line)

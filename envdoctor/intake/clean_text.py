@@ -12,7 +12,7 @@ from ..model.pattern import UNSEEN
 from ..model.redaction import redact
 from .word_lists import words
 
-__all__ = ["MAX_LINES", "MAX_REPORT", "Line", "clean_lines", "is_sentence"]
+__all__ = ["MAX_LINES", "MAX_REPORT", "Line", "clean_lines", "is_sentence", "without_unticked"]
 
 #: Of a report, in characters: an issue holds at most 65,536 of them. What is longer is a log.
 MAX_REPORT = 4 << 20
@@ -83,6 +83,15 @@ class Line(NamedTuple):
     text: str
     indent: int
     prompt: bool = False  # a command that somebody typed, or a comment
+
+
+#: A box of a template that nobody ticked, and what it would say.
+_UNTICKED = re.compile(r"^[ \t>]*(?:[-*+•]|\d{1,3}[.)])?[ \t]*\[ ?\][ \t]+\S.*$", re.MULTILINE)
+
+
+def without_unticked(text: str) -> str:
+    """Return a text in which the lines whose box nobody ticked are empty: they state nothing."""
+    return _UNTICKED.sub("", text) if "[ ]" in text or "[]" in text else text
 
 
 def is_sentence(text: str) -> bool:

@@ -81,6 +81,7 @@ class Draft:
         self._searched = 0  # sentences, for hints
         self._uncounted: Set[int] = set()  # ranks whose device stands there without a count
         self._devices: Dict[int, Dict[int, Gpu]] = {}  # rank -> index -> device
+        self._last_devices: Dict[int, Tuple[int, str]] = {}  # rank -> line, and its text
         self._device_lines: Dict[int, int] = {}
         self._no_devices: Optional[Tuple[int, str]] = None
         self._toolkits: Dict[str, Tuple[Toolkit, int]] = {}
@@ -310,15 +311,31 @@ class Draft:
         old = devices.get(index)
         devices[index] = device if old is None else _joined(old, device)
 
-    def devices(self, count: int, device: Gpu, line: Line, rank: int) -> None:
-        """Claim ``count`` equal devices in addition to those of the same source."""
-        start = len(self._devices.get(rank, ()))
-        if count == 1 and not start:
-            self._uncounted.add(rank)
-        else:
-            self._uncounted.discard(rank)
-        for index in range(start, start + min(count, 1024)):
-            self.device(index, device, line, rank)
+    def devices(self, stated: Sequence[Tuple[int, Gpu]], line: Line, rank: int) -> None:
+        """Claim the devices, with their counts, of one statement. One that an earlier statement of
+        the same weight tells of is no further one, but for the next line of a list.
+        """
+        before, text = self._last_devices.get(rank, (-9, ""))
+        self._last_devices[rank] = (line.number, line.text)
+        is_listed = line.number == before + 1 and line.text == text
+        told = {
+            index: _model(device.name or "")
+            for index, device in self._devices.get(rank, {}).items()
+            if not is_listed
+        }
+        for count, device in stated:
+            model = _model(device.name or "")
+            same = [index for index, other in told.items() if other == model][:count]
+            for index in same:
+                del told[index]
+                self.device(index, device, line, rank)
+            start = len(self._devices.get(rank, ()))
+            if count == 1 and not start:
+                self._uncounted.add(rank)
+            elif count > len(same):
+                self._uncounted.discard(rank)
+            for index in range(start, start + min(count - len(same), 1024)):
+                self.device(index, device, line, rank)
 
     def mention(self, count: int, device: Gpu, line: Line) -> None:
         """Claim the devices of a sentence: they hold where sentences name one model alone."""

@@ -51,6 +51,11 @@ _MARKS = (
     ("inux", re.compile(r"platform_system == .Linux.[^;]{0,160}, but you have"), "linux"),
     ("", _LINUX_PATH, "linux"),
 )
+_TICKED = re.compile(
+    r"^[ \t>]*(?:[-*+]|\d{1,2}[.)])?[ \t]*\[[xX]\][ \t]+(?:(?P<wsl>[^\n]{0,20}\bWSL ?2?)|"
+    r"(?P<win32>Windows)|(?P<darwin>mac ?OS)|(?P<linux>Linux|Ubuntu))\b[^\n]{0,30}$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _SYSTEMS = re.compile(
     r"(?<![A-Za-z0-9_./@-])(?:(?P<win32>win ?1[01]|windows"
     r"(?! ?(?:sub|support|users?|wheels?|builds?|version|size|of\b|attention))"
@@ -122,6 +127,8 @@ def read_hints_of_machine(text: str, draft: Draft) -> None:
         _agreed("python.version", list(_pythons(text)), text, draft)
     _read_packages(text, draft)
     if draft.claimed("os.platform") is None:
+        _read_ticked(text, draft)
+    if draft.claimed("os.platform") is None:
         _read_platform(text, draft)
     elsewhere = draft.claimed("os.platform") not in (None, "linux")
     if draft.claimed("os.architecture") is None and not elsewhere:
@@ -147,6 +154,18 @@ def _read_packages(text: str, draft: Draft) -> None:
         name = known_distribution(match.group(1))
         if name is not None and match.group(2):
             draft.distribution(name, match.group(2), _line(text, match.start()), INTENT)
+
+
+def _read_ticked(text: str, draft: Draft) -> None:
+    """Take the one operating system whose box in a template is ticked."""
+    ticked = [match for match in _first(_TICKED, text) if match.lastgroup]
+    kinds = {str(match.lastgroup) for match in ticked}
+    if len(kinds) == 1:
+        line = _line(text, ticked[0].start())
+        kind = kinds.pop()
+        draft.put("os.platform", "linux" if kind == "wsl" else kind, line)
+        if kind == "wsl":
+            draft.put("os.wsl", True, line)
 
 
 def _read_platform(text: str, draft: Draft) -> None:

@@ -9,6 +9,7 @@ from typing import List, Sequence
 
 from .clean_text import Line
 from .draft import Draft
+from .presence import is_advised
 from .word_lists import words
 
 __all__ = ["LaunchReader", "read_launch", "split_command"]
@@ -99,9 +100,11 @@ class LaunchReader:
         if pair and pair.group(1).lower().replace("-", "_") in _NAMES:
             draft.request(pair.group(1).lower(), pair.group(2).strip("\"'"), line)
             return True
-        if (
-            "--" in text or " -tp" in text or ("python" in text and "=" in text)
-        ) and _LAUNCHER.search(text):
+        if ("--" in text or " -tp" in text or ("python" in text and "=" in text)) and (
+            launcher := _LAUNCHER.search(text)
+        ):
+            if is_advised(text[: launcher.start()]):
+                return True
             arguments = split_command(text)
             while arguments and re.fullmatch(r"[A-Z_][A-Z0-9_]*=\S*", arguments[0]):
                 name, _, value = arguments.pop(0).partition("=")

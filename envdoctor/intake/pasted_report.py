@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set
 from ..errors import NothingRecognised
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
-from .clean_text import Line, clean_lines
+from .clean_text import Line, clean_lines, without_unticked
 from .container_spec import ContainerReader
 from .distribution_names import named_distributions
 from .draft import INTENT, LABEL, Draft
@@ -24,6 +24,7 @@ from .model_names import named_families
 from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
 from .platforms import glibc_of_release
+from .presence import is_advised
 
 __all__ = ["parse_report"]
 
@@ -142,6 +143,8 @@ class _VariableReader:
     def read(self, line: Line, draft: Draft) -> bool:
         match = _ASSIGNMENT.match(line.text) or _DOCKER_ENV.match(line.text)
         if match:
+            if is_advised(line.text[: match.start(1)]):
+                return True
             value = match.group(2).strip()
             if value[:1] in ("'", '"') and value[-1:] == value[:1] and len(value) > 1:
                 value = value[1:-1]
@@ -161,6 +164,8 @@ class _VariableReader:
     @staticmethod
     def _inline(line: Line, draft: Draft) -> bool:
         for match in list(_INLINE.finditer(line.text))[:50]:
+            if is_advised(line.text[: match.start()]):
+                continue
             if match.group(1) == "CUDA_VERSION" and match.group(2).isdigit():  # bitsandbytes' 124
                 continue
             draft.variable(match.group(1), match.group(2).strip("\"'"), line)
@@ -183,6 +188,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
         NothingRecognised: there is nothing about an environment in it.
         InputError: the text is too large, or none.
     """
+    text = without_unticked(text)
     draft = Draft(packages=packages)
     readers = _Readers(draft)
     lines = [line for line in clean_lines(text) if line.text]

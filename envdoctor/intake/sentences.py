@@ -17,9 +17,9 @@ from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .draft import PROSE, Draft
 from .gpu_names import GPU_NAME, hinted_gpus, named_gpus, parse_gpus, parted_scripts, plain_devices
 from .loose_words import plain_words, said_to_fail
-from .mentions import is_here
 from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
+from .presence import is_here
 from .values import Claim, state
 from .vocabulary import HEADS, Topic
 
@@ -483,8 +483,7 @@ def _devices_of(text: str) -> bool:
 def _put_devices(text: str, line: Line, draft: Draft) -> bool:
     counted = re.search(r"(?<!\w)\d{1,3}\s?[x×*]\s?(?=[A-Z]).*", text)
     devices = parse_gpus(counted.group() if counted else text)
-    for count, device in devices:
-        draft.devices(count, device, line, PROSE)
+    draft.devices(devices, line, PROSE)
     return bool(devices)
 
 

@@ -386,8 +386,7 @@ def _gpus(statement: Claim, draft: Draft) -> bool:
         or parse_gpus(plain_devices(value))
         or parse_gpus(plain_devices(f"GPU {value}"))
     )
-    for count, device in devices:
-        draft.devices(count, device, statement.line, rank)
+    draft.devices(devices, statement.line, rank)
     return bool(devices)
 
 

@@ -301,6 +301,7 @@ def check_local_toolkit(context: Context) -> Iterator[Finding]:
             Remedy(f"Or install a build of torch for CUDA {toolkit.release[0]}."),
         ),
         packages=("torch", *runtime[:1]),
+        presumed=True,  # nobody said that anything is compiled here
     )
 
 

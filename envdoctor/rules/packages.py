@@ -340,9 +340,52 @@ def check_requirements(context: Context) -> Iterator[Finding]:
     for (component, kind), violations in groups.items():
         if violations[0].requirement.name == "torch":
             yield _other_torch_finding(context, component, kind, violations)
+        elif (pinned := _pinned_by(context, component)) is not None:
+            yield _pinned_finding(context, component, kind, violations, *pinned)
         else:
             yield _conflict_finding(context, component, kind, violations)
     yield from _apart(context)
+
+
+def _pinned_by(context: Context, name: str) -> Optional[Tuple[Distribution, str]]:
+    """Return an installed distribution that asks for exactly the release that is here, and its
+    pin.
+    """
+    version = context.version(name)
+    for _, distribution in sorted(context.distributions.items()) if version is not None else ():
+        for required, specifier in requirement_sets(context, distribution):
+            exact = specifier.startswith("==") and not specifier.endswith("*")
+            if required == name and exact and requirement_lines.meets(version, specifier):
+                return distribution, specifier
+    return None
+
+
+def _pinned_finding(
+    context: Context,
+    component: str,
+    kind: str,
+    violations: List[Violation],
+    requirer: Distribution,
+    pin: str,
+) -> Finding:
+    """Say that a release is what one distribution pins, and not what others ask for."""
+    title = f"{requirer.name} {_shown(requirer)}".strip()
+    installed = violations[0].installed
+    return Finding(
+        code="ED301",
+        component=component,
+        kind=kind,
+        severity="advice",
+        effect="may-block",
+        message=f"{component} {_shown(installed) if installed else ''} is what {title} pins "
+        f"({pin}), but not what {_demands(violations)} "
+        f"{'requires' if len(violations) == 1 else 'require'}: they cannot both be met in one "
+        "environment.",
+        evidence=(*_evidence(context, violations), *context.installed(requirer.name)),
+        sources=(_metadata_source(violations[0]),),
+        remedies=(Remedy(f"Where both are used, keep {title} in an environment of its own.", ()),),
+        packages=tuple(dict.fromkeys([*_packages(violations), requirer.name])),
+    )
 
 
 def _apart(context: Context) -> Iterator[Finding]:

@@ -147,13 +147,16 @@ def check_judged(context: Context) -> Iterator[Finding]:
     if platform is None:
         return
     subject, what = platform
+    unjudged = "GPU, driver and CUDA libraries"
+    if subject == "win32":  # the code of a build is for the same GPUs there
+        unjudged = "the limits of its drivers and its CUDA libraries"
     yield Finding(
         code="ED903",
         component="platform",
         kind="not-judged",
         severity="advice",
         subject=subject,
-        message=f"{what}: GPU, driver and CUDA libraries are not judged.",
+        message=f"{what}: {unjudged} are not judged.",
         evidence=context.evidence("torch.hip", "torch.version", "os.platform", "gpus.other"),
     )
 

@@ -1,0 +1,85 @@
+"""Whether what a text names is what its writer runs: the words beside a release or a setting tell.
+
+``I tried vllm 0.7.3`` and ``it does not work with vllm 0.7.3`` speak of what is there; ``needs
+torch 2.6``, ``works with torch 2.5``, ``consider passing X=1`` do not.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["is_advised", "is_here"]
+
+_WORK = r"(?:works?|worked|working|ran|fine|okay|ok|good|successful\w*|fixed|solved|gone)"
+#: Beside a name, before it: that it is asked for, offered, advised, denied, or somebody else's.
+_NOT_HERE = re.compile(
+    r"\b(?:requir\w+|needs?|needed|depend\w* on|expect\w*|should|must|have to|could(?! ?not)|"
+    r"would(?! ?not)|wants?|instead of|rather than|recommend\w*|support\w*|suggest\w*|"
+    r"(?<!not )compatible|tested|at least|minimum|until|till|before|prior to|than|below|above|"
+    r"only (?:with|on|in|for)|up to|fix(?:e[sd])?|resolved?|solve[sd]?|releas\w+|"
+    r"introduced|removed|added|deprecated|available|also tried|existing installation|uninstall\w*|"
+    r"(?:up|down)grade|update|switch|revert|"
+    r"move|migrate|bump|roll|going back|go back|to use|please|if|unless|"
+    r"e\.g|such as|like|other|another|previous\w*|earlier|different|"
+    r"README|docs?|documentation|changelog|notes|same as|they|he|she|someone|somebody|people|"
+    r"authors?|paper|your?|others?|else|from|next|future|upcoming|plan\w*|either|or|"
+    r"(?:trained|saved|created|exported|pickled) (?:with|by|in|under)|"
+    r"(?:built|compiled|made|meant|wheels?|builds?) (?:for|with|against|on))\b"
+    r"(?![^,]*\bbut\b)[^,:]{0,40}$"
+    r"|(?:\b(?:not|never|no longer)|n't) (?:happen\w*|occur\w*|reproduc\w*|see|have|present|in|"
+    r"with|on|for)\b[^,:]{0,40}$"
+    r"|(?:^|\b(?:to|just|then|can|try|and|or|pip|uv) )(?:re)?install (?:the )?$"
+    r"|[<>!~]=?\s*$|需要|要求|建议|推荐|支持|升级到|降级到|换成",
+    re.IGNORECASE,
+)
+#: The same for what works.
+_WORKS_BEFORE = re.compile(
+    rf"\b(?:{_WORK}|no (?:issues?|problems?|errors?)|without errors?)\b(?: \w+){{0,3}} "
+    r"(?:with|on|in|under|using|for|at|after|when|once)\b[^,]{0,35}$",
+    re.IGNORECASE,
+)
+_NOT_HERE_BEHIND = re.compile(
+    r"^\s*(?:\+\s*(?:$|[,;)])|(?:or|and) (?:later|newer|above|higher|older|lower|below|greater|"
+    r"up|earlier|v?\d)|(?:to|->|=>|→|-)\s*v?\d|depends? on|instead\b|"
+    r"(?:which |that |it |and )?(?:(?:still |also )?(?:works?|worked|ran)\b|"
+    r"(?:is|was|are|were) (?:fine|ok|okay|good|required|needed|recommended|available|supported|"
+    r"out|released|the (?:last|minimum))|supports?\b|should\b|(?:fixes|fixed|solve[sd]|"
+    r"resolve[sd])\b)|[^,.;]{0,40}\b(?:gone|went away|disappear\w*|solved|fixed)\b|及?以上)",
+    re.IGNORECASE,
+)
+#: What negates that something works: the release that it names is the one that fails.
+_DENIED = re.compile(
+    r"\b(?:not|cannot|never|no longer|unable to|fail\w* to)\b|n't\b", re.IGNORECASE
+)
+
+
+def is_here(before: str, behind: str) -> bool:
+    """Tell from the words on both sides of a release whether it is one that the writer runs."""
+    before = before[-90:]
+    if _NOT_HERE.search(before) or _NOT_HERE_BEHIND.search(behind):
+        return False
+    works = _WORKS_BEFORE.search(before)
+    return works is None or _DENIED.search(before) is not None
+
+
+#: Before a setting: that it is advised, by a program or a person, asked about, or thought of.
+_ADVISED = re.compile(
+    r"\b(?:consider\w*|(?:please|then|just|or|and|to|could|might) try|suggest\w*|recommend\w*|"
+    r"(?:can|could|may|might|should|must|would|will|shall|to) (?:\w+ly |also |then |be |instead )?"
+    r"(?:set(?:ting)?|used?|pass(?:ed)?|export(?:ed)?|run|add|try|enable|disable|force|define|"
+    r"specify|change|increase|decrease|reduce|raise|lower)|"
+    r"please (?:set|use|pass|export|run|add)|if (?:you|I|we|one|not)|unless|instead of|"
+    r"such as|for example|whether|workaround|(?:fixed|solved) by|work(?:s|ed) with|requires?|"
+    r"need(?:s|ed)? to|try \w+ing)\b[^.:;!?]{0,80}$"
+    r"|(?:\bhint:|\be\.g\.)[^.;!?]{0,60}$"
+    r"|(?:^|[.;!?:]\s+)(?:try|specify|increase|reduce|decrease|lower|compile with)\b[^.;!?]{0,60}$"
+    r"|(?:建议|可以|尝试|请|试试)[^。；]{0,30}$",
+    re.IGNORECASE,
+)
+
+
+def is_advised(before: str) -> bool:
+    """Tell from the words before a setting whether it is none of this run: a program or a person
+    advises it (``consider passing``, ``you can set``), or somebody thinks of it.
+    """
+    return _ADVISED.search(before[-160:]) is not None
