@@ -38,6 +38,11 @@ FORMATS = (
 _ASSIGNMENT = re.compile(
     r"(?:.{0,120}?\bENV\s+|export\s+|set\s+|declare\s+-x\s+|-e\s+|--env\s+)?([A-Z_][A-Z0-9_]{1,80})\s?[=:]\s?(.*)$"
 )
+#: ``VLLM_USE_V1=1 vllm serve …``: the value, before the command.
+_BEFORE_COMMAND = re.compile(
+    r"([^\s\"']+) (?:[A-Z_]+=\S* )*(?:vllm|python\d?|torchrun|sglang|deepspeed|accelerate|pip\d?|"
+    r"uv|docker|bash|sh|swift|llamafactory-cli|ray|nohup|srun|mpirun)\b"
+)
 _DOCKER_ENV = re.compile(r".{0,120}?\bENV\s+([A-Z_][A-Z0-9_]{1,80})\s+(\S.*)$")
 _UNLISTED = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9]*_[A-Z0-9_]+=")
 _INLINE = re.compile(
@@ -129,11 +134,15 @@ class _RayReader:
 
 
 def _described(name: str, value: str) -> str:
-    """Return a value without what a person says of it (``/opt/lib first``), or one of the form that
+    """Return a value without what a person says of it (``/opt/lib first``) and without the command
+    that it is set for, or one of the form that
     they describe in its place (``MIG UUID``).
     """
     if name == "CUDA_VISIBLE_DEVICES" and value.upper().replace("-", " ") == "MIG UUID":
         return "MIG-00000000-0000-0000-0000-000000000000"
+    before_command = _BEFORE_COMMAND.match(value)
+    if before_command:
+        return before_command.group(1)
     return value.split(" ")[0] if name.endswith("_PATH") and value.startswith("/") else value
 
 

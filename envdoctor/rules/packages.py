@@ -6,6 +6,7 @@ from ..model.calls import InstallerCall
 from ..model.evidence import Evidence
 from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
+from ..model.requirement import try_requirement
 from ..model.row import Source
 from ..model.versions import InvalidSpecifier, VersionSet, try_version
 from . import requirement_lines
@@ -348,15 +349,20 @@ def check_requirements(context: Context) -> Iterator[Finding]:
 
 
 def _pinned_by(context: Context, name: str) -> Optional[Tuple[Distribution, str]]:
-    """Return an installed distribution that asks for exactly the release that is here, and its
-    pin.
+    """Return an installed distribution that asks for exactly the release that is here, with or
+    without an extra, and its pin.
     """
     version = context.version(name)
+    known = context.matrix.packages_known
     for _, distribution in sorted(context.distributions.items()) if version is not None else ():
-        for required, specifier in requirement_sets(context, distribution):
-            exact = specifier.startswith("==") and not specifier.endswith("*")
-            if required == name and exact and requirement_lines.meets(version, specifier):
-                return distribution, specifier
+        lines, _ = requirement_lines.requirements_of(
+            distribution, context.facts, context.matrix, known
+        )
+        for requirement in map(try_requirement, (line for line in lines if "==" in line)):
+            if requirement is not None and requirement.name == name:
+                exact = try_version(requirement.exact)
+                if exact is not None and exact == version:
+                    return distribution, requirement.specifier
     return None
 
 

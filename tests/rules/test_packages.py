@@ -340,3 +340,13 @@ def test_two_that_ask_for_what_no_release_is(judged: Judge) -> None:
     assert by_code(there, "ED301").component == "starlette"
     near = distribution("bbb 2.0", "starlette>=0.9")
     assert "ED301" not in codes(judged(facts_of([first, near], complete=False)))
+
+
+def test_what_another_one_pins_is_no_fault_of_the_release(judged: Judge) -> None:
+    engine = distribution("vllm 0.8.5", "xgrammar==0.1.18")
+    other = distribution("sglang 0.4.6.post1", "xgrammar==0.1.19; extra == 'srt'")
+    finding = by_code(judged(facts_of([engine, other, "xgrammar 0.1.19"])), "ED301")
+    assert finding.severity == "advice"
+    assert "sglang 0.4.6.post1 pins" in finding.message
+    finding = by_code(judged(facts_of([engine, other, "xgrammar 0.1.17"])), "ED301")
+    assert finding.severity == "warning"
