@@ -27,7 +27,14 @@ from ..rules.rule import Context
 from .collectives import tell_collectives
 from .missing_names import tell_histories
 from .missing_symbols import tell_symbols
-from .raised import doubt, failure_of, join_failure, trust_complaint
+from .raised import (
+    doubt,
+    failure_of,
+    join_failure,
+    trust_complaint,
+    without_survived,
+    without_warnings,
+)
 from .sonames import tell_sonames
 from .trace_draft import (
     Knowledge,
@@ -75,7 +82,9 @@ def explain(
         findings: what a check of these facts found.
         complained_of: somebody chose these lines to show what is wrong.
     """
+    events = [_toned(event, knowledge) for event in events]
     drafts = [draft for draft in drafts_of(events, knowledge) if not draft.is_done_without]
+    raised = without_survived(raised, _went_well(events, knowledge), drafts)
     tell_histories(drafts, raised, knowledge.modules, contexts)
     tell_symbols(drafts, knowledge.modules, contexts[0])
     tell_sonames(drafts, knowledge.modules, contexts[0])
@@ -91,12 +100,29 @@ def explain(
     doubt(drafts, raised, failure)
     if complained_of:
         trust_complaint(drafts)
+    else:
+        drafts = without_warnings(drafts, raised, failure)
     traces = traces_of(drafts)
     spoken = {trace.finding.key for trace in traces}
     return traces, [
         finding
         for finding in findings
         if finding.key not in spoken and finding.caused_by not in spoken
+    ]
+
+
+def _toned(event: Event, knowledge: Knowledge) -> Event:
+    """Return an event as a warning, or none, where its signature says so for every line."""
+    signature = knowledge.signatures.get(event.pattern)
+    if signature is None or not signature.tone:
+        return event
+    return event._replace(warned=signature.tone == "warning")
+
+
+def _went_well(events: Sequence[Event], knowledge: Knowledge) -> List[Event]:
+    known = knowledge.signatures
+    return [
+        event for event in events if event.pattern in known and known[event.pattern].role == "well"
     ]
 
 

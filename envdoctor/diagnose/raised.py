@@ -18,7 +18,15 @@ from ..rules.rule import Context
 from .trace_draft import TraceDraft, code_of_log, remedies_of
 from .why_raised import why_raised
 
-__all__ = ["Failure", "doubt", "failure_of", "join_failure", "trust_complaint"]
+__all__ = [
+    "Failure",
+    "doubt",
+    "failure_of",
+    "join_failure",
+    "trust_complaint",
+    "without_survived",
+    "without_warnings",
+]
 
 #: Lines behind an exception that nothing caught, as far as other lines do not say that the run
 #: failed: the summary of a logger, the epilogue of a scheduler.
@@ -30,7 +38,14 @@ _ANNOUNCED = 3  # lines above a traceback in which its writer says that somethin
 _ABOVE = 5  # lines above a traceback in which another program says what it did not do
 #: What is printed of a process that ended without a word of its own.
 _DEADLY = ("shell", "kernel", "container", "slurm")
-_STOPS = ("keyboard-interrupt", "torchrun-stopped", "slurm-cancelled", "slurm-step-cancelled")
+_STOPS = (
+    "keyboard-interrupt",
+    "interrupt-raised",
+    "stop-received",
+    "torchrun-stopped",
+    "slurm-cancelled",
+    "slurm-step-cancelled",
+)
 _STOPPING = pattern(r"(?:^|\.)KeyboardInterrupt$")
 _SIGNALLED = pattern(r"got signal: (?:2|15)\b|Signals\.SIG(?:TERM|INT)\b")
 
@@ -94,10 +109,16 @@ def failure_of(
     if certain:
         return Failure(_first_process(certain), True, stopped)
     logged = [entry for entry in own if _was_last_word(entry, signs)]
+    if logged and logged[-1].fate == "said" and any(map(_is_sure, drafts)):
+        return Failure(None, False, stopped)
     if logged:
         return Failure(logged[-1], _is_last_line(logged[-1]), stopped)
     others = (entry for entry in living if _ended_run(entry, signs))
     return Failure(next(others, None), False, stopped)
+
+
+def _is_sure(draft: TraceDraft) -> bool:
+    return draft.role == "cause" and draft.certainty != "candidate"
 
 
 def _signs_of_end(living: Sequence[Raised], drafts: Sequence[TraceDraft]) -> List[int]:
@@ -122,6 +143,10 @@ def of_another(raised: Raised) -> bool:
 def _is_stop(raised: Raised) -> bool:
     signalled = raised.kind.endswith("SignalException") and _SIGNALLED.search(raised.message)
     return _STOPPING.search(raised.kind) is not None or bool(signalled)
+
+
+def _is_stopping(draft: TraceDraft) -> bool:
+    return draft.signature is not None and draft.signature.id in _STOPS
 
 
 def _stopped(raised: Sequence[Raised], events: Sequence[Event]) -> Optional[int]:
@@ -214,7 +239,9 @@ def _known(drafts: Sequence[TraceDraft], raised: Raised) -> Optional[TraceDraft]
         if any(_is_of(event, raised, whole=draft.role == "cause") for event in draft.events)
     ]
     if on_lines:
-        return min(on_lines, key=lambda draft: draft.role != "cause")
+        return min(
+            on_lines, key=lambda draft: (draft.role != "cause", draft.certainty == "candidate")
+        )
     if raised.before is not None and (raised.by_cause or _origin(raised) is not raised):
         return _known(drafts, raised.before)
     return None
@@ -248,7 +275,11 @@ def _is_before(draft: TraceDraft, raised: Raised) -> bool:
     if draft.signature is None or first is None or first.source != raised.first.source:
         return False
     lines = raised.first.number - first.number
-    if draft.signature.layer in _DEADLY and _ANNOUNCED < lines < _FAR:
+    died = draft.signature.layer in _DEADLY or (
+        # Ray tells of a worker's death; whoever waits for that worker fails later.
+        draft.signature.layer == "ray" and draft.role == "effect" and _is_sure(_root(draft))
+    )
+    if died and _ANNOUNCED < lines < _FAR:
         return True
     is_said = draft.role == "cause" and draft.certainty != "candidate" and draft.parent is None
     return is_said and 0 < lines <= _ABOVE and not all(event.warned for event in draft.events)
@@ -262,9 +293,7 @@ def _join_stop(drafts: List[TraceDraft], failure: Failure) -> None:
     near = [
         draft for draft in drafts if abs(draft.order - stopped) < _ANNOUNCED * 20 * PLACES_OF_LINE
     ]
-    stops = [
-        draft for draft in near if draft.signature is not None and draft.signature.id in _STOPS
-    ]
+    stops = [draft for draft in near if _is_stopping(draft)]
     if not stops:
         return
     root = min(stops, key=lambda draft: draft.order)
@@ -279,20 +308,67 @@ def doubt(drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failu
     which nothing came.
     """
     led = {id(draft.parent) for draft in drafts}
-    passed = [
+    passed = _passed(raised, failure)
+    for draft in drafts:
+        if draft.signature is None or draft.is_failure or id(draft) in led or not draft.events:
+            continue
+        if _is_only_warned(draft, passed):
+            draft.certainty = "candidate"
+
+
+def without_warnings(
+    drafts: List[TraceDraft], raised: Sequence[Raised], failure: Failure
+) -> List[TraceDraft]:
+    """Leave out what programs only warn of where nothing failed: they went on."""
+    if failure.raised is not None or any(_is_death(draft) for draft in drafts):
+        return drafts
+    passed = _passed(raised, failure)
+    said = {
+        id(_root(draft))
+        for draft in drafts
+        if _is_stopping(draft) or not _is_only_warned(draft, passed)
+    }
+    return [draft for draft in drafts if id(_root(draft)) in said]
+
+
+def _passed(raised: Sequence[Raised], failure: Failure) -> List[Raised]:
+    """Return the exceptions that ended nothing."""
+    return [
         entry
         for entry in raised
         if entry is not failure.raised
         and entry.fate != "ended"
         and (failure.raised is not None or entry.fate == "passed" or entry.behind > _LAST_LINES)
     ]
-    for draft in drafts:
-        if draft.signature is None or draft.is_failure or id(draft) in led or not draft.events:
-            continue
-        if all(
-            event.warned or any(_is_of(event, entry) for entry in passed) for event in draft.events
-        ):
-            draft.certainty = "candidate"
+
+
+def _is_only_warned(draft: TraceDraft, passed: Sequence[Raised]) -> bool:
+    return bool(draft.events) and all(
+        event.warned or any(_is_of(event, entry) for entry in passed) for event in draft.events
+    )
+
+
+def _is_death(draft: TraceDraft) -> bool:
+    """Tell whether something died or was lost, other than by being stopped."""
+    return draft.role == "effect" and not (_is_stopping(draft) or _is_only_warned(draft, ()))
+
+
+def without_survived(
+    raised: Sequence[Raised], went_well: Sequence[Event], drafts: Sequence[TraceDraft]
+) -> List[Raised]:
+    """Return the exceptions, those as passed that were printed before their program says that it
+    ended as it should, where nothing died.
+    """
+    deaths = [draft.order for draft in drafts if draft.role == "effect"]
+    ends = {event.last.source: event.last.number for event in went_well}
+    return [
+        entry._replace(fate="passed")
+        if entry.fate in ("logged", "said")
+        and ends.get(entry.line.source, 0) > entry.until
+        and not _after(entry, deaths)
+        else entry
+        for entry in raised
+    ]
 
 
 def trust_complaint(drafts: Sequence[TraceDraft]) -> None:
@@ -325,7 +401,8 @@ def _draft_of(
     component = package or "application"
     what = _worded(raised)
     certainty = "established" if failure.is_certain else "candidate"
-    lead = "The run failed with" if failure.is_certain else "The log holds"
+    unsure = "The log ends with an error:" if raised.fate == "said" else "The log holds"
+    lead = "The run failed with" if failure.is_certain else unsure
     finding = Finding(
         code=code_of_log(component, "not-judged"),
         component=component,
@@ -355,7 +432,7 @@ def _worded(raised: Raised) -> str:
             break
     said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
     name = raised.kind.rpartition(".")[2]
-    return f"{name}: {said}" if said else name
+    return f"{name}: {said}" if name and said else name or said
 
 
 def _origin(raised: Raised) -> Raised:

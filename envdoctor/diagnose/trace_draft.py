@@ -50,6 +50,24 @@ _GROUP = pattern(r"\{([\w|@]+)\}")
 _MODULE_GROUPS = ("caller", "frame", "library", "module", "name")
 _MEMORY_KINDS = ("host-oom", "gpu-oom", "kv-cache-too-small", "swap-space-too-large")
 _SYMPTOM = "symptom:"
+_SIGNALS = {
+    1: "SIGHUP",
+    2: "SIGINT",
+    3: "SIGQUIT",
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    10: "SIGUSR1",
+    11: "SIGSEGV",
+    12: "SIGUSR2",
+    13: "SIGPIPE",
+    15: "SIGTERM",
+}
+#: What strsignal(3) and programs call them.
+_SPOKEN = {"terminated": "SIGTERM", "interrupt": "SIGINT", "hangup": "SIGHUP"}
+_SIGNAL = pattern(r"\b(?:(SIG[A-Z]{2,6}[12]?)\b|(?i:terminated|interrupt|hangup)\b)")
 
 
 class Knowledge(NamedTuple):
@@ -118,7 +136,7 @@ def drafts_of(events: Sequence[Event], knowledge: Knowledge) -> List[TraceDraft]
     drafts: Dict[Tuple[str, str], TraceDraft] = {}
     for event in events:
         signature = knowledge.signatures.get(event.pattern)
-        if signature is None:
+        if signature is None or signature.role == "well":
             continue
         groups = groups_of(event, knowledge.modules)
         component = fill(signature.component, groups)
@@ -137,21 +155,44 @@ def drafts_of(events: Sequence[Event], knowledge: Knowledge) -> List[TraceDraft]
 
 
 def groups_of(event: Event, modules: Mapping[str, str]) -> Dict[str, str]:
-    """Return the groups of an event, and as ``@name`` the distributions of those that name files.
+    """Return the groups of an event, as ``@name`` the distributions of those that name files, and
+    as ``@signal`` the name of a signal that is told by its number, an exit code or a word.
 
     A trailing digit tells alternatives of one group apart.
     """
     groups: Dict[str, str] = {}
     for name, value in event.groups.items():
         groups.setdefault(name.rstrip("23456789"), value)
+    named = signal_name(groups["signal"]) if "signal" in groups else ""
     return {
         **groups,
+        **({"@signal": named} if named else {}),
         **{
             f"@{name}": distribution_of(groups[name], modules)
             for name in _MODULE_GROUPS
             if name in groups
         },
     }
+
+
+def signal_name(text: str) -> str:
+    """Return ``SIGTERM`` of what a log says of it (``15``, ``-15``, ``143``, ``Signals.SIGTERM``,
+    ``terminated``), or nothing.
+
+    The numbers are Linux's on every architecture that NVIDIA's drivers are made for; 128 + n is how
+    a shell says it, -n how Python's ``subprocess`` does.
+    """
+    if text.lstrip("-").isdigit():
+        number = abs(int(text))
+        return _SIGNALS.get(number - 128 if number > 128 else number, "")
+    match = _SIGNAL.search(text)
+    return (
+        ""
+        if match is None
+        else match.group(0)
+        if match.group(1)
+        else _SPOKEN[match.group(0).lower()]
+    )
 
 
 def modules_named(draft: TraceDraft, modules: Mapping[str, str]) -> List[str]:

@@ -16,13 +16,16 @@ from typing import Callable, Dict, List, Optional, Tuple
 from ..model.log import PLACES_OF_LINE, Frame, Raised
 from ..model.redaction import redact
 from .log_line import RANK, RAY, LogPlace, cleaned, log_line
+from .printed_failures import printed_failure
 
 __all__ = ["Tracebacks"]
 
 _HEAD = "Traceback (most recent call last)"
+_QUOTED_HEAD = f"{_HEAD}:\\n".encode()
 _TERMINATE = "terminate called after throwing an instance of '"
 _HEADS = (_HEAD.encode(), _TERMINATE.encode())
 _LINE_BYTES = 4096
+_QUOTED_BYTES = 32768  # of a line that quotes a traceback
 _WINDOW_LINES = 6000  # of one window that are read as tracebacks
 _OPEN = 32  # tracebacks of different writers at a time
 _IDLE = 400  # lines of others after which a traceback is given up
@@ -120,7 +123,13 @@ class Tracebacks:
             end = cut if end < 0 else end
             number += data.count(b"\n", counted, position)
             counted = position
-            self._read(cleaned(data[position : min(end, position + _LINE_BYTES)]), number + 1)
+            quoted = data.find(_QUOTED_HEAD, position, min(end, position + _LINE_BYTES)) >= 0
+            size = _QUOTED_BYTES if quoted else _LINE_BYTES
+            text = cleaned(data[position : min(end, position + size)])
+            if quoted:
+                self._read_quoted(text, number + 1)
+            else:
+                self._read(text, number + 1)
             position = end + 1
         if position < cut:
             self._above = _lines_above(data, cut)
@@ -153,6 +162,18 @@ class Tracebacks:
                 self._open.append(_terminated(text, number))
         if text.strip():
             self._above = [*self._above[-3:], text]
+
+    def _read_quoted(self, text: str, number: int) -> None:
+        """Read a traceback in the repr of a string, whose lines end with a backslash and an n."""
+        before = list(self._open)
+        place = text.index(_QUOTED_HEAD.decode())
+        for line in text[place:].split("\\n"):
+            if line.strip("'\"`)]}, "):
+                self._read(line.replace("\\'", "'").replace('\\"', '"'), number)
+        for block in self._open[:]:
+            if block not in before:
+                block.fate = block.fate or "logged"
+                self._close(block)
 
     def _given(self, text: str, number: int) -> bool:
         """Tell whether a traceback that is open took the line."""
@@ -236,6 +257,21 @@ class Tracebacks:
             self._close(block)
         if not self._last and alone is not None:
             self._last[alone.prefix] = alone.raised(self._name, self._earlier)
+        if not self._last:
+            self._read_printed()
+
+    def _read_printed(self) -> None:
+        """Read what a program printed last that gave up without an exception."""
+        lines = [cleaned(raw[:_LINE_BYTES]) for raw in self._tail.split(b"\n")]
+        printed = printed_failure(lines)
+        if printed is None:
+            return
+        number = self._tail_number + printed.place + 1
+        block = _Block("", number, lines[printed.place], [])
+        block.fate = "ended" if printed.ends else "said"
+        raised = block.raised(self._name, self._earlier)
+        until = number + sum(bool(line.strip()) for line in lines[printed.place + 1 :])
+        self._last[""] = raised._replace(message=redact(printed.message), until=until)
 
 
 def _next_head(data: bytes, position: int, cut: int) -> int:

@@ -1,19 +1,17 @@
 """``signatures.toml``: what lines of logs mean; and the symptoms of rows, as signatures of their
 own. Read by ``diagnose`` alone.
 
-=====================
-======================================================================================= table
-keys (``?`` may be left out) =====================
-=======================================================================================
-``[[signature]]``      id, layer, role (cause | effect), title, anchors, expression?, meaning?,
-component?, kind?, certainty?,
-                       codes?, after?, fix?, commands?, collect?, causes?, source, date, trust
-  ``causes``           a list of { text, component, kind, confidence, rows?, codes?, when? (terms of
-  rows), facts? ("field > number"),
-                       fix?, commands?, collect? }
-``[[module]]``         name, distribution: what installs a module of another name
-=====================
-=======================================================================================
+Tables and keys (``?`` may be left out):
+
+``[[signature]]``
+    id, layer, role (cause | effect | well), title, anchors, expression?, meaning?, component?,
+    kind?, certainty?, tone? (warning | failure), codes?, after?, fix?, commands?, collect?,
+    causes?, source, date, trust
+``causes``
+    a list of { text, component, kind, confidence, rows?, codes?, when? (terms of rows),
+    facts? ("field > number"), fix?, commands?, collect? }
+``[[module]]``
+    name, distribution: what installs a module of another name
 
 A cause has component, kind and certainty; an effect has none, and says by its ``causes`` what may
 stand behind it. A command that begins with ``pip`` or ``python -m pip`` is addressed to the
@@ -35,6 +33,7 @@ from ..model.signature import (
     CONFIDENCES,
     LAYERS,
     ROLES,
+    TONES,
     Condition,
     Hypothesis,
     Signature,
@@ -118,6 +117,7 @@ def _signature(entry: Entry) -> Dict[str, Any]:
             entry.text(key, required=False, words=tuple(KINDS) if key == "kind" else CERTAINTIES)
             or None
         )
+    signature["tone"] = entry.text("tone", required=False, words=TONES) or None
     signature["codes"] = _codes(entry)
     for key in ("after", "commands", "collect"):
         signature[key] = list(entry.strings(key))
@@ -155,8 +155,8 @@ def _check_role(entry: Entry, signature: Mapping[str, Any]) -> None:
             entry.fault("component", "a cause has component, kind and certainty")
         return
     if stated:
-        entry.fault(stated[0], "an effect has none: its causes do")
-    if not (signature["causes"] or signature["after"]):
+        entry.fault(stated[0], "an effect has none, nor what went well: causes do")
+    if signature["role"] == "effect" and not (signature["causes"] or signature["after"]):
         entry.fault("causes", "an effect says what may stand behind it, by causes or after")
 
 
@@ -238,6 +238,7 @@ def make_signature(entry: Mapping[str, Any]) -> Signature:
         fix=entry.get("fix", ""),
         commands=tuple(map(parse_call, entry.get("commands", ()))),
         collect=tuple(entry.get("collect", ())),
+        tone=entry.get("tone", ""),
         origin=entry.get("origin", ""),
     )
 

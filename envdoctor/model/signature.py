@@ -10,7 +10,16 @@ from .row import Source, Term
 if TYPE_CHECKING:
     from .calls import Call
 
-__all__ = ["CERTAINTIES", "CONFIDENCES", "LAYERS", "ROLES", "Condition", "Hypothesis", "Signature"]
+__all__ = [
+    "CERTAINTIES",
+    "CONFIDENCES",
+    "LAYERS",
+    "ROLES",
+    "TONES",
+    "Condition",
+    "Hypothesis",
+    "Signature",
+]
 
 LAYERS = (
     "kernel",
@@ -31,8 +40,12 @@ LAYERS = (
 )
 
 #: ``cause``: the line itself says what is wrong. ``effect``: something died or was lost, and why
-#: stands elsewhere.
-ROLES = ("cause", "effect")
+#: stands elsewhere. ``well``: a program says that it did, or ended, what it should.
+ROLES = ("cause", "effect", "well")
+
+#: What a line is to its program, where the mark of the line ("WARNING") does not tell it:
+#: ``warning``, it goes on without; ``failure``, it has given up.
+TONES = ("warning", "failure")
 
 #: How sure a line alone makes its cause; ``established`` and ``likely`` are said as findings,
 #: candidates are listed.
@@ -102,4 +115,5 @@ class Signature(NamedTuple):
     fix: str = ""
     commands: Tuple[Call, ...] = ()
     collect: Tuple[str, ...] = ()
+    tone: str = ""
     origin: str = ""

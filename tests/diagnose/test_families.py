@@ -12,6 +12,8 @@ import sys
 
 import pytest
 
+from envdoctor.diagnose.trace_draft import signal_name
+
 from .traces import roots
 
 XID = "[12.5] NVRM: Xid (PCI:0000:01:00): "
@@ -209,6 +211,61 @@ SIZE = "torch.Size([151936, 896])"
         ),
         ("python: x.c:7: main: Assertion `n > 0' failed.", None),
         ("Error: Extra inputs are not permitted", "pydantic-extra-inputs"),
+        ("KeyboardInterrupt: terminated", "interrupt-raised"),
+        ("[INFO] [launch.py:319] Main process received SIGINT, exiting", "stop-received"),
+        ("E00 main.cc:7] got signal 15", "stop-received"),
+        ("*** SIGTERM received at time=1729771262 on cpu 3 ***", None),
+        ("Sending process 7 closing signal SIGTERM", None),
+        ("srun: error: n1: task 0: Terminated", "ended-by-signal"),
+        ("  exitcode  : -15 (pid: 9)", "ended-by-signal"),
+        ("./run.sh: line 3:   812 Terminated              python train.py", "ended-by-signal"),
+        ("ssh: Could not resolve hostname node7: Name or service not known", "name-not-resolved"),
+        ("fatal: unable to access 'x': Could not resolve host: example.org", "name-not-resolved"),
+        ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "name-not-resolved"),
+        (
+            (
+                "WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by "
+                "'NewConnectionError(': [Errno -5] No address associated with hostname')'"
+            ),
+            "name-not-resolved",
+        ),
+        (
+            (
+                "WARNING: Retrying (Retry(total=4, connect=None)) after connection broken by "
+                "'NewConnectionError(': [Errno -5] No address associated with hostname')'"
+            ),
+            None,
+        ),
+        ("FATAL ERROR: Ineffective mark-compacts JavaScript heap out of memory", "node-heap"),
+        (
+            'exec: "nvidia-smi": executable file not found in $PATH: unknown',
+            "container-program-missing",
+        ),
+        ("exec /usr/bin/python3: exec format error", "container-program-missing"),
+        (
+            "docker: Error response from daemon: unknown or invalid runtime name: nvidia.",
+            "container-runtime-unknown",
+        ),
+        (
+            "Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all",
+            "container-runtime-unknown",
+        ),
+        (
+            "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.",
+            "container-nvml-missing",
+        ),
+        (
+            "docker: Error response from daemon: pull access denied for team/image, repository",
+            "container-image-not-pulled",
+        ),
+        (
+            "ERROR: Cannot connect to the Docker daemon at unix:///x.",
+            "container-daemon-unreachable",
+        ),
+        (
+            'Conflict. The container name "/vllm" is already in use by container "ab12".',
+            "container-name-taken",
+        ),
         ("{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.53}", "norm-not-finite"),
         (
             "Shard process was signaled to shutdown with signal 4 rank=0",
@@ -299,3 +356,60 @@ def test_a_header_that_is_not_there(said, tmp_path, prerequisite):
     source.write_text('#include "cusparse_not_there.h"\n')
     text = ended("gcc", "-c", str(source), "-o", str(tmp_path / "x.o"))
     assert roots(said(text)) == [("cuda-toolkit", "missing", "established")], text
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("15", "SIGTERM"),
+        ("-15", "SIGTERM"),
+        ("143", "SIGTERM"),
+        ("130", "SIGINT"),
+        ("-2", "SIGINT"),
+        ("Signals.SIGHUP", "SIGHUP"),
+        ("terminated", "SIGTERM"),
+        ("Terminated", "SIGTERM"),
+        ("MQLLMEngine terminated", "SIGTERM"),
+        ("99", ""),
+        ("by hand", ""),
+    ],
+)
+def test_a_signal_has_its_own_name(text, name):
+    assert signal_name(text) == name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2 FutureWarning: The pynvml package is deprecated. Please install nvidia-ml-py instead.",
+        "Detected kernel version 5.4.0, which is below the recommended minimum of 5.5.0; this can",
+        "vllm 0.6.3 requires torch==2.4.0, but you have torch 2.5.1 which is incompatible.",
+        "A module that was compiled using NumPy 1.x cannot be run in",
+    ],
+)
+def test_what_is_only_warned_of_is_no_cause_where_nothing_failed(said, line):
+    assert said(f"{line}\n" + "step 1\n" * 60).traces == ()
+    failed = said(f"{line}\nAborted (core dumped)\n").traces
+    assert len(failed) > 1
+
+
+def test_an_error_that_a_server_survived_is_no_cause(said):
+    error = (
+        "ERROR 08-18 serving.py:2] Traceback (most recent call last):\n"
+        'ERROR 08-18 serving.py:2]   File "/v/site-packages/vllm/serving.py", line 1, in create\n'
+        "ERROR 08-18 serving.py:2] ValueError: the prompt is too long\n"
+    )
+    assert (
+        said(f"{error}INFO:     Shutting down\nINFO:     Application shutdown complete.\n").traces
+        == ()
+    )
+    assert said(f"{error}INFO:     Shutting down\n").traces
+
+
+def test_a_traceback_in_the_repr_of_a_string(said):
+    found = said(
+        "warming up\noutput.error='Traceback (most recent call last):\\n  File \"/v/lib/python3.11/"
+        'site-packages/aiohttp/client_proto.py", line 144, in connection_lost\\n    uncompleted = '
+        "self._parser.feed_eof()\\naiohttp.ClientPayloadError: the stream is\\nnot whole\\n'\n"
+    )
+    assert "ClientPayloadError: the stream is" in found.traces[0].finding.message

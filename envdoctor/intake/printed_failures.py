@@ -1,0 +1,89 @@
+"""What a program prints last where it gives up without an exception: ``train.py: error: …`` of
+argparse, ``docker: Error response from daemon: …``, an ERROR record before ``sys.exit``.
+
+Nothing is judged: a form either ends its program by construction, or is the last word of a log.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import List, Optional, Sequence, Tuple
+
+from ..model.record import NamedTuple
+
+__all__ = ["PrintedFailure", "printed_failure"]
+
+_TAIL = 40  # lines from the end that are looked at, blank ones aside
+_LAST = 3  # lines of the end in which a record is the last word
+_BEHIND = 6  # lines that may follow what ends a program: its advice, the prompt of a shell
+_MESSAGE = 600  # characters
+
+
+class PrintedFailure(NamedTuple):
+    """What was printed. place: the index of its line. ends: its program ends with it."""
+
+    place: int
+    message: str
+    ends: bool
+
+
+#: What is printed by code whose next step is to exit, and what has to stand above it, if anything.
+#: Sources: CPython Lib/argparse.py (``error``), click exceptions.py (``UsageError.show``), moby
+#: cli (``docker: Error response from daemon``), podman and crun (``Error: ``), apptainer
+#: (``FATAL:   ``), Node.js src/node_errors.cc (``FATAL ERROR: ``), git usage.c (``fatal: ``),
+#: runc and containerd (``exec …: exec format error``).
+_ENDING: Tuple[Tuple[re.Pattern[str], Optional[re.Pattern[str]]], ...] = (
+    (re.compile(r"^[\w./-]{1,200}(?: [\w.-]{1,40}){0,3}: error: \S"), re.compile(r"^usage: ")),
+    (re.compile(r"^Error: \S"), re.compile(r"^Usage: ")),
+    (re.compile(r"^(?:(?:docker|podman|nerdctl): )?Error response from daemon: \S"), None),
+    (re.compile(r"^(?:docker|podman|nerdctl): (?!Error response)[^:]{1,80}: \S"), None),
+    (re.compile(r"^Error: .{0,80}(?:OCI runtime|crun|runc|container|image)\b"), None),
+    (re.compile(r"^FATAL: {3}\S"), None),
+    (re.compile(r"^FATAL ERROR: \S"), None),
+    (re.compile(r"^fatal: \S"), None),
+    (re.compile(r"^exec \S{1,200}: exec format error$"), None),
+)
+#: A record that its writer marks as an error, in the forms of Python's logging, glog, loguru, Ray
+#: and programs that say "Error: …" at the beginning of a line.
+_RECORD = re.compile(
+    r"^(?:.{0,120}?(?:^|[\s\[(|:-])(?:ERROR|CRITICAL|FATAL)\b(?![=(/])"
+    r"(?:.{0,80}?[\]|:-] |[:|](?:[\w.]{1,80}[:|])?)?"
+    r"|[EF]\d{4} \d\d:\d\d:\S{1,20}.{0,80}?\] |(?:[Ee]rror|ERROR|Fatal|FATAL)[:!] )\s{0,8}"
+    r"(?P<message>\S.{5,})"
+)
+#: Words of records that say how much went wrong, and that nothing did.
+_NOTHING = re.compile(r"(?i)\b(?:0|no|without) errors?\b|\berrors?[:=] ?(?:0|none|null|false)\b")
+
+
+def printed_failure(lines: Sequence[str]) -> Optional[PrintedFailure]:
+    """Return what the end of a log says of why its program gave up, None where it says nothing.
+
+    Args:
+        lines: The end of the log as a terminal shows it.
+    """
+    places = [place for place, line in enumerate(lines) if line.strip()][-_TAIL:]
+    for behind, place in enumerate(reversed(places[-_BEHIND - 1 :])):
+        text = lines[place].strip()
+        if _is_ending(text, lines, places, place):
+            return PrintedFailure(place, text[:_MESSAGE], True)
+        message = _message_of(text) if behind < _LAST else ""
+        if message:
+            return PrintedFailure(place, message[:_MESSAGE], False)
+    return None
+
+
+def _is_ending(text: str, lines: Sequence[str], places: List[int], place: int) -> bool:
+    """Tell whether a line is of a form that ends its program, under what has to stand above it."""
+    return any(
+        expression.match(text)
+        and (
+            above is None
+            or any(above.match(lines[other].strip()) for other in places if other < place)
+        )
+        for expression, above in _ENDING
+    )
+
+
+def _message_of(text: str) -> str:
+    match = _RECORD.match(text)
+    return match.group("message") if match and not _NOTHING.search(match.group("message")) else ""
