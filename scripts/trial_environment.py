@@ -23,10 +23,11 @@ def call(
     variables: Mapping[str, str],
     expected: bool = True,
     limit: float = LIMIT_S,
+    text: str = "",
 ) -> Tuple[int, str]:
     """Run a command without this environment's variables; return its exit code and its output.
 
-    limit: seconds. Raises Fault where it takes longer, or where it fails and success is expected.
+    limit: seconds. text: its input. Raises Fault where it takes longer, or where it fails and success is expected.
     """
     environment = {
         key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")
@@ -35,7 +36,7 @@ def call(
         done = subprocess.run(
             command,
             env={**environment, **variables},
-            stdin=subprocess.DEVNULL,
+            input=text,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

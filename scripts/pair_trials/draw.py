@@ -7,7 +7,18 @@ import functools
 import json
 import random
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from envdoctor.matrix.loader import Matrix
 from envdoctor.model.requirement import try_requirement
@@ -211,9 +222,16 @@ def built_for(matrix: Matrix, torch: str) -> List[str]:
     return pins
 
 
-def needs_torch(matrix: Matrix, trial: Trial) -> bool:
-    """Tell whether what a trial asks for requires torch, as far as newest releases tell."""
-    return any(_requires_torch(matrix, word.partition("==")[0]) for word in trial.requirements)
+def needs_torch(
+    matrix: Matrix, trial: Trial, resolves: Callable[[Trial], bool] = lambda _: False
+) -> bool:
+    """Tell whether what a trial asks for requires torch, as far as newest releases tell; where the
+    matrix does not have the metadata of a package, a resolver is asked.
+    """
+    names = [word.partition("==")[0] for word in trial.requirements]
+    return any(_requires_torch(matrix, name) for name in names) or (
+        any(matrix.package(name) is None for name in names) and resolves(trial)
+    )
 
 
 @functools.cache

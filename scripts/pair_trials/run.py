@@ -17,7 +17,7 @@ from scripts.trial_environment import Environment, Fault, call
 from .draw import PYTHON, Trial
 from .importing import Importer
 
-__all__ = ["BESIDE", "Place", "free_bytes", "keep_room", "try_one"]
+__all__ = ["BESIDE", "Place", "free_bytes", "keep_room", "resolves_torch", "try_one"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 INSTALL_S = 300
@@ -114,6 +114,31 @@ def try_one(
         record.update(state="untried", fault=str(fault)[-1500:])
     record["seconds"] = round(time.monotonic() - start)
     return record
+
+
+def resolves_torch(trial: Trial, place: Place) -> bool:
+    """Tell whether uv takes torch along with what a trial asks for: the metadata of packages
+    outside the matrix stand in the index alone. True where uv refuses: nothing is known then.
+    """
+    command = ["uv", "pip", "compile", "-", "--quiet", "--python-version", PYTHON]
+    command += ["--no-header", "--no-annotate", "--exclude-newer", f"{trial.before}T23:59:59Z"]
+    command += ["--exclude-newer-package", "torch=false"]
+    for name in _UNBUILT:
+        command += ["--only-binary", name]
+    # The two stand whatever others ask, as where they are installed.
+    pinned = "\n".join(word for word in trial.requirements if "==" in word)
+    os.makedirs(place.own, exist_ok=True)
+    path = Path(place.own, "resolved-overrides.txt")
+    path.write_text(pinned + "\n", "utf-8")
+    command += ["--override", str(path)]
+    code, output = call(
+        command,
+        {"UV_CACHE_DIR": place.cache},
+        expected=False,
+        limit=INSTALL_S,
+        text="\n".join(trial.requirements),
+    )
+    return bool(code) or bool(re.search("^torch==", output, re.MULTILINE))
 
 
 def _install(

@@ -23,7 +23,8 @@ __all__ = [
 _GPU = re.compile(
     r"libcuda\.so\.1|no NVIDIA driver|No CUDA GPUs are available|0 active drivers|NVML"
     r"|_get_cuda_arch_flags|accelerator device when none is available"
-    r"|Torch not compiled with CUDA|no GPU|GPU.*not (?:found|available)|CUDA_HOME",
+    r"|Torch not compiled with CUDA|no GPU|only works on NVIDIA GPUs|cannot find any torch accelerator"
+    r"|Found no NVIDIA driver|GPU.*not (?:found|available)|CUDA_HOME",
     re.IGNORECASE,
 )
 _MISSING = re.compile(r"No module named '([\w.]+)'|(\w+) is not installed|requires (\w+) to be ins")
