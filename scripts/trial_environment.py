@@ -27,7 +27,8 @@ def call(
 ) -> Tuple[int, str]:
     """Run a command without this environment's variables; return its exit code and its output.
 
-    limit: seconds. text: its input. Raises Fault where it takes longer, or where it fails and success is expected.
+    limit: seconds. text: its input. Raises Fault where it takes longer, or where it fails and
+    success is expected.
     """
     environment = {
         key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")

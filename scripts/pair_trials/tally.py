@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
@@ -23,8 +24,9 @@ __all__ = [
 _GPU = re.compile(
     r"libcuda\.so\.1|no NVIDIA driver|No CUDA GPUs are available|0 active drivers|NVML"
     r"|_get_cuda_arch_flags|accelerator device when none is available"
-    r"|Torch not compiled with CUDA|no GPU|only works on NVIDIA GPUs|cannot find any torch accelerator"
-    r"|Found no NVIDIA driver|GPU.*not (?:found|available)|CUDA_HOME",
+    r"|Torch not compiled with CUDA|no GPU|only works on NVIDIA GPUs"
+    r"|cannot find any torch accelerator|Found no NVIDIA driver"
+    r"|GPU.*not (?:found|available)|CUDA_HOME",
     re.IGNORECASE,
 )
 _MISSING = re.compile(r"No module named '([\w.]+)'|(\w+) is not installed|requires (\w+) to be ins")
@@ -76,19 +78,28 @@ def _of_module(record: Mapping[str, Any], module: str, lines: Sequence[str]) -> 
             return Verdict("fails", module, text)
         alike = any(_between(each.pair, lines) for each in said)
         return Verdict("alike" if alike else "masked", module, text)
-    missing = _MISSING.search(text)
-    name = next(filter(None, missing.groups())).split(".")[0] if missing else ""
-    if (
-        name
-        and name.replace("_", "-").lower() not in record["installed"]
-        and not any(name == other.replace("-", "_") for other in record["installed"])
-    ):
-        top = {words[0] for words in _TOPS.get(name, ())}
-        if not top & set(record["installed"]):
-            return Verdict("incomplete", module, text)
+    if any(map(functools.partial(_is_absent, record), _missing(text))):
+        return Verdict("incomplete", module, text)
     if record["kind"] == "allowed" and not _between(_tried(record), lines):
         return Verdict("masked", module, text)
     return Verdict("miss" if _OF_NAMES.search(text) else "masked", module, text)
+
+
+def _missing(text: str) -> Iterator[str]:
+    """Yield the modules that an error, or one behind it, does not find."""
+    for match in _MISSING.finditer(text):
+        yield next(filter(None, match.groups())).split(".")[0]
+
+
+def _is_absent(record: Mapping[str, Any], module: str) -> bool:
+    """Tell whether no distribution that a trial installed has a module."""
+    installed = record["installed"]
+    tops = {words[0] for words in _TOPS.get(module, ())}
+    return (
+        module.replace("_", "-").lower() not in installed
+        and not any(module == other.replace("-", "_") for other in installed)
+        and not tops & set(installed)
+    )
 
 
 #: What is imported of distributions of another name.

@@ -124,3 +124,17 @@ def test_torch_is_that_of_the_pair_where_it_names_one():
 def test_what_needs_torch(name, expected):
     trial = Trial("blocks", (f"{name}==1.0",), "2024-04-04", "", (name,), "")
     assert needs_torch(load_matrix(), trial) is expected
+
+
+def test_a_resolver_is_asked_where_the_matrix_has_no_metadata():
+    asked = []
+
+    def resolves(trial):
+        asked.append(trial.requirements)
+        return True
+
+    unknown = Trial("blocks", ("no-such-package==1.0",), "2024-04-04", "", ("x",), "")
+    known = unknown._replace(requirements=("wandb==0.28.0",))
+    assert needs_torch(load_matrix(), unknown, resolves)
+    assert not needs_torch(load_matrix(), known, resolves)
+    assert asked == [unknown.requirements]

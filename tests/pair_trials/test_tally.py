@@ -81,6 +81,16 @@ OTHER = ["ImportError: cannot import name 'Cache' from 'transformers'"]
             "fails",
         ),
         (["ModuleNotFoundError: No module named 'cv2'"], [], "peft", "incomplete"),
+        (
+            [
+                "ImportError: transformers is not installed. Please install it.",
+                "after ModuleNotFoundError: No module named 'torch'",
+            ],
+            [],
+            "peft",
+            "incomplete",
+        ),
+        (["NotImplementedError: Unsloth currently only works on NVIDIA GPUs"], [], "peft", "gpu"),
         (["ModuleNotFoundError: No module named 'transformers.x'"], [], "peft", "miss"),
         (["RuntimeError: Found no NVIDIA driver on your system"], [finding()], "peft", "gpu"),
         (

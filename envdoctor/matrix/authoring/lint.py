@@ -6,7 +6,7 @@ A ``fault`` contradicts the matrix itself or the row. A ``note`` is worth a look
 
 from __future__ import annotations
 
-from typing import Callable, List, Mapping, Optional
+from typing import Callable, Dict, List, Mapping, Optional
 
 from ...model.row import Row
 from ..loader import Matrix
@@ -31,13 +31,16 @@ def lint(
             where left out.
     """
     bench = Bench(matrix, today)
-    written = [row for row in matrix.rows() if row.origin != "derived"]
+    by_origin: Dict[bool, List[Row]] = {True: [], False: []}
+    for row in matrix.rows():
+        by_origin[row.origin == "derived"].append(row)
+    written, derived = by_origin[False], by_origin[True]
     rows = [row for row in written if chosen is None or chosen(row)]
     findings: List[LintRemark] = []
     for row in rows:
         for check in ROW_CHECKS:
             findings += check(row, bench)
-    findings += pair_remarks(written, {row.id for row in rows}, bench)
+    findings += pair_remarks(written, derived, {row.id for row in rows}, bench)
     findings += [
         row_note(check, row, message) for check, row, message in disagreements(matrix, rows)
     ]
@@ -71,7 +74,10 @@ CHECKS: Mapping[str, str] = {
     "measured-otherwise": "a row about a missing name that was measured for other releases",
     "measured-graver": "a row that calls harmless what a measured one does not",
     "overlapping": "two rows of one kind that ask for the same things in overlapping ranges",
-    "contradicting": "a pin that leads into another row at least as bad, with nothing else changed",
+    "contradicting": (
+        "a pin that leads into another row at least as bad, a derived one too, with nothing else "
+        "changed"
+    ),
     "pin-into-row": (
         "a pin whose newest release is in another row at least as bad, for some "
         "releases of the other packages"

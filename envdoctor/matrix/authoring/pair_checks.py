@@ -21,12 +21,17 @@ from .term_relations import (
 __all__ = ["pair_remarks"]
 
 
-def pair_remarks(rows: Sequence[Row], chosen: Set[str], bench: Bench) -> Remarks:
-    """Rows that say the same, that another one shadows, or whose pins lead into each other."""
+def pair_remarks(
+    rows: Sequence[Row], derived: Sequence[Row], chosen: Set[str], bench: Bench
+) -> Remarks:
+    """Written rows that say the same, that another one shadows, or whose pins lead into another
+    one, derived ones too.
+    """
     by_component: Dict[Any, List[Row]] = {}
     by_package: Dict[str, List[Row]] = {}
     for row in rows:
         by_component.setdefault(row.component, []).append(row)
+    for row in (*rows, *derived):
         for name in {term.component for term in version_terms(row)}:
             by_package.setdefault(name, []).append(row)
     for group in by_component.values():

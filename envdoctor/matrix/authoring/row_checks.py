@@ -119,11 +119,23 @@ def _package_pin(row: Row, name: str, text: str, wanted: VersionSet, bench: Benc
         staying = [
             version for version in allowed if all(holds_for(term, version) for term in terms)
         ]
-        if staying:
+        if staying and not _leaves_by_another(row, name, bench):
             shown = ", ".join(map(str, staying[:4])) + (" …" if len(staying) > 4 else "")
             yield row_fault(
                 "pin-in-row", row, f"{name} {shown} follows the pin {text} and is still in the row"
             )
+
+
+def _leaves_by_another(row: Row, name: str, bench: Bench) -> bool:
+    """Tell whether the pin of another package leads out of the row: all pins are followed."""
+    for other, _, wanted in parsed_pins(row):
+        terms = [term for term in version_terms(row) if term.component == other != name]
+        allowed = [version for version in bench.versions(other) if version in wanted]
+        if allowed and any(
+            not any(holds_for(term, version) for version in allowed) for term in terms
+        ):
+            return True
+    return False
 
 
 _HOST_PINS: Mapping[str, str] = {

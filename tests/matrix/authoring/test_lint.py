@@ -7,7 +7,9 @@ import re
 import pytest
 
 from envdoctor.matrix.authoring.lint import CHECKS, lint
+from envdoctor.matrix.authoring.pair_checks import pair_remarks
 from envdoctor.matrix.authoring.provenance import source_fault
+from envdoctor.matrix.authoring.remarks import Bench
 from envdoctor.matrix.loader import load_builtin, load_folder, load_matrix
 
 from ..folders import SOURCE, row_text, small_matrix
@@ -92,6 +94,35 @@ NOTES = {
         "b", '{ env = "torch", in = ">=2.6" }, { env = "vllm", in = "<0.8.5" }', kind="bad-version"
     ),
 }
+
+
+BOTH = '{ env = "torch", in = "<2.6" }, { env = "vllm", in = "<=0.8.4" }'
+
+
+@pytest.mark.parametrize(
+    ("pins", "faults"),
+    [
+        ('"torch==2.5.0"', ["pin-in-row"]),
+        ('"torch==2.5.0", "vllm==0.8.5"', []),  # whoever follows both is out of the row
+        ('"torch==2.5.0", "vllm==0.8.4"', ["pin-in-row"]),
+    ],
+)
+def test_all_pins_of_a_row_are_followed(tmp_path, pins, faults):
+    said = [entry[1] for entry in findings(tmp_path, row_text("a", BOTH, pins=pins))]
+    assert sorted(set(said)) == faults
+
+
+@pytest.mark.parametrize("derived", [">=2.6", "<2.6"])
+def test_a_pin_into_a_derived_row_is_named(tmp_path, derived):
+    text = row_text("pinned", OLD, pins='"torch>=2.6"') + row_text(
+        "derived", f'{{ env = "torch", in = "{derived}" }}'
+    )
+    matrix = load_folder(str(small_matrix(tmp_path / "matrices", text)))
+    rows = {row.id: row for row in matrix.rows()}
+    bench = Bench(matrix, TODAY)
+    remarks = pair_remarks([rows["pinned"]], [rows["derived"]], {"pinned"}, bench)
+    said = [(remark.check, remark.subject) for remark in remarks]
+    assert said == ([("contradicting", "pinned")] if derived == ">=2.6" else [])
 
 
 @pytest.mark.parametrize("check", NOTES)
