@@ -21,6 +21,7 @@ _LAUNCHER = re.compile(
     r"python\d?(?:\.\d+)?\s+(?:-\w\s+){0,3}(?:-m\s+)?[\w./-]+|openrlhf\.cli)"
 )
 _SERVED = re.compile(r"\b(?:vllm|sglang) serve ([A-Za-z0-9./~][^\s=]*/?[^\s=]*)")
+_SERVED_ALONE = re.compile(r"(?:vllm|sglang) serve [\w.~-]*/[\w./-]+")
 _IMAGE = re.compile(r"[\w./-]*(?:vllm|sglang)[\w./-]*(?::[\w.-]+)?")
 _SHORT = {
     "-tp": "tensor_parallel_size", "--tp": "tensor_parallel_size",
@@ -100,9 +101,8 @@ class LaunchReader:
         if pair and pair.group(1).lower().replace("-", "_") in _NAMES:
             draft.request(pair.group(1).lower(), pair.group(2).strip("\"'"), line)
             return True
-        if ("--" in text or " -tp" in text or ("python" in text and "=" in text)) and (
-            launcher := _LAUNCHER.search(text)
-        ):
+        has_settings = "--" in text or " -tp" in text or ("python" in text and "=" in text)
+        if (has_settings or _SERVED_ALONE.fullmatch(text)) and (launcher := _LAUNCHER.search(text)):
             if is_advised(text[: launcher.start()]):
                 return True
             arguments = split_command(text)

@@ -120,6 +120,7 @@ CODES: Mapping[str, str] = {
     "ED614": "hub-access",
     "ED615": "gpu-count",
     "ED616": "resume-step",
+    "ED617": "weights-plan",
     "ED695": "memory-log",
     "ED701": "node-drivers",
     "ED702": "node-pythons",

@@ -20,7 +20,7 @@ from .rule import Rule
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
 
-__all__ = ["RULES_HERE", "is_packed", "settings_findings"]
+__all__ = ["RULES_HERE", "is_packed", "memory_of_gpu", "settings_findings"]
 
 _FREE = Source(
     "https://github.com/pytorch/pytorch/issues/175666",
@@ -46,6 +46,17 @@ _PACKED = re.compile(
     r"deepseek-(?:v3|r1)(?!-distill)|kimi",
     re.IGNORECASE,
 )
+_WHOLE_WEIGHTS = Source(
+    "https://docs.vllm.ai/en/v0.6.3/serving/distributed_serving.html",
+    "If the model is too large to fit in a single GPU, use tensor parallel inference; "
+    "tensor_parallel_size is 1 by default",
+)
+#: Of a GPU, what its name says of its memory.
+_NAMED_SIZE = re.compile(r"(?<![\d.])(\d{1,3})\s?GB?\b")
+#: Engines that load all weights onto the GPUs of one tensor parallel group.
+_ENGINES = ("vllm", "sglang")
+_PACKING = ("load_in_4bit", "load_in_8bit", "load_format", "cpu_offload", "torchao_config")
+_SPLITS = (2, 4, 8, 16, 32)
 #: vllm refuses swap space above this share of the CPU memory.
 _MOST_SWAP = 0.7
 #: From this share of a GPU on, weights leave no room that a larger share could give.
@@ -59,6 +70,7 @@ def settings_findings(workload: Workload, facts: Facts, matrix: Matrix) -> List[
         *check_cache_tokens(workload, facts),
         *check_swap_refused(workload, facts),
         *check_static_share(workload, facts, matrix),
+        *check_weights(workload, facts, matrix),
     ]
 
 
@@ -69,6 +81,20 @@ def is_packed(workload: Workload) -> bool:
         or workload.setting("quantization")
         or workload.setting("cpu_offload_gb")
     )
+
+
+def memory_of_gpu(device: Gpu, matrix: Optional[Matrix]) -> Optional[Tuple[int, str]]:
+    """Return the memory of a GPU in bytes, and what that is: as read, else what its name or its
+    model says, which is a little more than a program gets.
+    """
+    if device.memory_total:
+        return device.memory_total, f"memory of {device.name or 'the GPU'}"
+    if matrix is None or not device.name:
+        return None
+    stated = _NAMED_SIZE.search(device.name)
+    model = matrix.gpu(device.name, device.pci_id)
+    size = int(stated.group(1)) * GIB if stated else model.memory if model is not None else None
+    return (size, f"nominal memory of {device.name}") if size else None
 
 
 def check_utilization(workload: Workload, facts: Facts) -> Iterator[Finding]:
@@ -253,15 +279,78 @@ def check_static_share(workload: Workload, facts: Facts, matrix: Matrix) -> Iter
     )
 
 
-def _weights_of_gpu(workload: Workload, matrix: Matrix) -> Optional[float]:
-    """Return the bytes of a model's weights on each GPU, None where they are not surely known."""
+def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[Finding]:
+    """The weights of a model are larger than the GPUs that an engine spreads them over.
+
+    What it checks:
+        Two bytes for each parameter, over the GPUs of one tensor and pipeline parallel group (one
+        where nothing states a size), against the memory of a GPU. Packed weights are not judged.
+
+    Why it matters:
+        vllm and SGLang put all weights onto these GPUs, however many others the machine has, and
+        end with "CUDA out of memory" while they load them.
+
+    How to fix:
+        Spread them over more GPUs, or take quantized weights.
+
+    References:
+        https://docs.vllm.ai/en/v0.6.3/serving/distributed_serving.html
+    """
+    devices = _visible_gpus(facts)
+    sizes = [size[0] for size in (memory_of_gpu(entry, matrix) for entry in devices) if size]
+    packing = any(workload.setting(name) is not None for name in _PACKING)
+    if len(sizes) < len(devices) or not sizes or packing or not _serves(workload, facts):
+        return
+    weights, total = _weights_of_gpu(workload, matrix, rough=True), min(sizes)
+    if weights is None or weights < total:
+        return
+    split = _split(workload)
+    enough = next((size for size in _SPLITS if weights * split / size < 0.85 * total), None)
+    stated = workload.number("tensor_parallel_size") is not None
+    how = "as stated" if stated else "nothing states a tensor parallel size"
+    over = f"{split:g} GPUs" if split > 1 else "one GPU"
+    commands = (f"--tensor-parallel-size {enough}",) if (enough or 99) <= len(devices) else ()
+    more = [Remedy(f"Spread the weights over {enough} GPUs.", commands, "safe")] if enough else []
+    yield Finding(
+        "ED617",
+        "gpu-memory",
+        "gpu-oom",
+        "warning" if stated or len(devices) == 1 else "advice",
+        f"The weights of {workload.value('actor.model')} take {gib_text(weights * split)} GiB at "
+        f"two bytes for each parameter; over {over} ({how}) that is {gib_text(weights)} of "
+        f"{gib_text(total)} GiB each, as far as the launch settings tell.",
+        evidence=_evidence(facts, "gpus"),
+        sources=(_WHOLE_WEIGHTS,),
+        remedies=(
+            *more,
+            Remedy("Or take quantized weights (AWQ, GPTQ, FP8), or a smaller model.", (), "safe"),
+        ),
+        effect="may-block",
+    )
+
+
+def _serves(workload: Workload, facts: Facts) -> bool:
+    """Tell whether one of the engines runs the model, and nothing else that a report names."""
+    known = facts.value("distributions") or {}
+    return any(name in known for name in _ENGINES) or workload.setting("max_model_len") is not None
+
+
+def _split(workload: Workload) -> float:
+    """Return over how many GPUs the settings spread the weights."""
+    tensor = workload.number("tensor_parallel_size") or 1
+    return tensor * (workload.number("pipeline_parallel_size") or 1)
+
+
+def _weights_of_gpu(workload: Workload, matrix: Matrix, rough: bool = False) -> Optional[float]:
+    """Return the bytes of a model's weights on each GPU at least, None where they are not known;
+    rough: also where only the model's name says how many parameters it has.
+    """
     model = workload.value("actor.model")
     if not model or is_packed(workload):
         return None
     size = size_of(model, matrix)
-    tensor = workload.number("tensor_parallel_size") or 1
-    split = tensor * (workload.number("pipeline_parallel_size") or 1)
-    if size is None or size.rough or split < 1:
+    split = _split(workload)
+    if size is None or (size.rough and not rough) or split < 1:
         return None
     return 2 * size.low / split
 
@@ -305,5 +394,12 @@ RULES_HERE: Tuple[Rule, ...] = (
         "kv-cache-too-small",
         "The weights fill SGLang's static share of the GPU",
         check_static_share,
+    ),
+    Rule(
+        "ED617",
+        "weights-plan",
+        "gpu-oom",
+        "The weights are larger than the GPUs that hold them",
+        check_weights,
     ),
 )

@@ -325,7 +325,6 @@ COUNT = (
             ),
             "cuda-invalid-device-function",
         ),
-        ("RuntimeError: HIP error: invalid device function", None),
         ("[rank0]: AssertionError: Torch not compiled with CUDA enabled", "torch-without-cuda"),
         ("SKIPPED [1] test_kernels.py: Torch not compiled with CUDA enabled", None),
     ],
@@ -425,3 +424,54 @@ def test_kernels_for_hopper_on_another_gpu(said, path, component):
     assert found.traces[0].finding.component == component
     assert "compute capability 9.0" in found.traces[0].finding.message
     assert found.traces[0].role == "cause"
+
+
+@pytest.mark.parametrize(
+    ("line", "signature"),
+    [
+        (
+            "Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all",
+            "container-runtime-unknown",
+        ),
+        (
+            "docker: Error response from daemon: unknown or invalid runtime name: nvidia.",
+            "container-runtime-unknown",
+        ),
+        (
+            "no matching manifest for linux/arm64/v8 in the manifest list entries",
+            "container-no-platform",
+        ),
+        (
+            (
+                "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker "
+                "daemon running?"
+            ),
+            "container-daemon-unreachable",
+        ),
+        (
+            (
+                "permission denied while trying to connect to the Docker daemon socket at "
+                "unix:///var/run/docker.sock"
+            ),
+            "container-daemon-unreachable",
+        ),
+        ("docker: 'compose' is not a docker command.", "docker-compose-missing"),
+        ("RuntimeError: No HIP GPUs are available", "hip-no-devices"),
+        ("RuntimeError: HIP error: invalid device function", "hip-no-kernel"),
+        ("RuntimeError: XPU device count is zero! Please use DPC++ runtime", "xpu-no-devices"),
+        (
+            (
+                "NotImplementedError: The operator 'aten::isin.Tensor_Tensor_out' is not currently "
+                "implemented for the MPS device."
+            ),
+            "mps-operator-missing",
+        ),
+        (
+            "ImportError: /x/torch/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
+            "mkl-without-itt",
+        ),
+    ],
+)
+def test_engines_of_containers_and_other_makers(said, line, signature):
+    subjects = {trace.finding.subject for trace in said(f"{line}\n").traces}
+    assert signature in subjects

@@ -18,5 +18,7 @@ SETTINGS = frozenset(
         "mem_fraction_static",
         "swap_space",
         "kv_tokens",
+        "model",
+        "model_path",
     ]
 )

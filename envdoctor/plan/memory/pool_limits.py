@@ -4,13 +4,11 @@ a GPU and /dev/shm have.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, List, Optional, Tuple
 
 from ...model.evidence import Evidence, Known
-from ...model.facts import Gpu
 from ...model.memory_plan import Limit
-from ...model.sizes import GIB
+from ...rules.engine_settings import memory_of_gpu
 from .inputs import Inputs
 
 if TYPE_CHECKING:
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["gpu_limit", "host_limit", "shm_limit"]
 
-_NAMED = re.compile(r"(?<![\d.])(\d{1,3})\s?GB?\b")
 _RAY_THRESHOLD = 0.95  # RAY_memory_usage_threshold, src/ray/common/memory_monitor.cc@01e0cc8d
 
 
@@ -80,25 +77,13 @@ def gpu_limit(inputs: Inputs, matrix: Optional[Matrix] = None) -> Optional[Limit
     little more than a program gets.
     """
     devices = [device for device in inputs.facts.value("gpus") or () if device.visible is not False]
-    sizes = [_memory_of(device, matrix) for device in devices]
+    sizes = [memory_of_gpu(device, matrix) for device in devices]
     known = [size for size in sizes if size is not None]
     if not known or len(known) < len(devices):
         return None
     size, reason = min(known)
     evidence = inputs.facts.evidence("gpus")
     return Limit(size, size, reason, (evidence,) if evidence is not None else ())
-
-
-def _memory_of(device: Gpu, matrix: Optional[Matrix]) -> Optional[Tuple[int, str]]:
-    """Return the memory of a GPU in bytes, and what that is."""
-    if device.memory_total:
-        return device.memory_total, f"memory of {device.name or 'the GPU'}"
-    if matrix is None or not device.name:
-        return None
-    stated = _NAMED.search(device.name)
-    model = matrix.gpu(device.name, device.pci_id)
-    size = int(stated.group(1)) * GIB if stated else model.memory if model is not None else None
-    return (size, f"nominal memory of {device.name}") if size else None
 
 
 def shm_limit(inputs: Inputs) -> Optional[Limit]:

@@ -42,7 +42,7 @@ def findings_of_settings(facts: Facts, matrix: Matrix) -> List[Finding]:
         return findings
     plan = make_plan(workload, sizes, facts, matrix)
     decides_cache = not sizes["actor"].rough and all(
-        finding.kind != "kv-cache-too-small" for finding in findings
+        finding.kind not in ("kv-cache-too-small", "gpu-oom") for finding in findings
     )
     narrowed = _what_settings_decide(workload, plan, decides_cache)
     levers = find_levers(workload, sizes, narrowed, facts, matrix)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from envdoctor.app import judge
+from envdoctor.app import check, judge
 from envdoctor.intake import parse_report
 from envdoctor.model.facts import Gpu
 from envdoctor.model.sizes import GIB
@@ -156,3 +156,38 @@ def test_static_share_is_read_from_a_pasted_command(matrix):
     parsed = parse_report(text)
     result = judge(parsed.updated({"gpus": facts(gpus=(gpu(79.6),)).get("gpus")}), matrix)
     assert "ED610" in {finding.code for finding in result}
+
+
+A100 = "GPU: 8x A100-SXM4-80GB\n"
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.45 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.10 GiB is free.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct -tp 1", "warning"),
+        ("vllm 0.6.3\nGPU: A100 80GB\nvllm serve Qwen/Qwen2-72B-Instruct", "warning"),
+        ("sglang 0.4.6\nGPU: A100 80GB\nLLM(model='meta-llama/Llama-3.1-70B-Instruct')", "warning"),
+        # nothing states over how many of the GPUs
+        (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct", "advice"),
+        (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct -tp 4", None),
+        (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct-AWQ -tp 1", None),
+        ("vllm 0.6.3\nGPU: RTX 4090\nvllm serve Qwen/Qwen2-72B --load-in-4bit", None),
+        ("vllm 0.6.3\nGPU: RTX 4090\nvllm serve Qwen/Qwen2.5-7B-Instruct", None),
+        ("vllm 0.6.3\nvllm serve Qwen/Qwen2-72B-Instruct -tp 1", None),  # no GPU is known
+        ("peft 0.10.0\nGPU: RTX 4090\nmodel: Qwen/Qwen2-72B-Instruct", None),  # no engine
+    ],
+)
+def test_weights_against_the_gpus_that_hold_them(matrix, text, severity):
+    found = [entry for entry in judge(parse_report(text), matrix) if entry.code == "ED617"]
+    assert [entry.severity for entry in found] == ([severity] if severity else [])
+
+
+def test_weights_that_are_too_large_stand_behind_the_exception(matrix, tmp_path):
+    text = f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct\n{OOM}"
+    path = tmp_path / "report.txt"
+    path.write_text(text)
+    first = check(parse_report(text), matrix, logs=[str(path)]).findings[0]
+    assert (first.code, first.severity) == ("ED617", "warning")
+    assert "135 GiB" in first.message
+    assert "--tensor-parallel-size 2" in str(first.remedies[0].commands[0])
