@@ -552,6 +552,23 @@ class Matrix(TableViews):
         index = self._once("messages-index", lambda: self._files.measured("messages")) or {}
         return owners_of_text(index, message)
 
+    def measured_releases(self, package: str) -> FrozenSet[str]:
+        """Return the releases of a package whose imports and checks of versions were read in their
+        wheels.
+        """
+        document = self._once("measured", lambda: self._files.measured("measured")) or {}
+        return frozenset(document.get(package, ()))
+
+    def linked_releases(self, package: str) -> FrozenSet[str]:
+        """Return the releases of a package whose libraries were held against those of torch; of
+        torch those whose libraries were read.
+        """
+        document = self._once("symbols", lambda: self._files.measured("symbols")) or {}
+        if package == "torch":
+            return frozenset(document.get("versions", ()))
+        parts = ("fits", "links") if document else ()
+        return frozenset(text for part in parts for text in document[part].get(package, ()))
+
     def symbol_history(self, symbol: str, all_wheels: bool = False) -> Optional[SymbolHistory]:
         """Return in which releases of torch a mangled symbol is exported (``all_wheels``: those for
         aarch64 count in any case), None where that is not known.

@@ -285,12 +285,19 @@ _FAULTS_OF_MEASURED: Mapping[str, Callable[[Any], str]] = {
     "names/": names_fault,
     "symbols": symbols_fault,
 }
+#: The releases whose imports and checks of versions were measured, by package: from ``surfaces``.
+_MEASURED_RELEASES = "measured"
 
 
 def read_measured(folder: str, name: str) -> Optional[Dict[str, Any]]:
     """Return ``<name>.json`` of a folder, a document of what was measured in the wheels, such as
-    ``names/vllm`` or ``symbols``, or None; raises :class:`MatrixError`.
+    ``names/vllm`` or ``symbols``, or None; ``measured``: which releases were. Raises
+    :class:`MatrixError`.
     """
+    if name == _MEASURED_RELEASES:
+        files = list_files(os.path.join(folder, "surfaces"), ".json")
+        documents = [_read_json(os.path.join(folder, "surfaces", file)) or {} for file in files]
+        return {document["name"]: document["measured"] for document in documents}
     kind, slash, _ = name.partition("/")
     return _read_checked(os.path.join(folder, f"{name}.json"), _FAULTS_OF_MEASURED[kind + slash])
 
@@ -474,7 +481,7 @@ def _write_measured(source: str, destination: str) -> None:
     """Pack each document that was measured by itself: of few a diagnosis reads one."""
     import zlib
 
-    for kind in _FAULTS_OF_MEASURED:
+    for kind in (*_FAULTS_OF_MEASURED, _MEASURED_RELEASES):
         folder, slash, _ = kind.partition("/")
         names = [folder]
         if slash:

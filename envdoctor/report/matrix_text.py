@@ -542,7 +542,10 @@ def _coverage(answer: Mapping[str, Any]) -> Iterator[Block]:
         facts = [
             f"{entry['in_matrix']} of {entry['listed']} releases",
             f"dependencies {entry['with_dependencies']}",
+            f"imports and checks of versions {entry['with_imports']}",
         ]
+        if entry["with_symbols"]:
+            facts.append(f"symbols of libraries {entry['with_symbols']}")
         columns = [("SM list", "with_sm", entry["has_code"]), ("glibc floor", "with_glibc", True)]
         facts += [
             f"{word} {entry[key]} of {entry['binary']} with compiled wheels"

@@ -112,11 +112,17 @@ def _package(
                 for word in _lacking(held, has_code)
             ]
     known = [str(version) for version in package.versions] if package is not None else []
+    measured, linked = (
+        {release_key(parse_version(text)) for text in texts}
+        for texts in (matrix.measured_releases(name), matrix.linked_releases(name))
+    )
     entry = {
         "name": name,
         "listed": len(versions),
         "required": None if required is None else REQUIRED[name] or "every release",
         **counts,
+        "with_imports": len(keys & measured),
+        "with_symbols": len(keys & linked),
         "has_code": has_code,
         "gone_from_index": [text for text in known if release_key(parse_version(text)) not in keys],
     }

@@ -7,8 +7,9 @@ import pytest
 from envdoctor.errors import MatrixError
 from envdoctor.matrix.authoring.coverage import REQUIRED, measure
 from envdoctor.matrix.loader import load_builtin, load_folder
+from envdoctor.model.versions import parse_version
 
-from ..folders import small_matrix
+from ..folders import SOURCE, small_matrix
 
 WHEEL = {"platforms": ["manylinux_2_28_x86_64"], "requires": []}
 READ = {**WHEEL, "builds": [{"sass": ["9.0"], "source": "the wheel"}]}
@@ -67,6 +68,22 @@ def test_a_release_that_is_not_there(tmp_path):
     answer = coverage(tmp_path, {"2.6.0": READ, "2.6.1": READ})
     assert missing(answer) == {("2.5", "not in the matrix")}
     assert answer["packages"][0]["gone_from_index"] == ["2.6.1"]
+
+
+def test_what_was_measured_is_counted_by_release():
+    matrix = load_builtin()
+    listing = json.loads((SOURCE / "index.json").read_text())
+    for name in ("trl", "torch"):
+        (entry,) = measure(matrix, listing, [name])["packages"]
+        document = json.loads((SOURCE / "surfaces" / f"{name}.json").read_text())
+        listed = {parse_version(text) for text in listing["packages"][name]["releases"]}
+        measured = {parse_version(text) for text in document["measured"]}
+        assert entry["with_imports"] == len(measured & listed) > 10
+    symbols = json.loads((SOURCE / "symbols.json").read_text())
+    (entry,) = measure(matrix, listing, ["torchcodec"])["packages"]
+    read = {*symbols["fits"]["torchcodec"], *symbols["links"]["torchcodec"]}
+    assert entry["with_symbols"] == len(read) > 10
+    assert measure(matrix, listing, ["trl"])["packages"][0]["with_symbols"] == 0
 
 
 def test_a_required_package_that_is_not_listed(tmp_path):
