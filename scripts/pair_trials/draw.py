@@ -52,7 +52,7 @@ _FIRST = "2023-10-02"
 #: Random days on which stacks are resolved, the same for every seed: those of a day share much.
 _DAYS = 72
 #: Extensions that only a machine with a CUDA toolkit builds.
-_BUILT = frozenset(("flash-attn", "mamba-ssm", "causal-conv1d", "apex", "auto-gptq"))
+_BUILT = frozenset(("flash-attn", "mamba-ssm", "causal-conv1d", "apex", "auto-gptq", "gptqmodel"))
 #: Roots of drawn stacks. Engines come with a gigabyte of their own and are drawn less often.
 _ROOTS = (
     *("transformers", "trl", "peft", "accelerate", "datasets", "diffusers", "deepspeed"),

@@ -158,15 +158,16 @@ def _install(
         Environment(place.python, environment)
     pinned = [word for word in trial.requirements if "==" in word]
     names = {word.partition("==")[0] for word in trial.requirements}
+    built = [re.split("[=~<>! ]", line)[0] for line in of_torch]
     overrides = [f"torch=={trial.torch}"] if trial.torch else []
-    overrides += [line for line in of_torch if re.split("[=~<>! ]", line)[0] not in names]
+    overrides += [line for line, name in zip(of_torch, built) if name not in names]
     path = os.path.join(place.own, "overrides.txt")
     # Without --upgrade what is there stays, also where it is newer than the day.
     command = ["uv", "pip", "install", "--quiet", "--exact", "--upgrade", "--python", python]
     beside = BESIDE | {"torch"} if with_torch and trial.kind != "stack" else BESIDE
     command += [*trial.requirements, *sorted(beside - names)]
     command += ["--exclude-newer", f"{trial.before}T23:59:59Z"]
-    for name in torch_names:  # torch may be newer than the rest
+    for name in dict.fromkeys((*torch_names, *built)):  # torch may be newer than the rest
         command += ["--exclude-newer-package", f"{name}=false"]
     for name in _UNBUILT:
         command += ["--only-binary", name]
