@@ -11,13 +11,13 @@ braces, white space as one blank.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.version import Version
-from ..model.versions import parse_version, try_version
+from ..model.versions import parse_version
+from .spans import Span, are_spans, are_texts, head_fault, packages_fault, spans_of
 
 __all__ = [
     "SCHEMA",
@@ -32,11 +32,9 @@ __all__ = [
 ]
 
 SCHEMA = 1
-_SPANS = pattern(r"(?:\d{1,6}(?:-\d{1,6})?(?:,(?=\d)|$))*")
 _HOLE = pattern(r"\{\{|\}\}|\{([^{}]*)\}")
 _WORD = pattern(r"\w{3,}")
 _MOST_VALUE = 120  # characters of what was filled in
-Span = Tuple[str, str]
 
 
 class RaisedAt(NamedTuple):
@@ -141,21 +139,14 @@ class PackageMessages:
             tuple(self._place(place, spans) for place in places),
             more,
             self._versions,
-            self._spans(spans),
+            spans_of(spans, self._versions),
         )
 
     def _place(self, place: Sequence[Any], every: str) -> RaisedAt:
         raises, module, function, line, conditions, spans, alike = place
         name = self._document["modules"][module]
-        present = self._spans(spans or every)
+        present = spans_of(spans or every, self._versions)
         return RaisedAt(raises, name, function, line, tuple(conditions), present, alike)
-
-    def _spans(self, text: str) -> Tuple[Span, ...]:
-        spans = []
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            spans.append((self._versions[int(first)], self._versions[int(last or first)]))
-        return tuple(spans)
 
 
 def owners_of_text(index: Mapping[str, Any], message: str) -> List[str]:
@@ -251,34 +242,23 @@ def _place_of(
 
 def index_fault(document: Any) -> str:
     """Tell what is wrong with ``messages.json``, "" for nothing."""
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        return f"expected an object with schema {SCHEMA}"
-    packages = document.get("packages")
-    if not isinstance(packages, dict) or not all(
-        isinstance(words, str) for words in packages.values()
-    ):
-        return "expected an object of texts by package"
-    return ""
+    return packages_fault(document, SCHEMA)
 
 
 def messages_fault(document: Any) -> str:
     """Tell what is wrong with a file of ``messages/``, "" for nothing."""
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        return f"expected an object with schema {SCHEMA}"
-    if not isinstance(document.get("name"), str) or not isinstance(document.get("date"), str):
-        return "expected a name and a date"
-    versions: Any = document.get("versions")
+    fault = head_fault(document, SCHEMA)
+    if fault:
+        return fault
     modules: Any = document.get("modules")
-    if not _are_texts(versions) or not versions or not all(map(try_version, versions)):
-        return "expected texts of versions"
-    if not _are_texts(modules):
+    if not are_texts(modules):
         return "expected names of modules"
     messages = document.get("messages")
     if not isinstance(messages, dict) or not all(isinstance(m, list) for m in messages.values()):
         return "expected lists of messages by word"
     for entries in messages.values():
         for entry in entries:
-            if not _is_message(entry, len(versions), len(modules)):
+            if not _is_message(entry, len(document["versions"]), len(modules)):
                 return f"expected [template, spans, places, more], found {str(entry)[:80]}"
     return ""
 
@@ -287,7 +267,7 @@ def _is_message(entry: Any, versions: int, modules: int) -> bool:
     return (
         isinstance(entry, list)
         and list(map(type, entry)) == [str, str, list, int]
-        and _is_spans(entry[1], versions)
+        and are_spans(entry[1], versions)
         and bool(entry[1])
         and bool(entry[2])
         and all(_is_place(place, versions, modules) for place in entry[2])
@@ -299,16 +279,6 @@ def _is_place(place: Any, versions: int, modules: int) -> bool:
         isinstance(place, list)
         and list(map(type, place)) == [str, int, str, int, list, str, int]
         and 0 <= place[1] < modules
-        and _are_texts(place[4])
-        and _is_spans(place[5], versions)
-    )
-
-
-def _are_texts(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
-
-
-def _is_spans(text: str, versions: int) -> bool:
-    return _SPANS.fullmatch(text) is not None and all(
-        int(number) < versions for number in re.findall(r"\d+", text)
+        and are_texts(place[4])
+        and are_spans(place[5], versions)
     )

@@ -22,10 +22,10 @@ from typing import (
     Tuple,
 )
 
-from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.version import Version
-from ..model.versions import VersionSet, parse_version, try_version
+from ..model.versions import VersionSet, parse_version
+from .spans import Span, are_spans, head_fault, packages_fault, places_of
 
 __all__ = [
     "SCHEMA",
@@ -42,8 +42,6 @@ SCHEMA = 2
 _PARTS = ("modules", "names", "dynamic", "moved", "classes", "bases", "signatures", "registries")
 _LIFE = "."  # stands for a class or a function itself
 _MOST_ABOVE = 30  # classes above one that are looked at
-_SPANS = pattern(r"(?:\d{1,6}(?:-\d{1,6})?(?:,(?=\d)|$))*")
-Span = Tuple[str, str]
 
 
 class Importer(NamedTuple):
@@ -165,12 +163,12 @@ class PackageNames:
         document = self._document
         if name:
             numbers = _numbers_of(document["names"].get(module, {}), name)
-            life = _numbers(document["modules"].get(module, "")) or None
-            unclear = _numbers(document["dynamic"].get(module, ""))
+            life = places_of(document["modules"].get(module, "")) or None
+            unclear = places_of(document["dynamic"].get(module, ""))
             if not numbers and f"{module}.{name}" in document["modules"]:
                 return self.of_module(f"{module}.{name}")
         else:
-            numbers = _numbers(document["modules"].get(module, ""))
+            numbers = places_of(document["modules"].get(module, ""))
             unclear, life = frozenset(), None
         if not numbers:
             return None
@@ -362,19 +360,11 @@ def _top(place: str) -> str:
     return place.partition(":")[0].partition(".")[0]
 
 
-def _numbers(text: str) -> FrozenSet[int]:
-    numbers: Set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        numbers.update(range(int(first), int(last or first) + 1))
-    return frozenset(numbers)
-
-
 def _numbers_of(spans: Mapping[str, str], name: str) -> FrozenSet[int]:
     numbers: Set[int] = set()
     for text, words in spans.items():
         if name in words and name in words.split():
-            numbers |= _numbers(text)
+            numbers |= places_of(text)
     return frozenset(numbers)
 
 
@@ -414,27 +404,14 @@ def history_without(
 
 def index_fault(document: Any) -> str:
     """Tell what is wrong with ``names.json``, "" for nothing."""
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        return f"expected an object with schema {SCHEMA}"
-    packages = document.get("packages")
-    if not isinstance(packages, dict) or not all(
-        isinstance(entry, str) for entry in packages.values()
-    ):
-        return "expected an object of texts by package"
-    return ""
+    return packages_fault(document, SCHEMA)
 
 
 def names_fault(document: Any) -> str:
     """Tell what is wrong with a file of ``names/``, "" for nothing."""
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        return f"expected an object with schema {SCHEMA}"
-    if not isinstance(document.get("name"), str) or not isinstance(document.get("date"), str):
-        return "expected a name and a date"
-    versions = document.get("versions")
-    if not isinstance(versions, list) or not all(
-        isinstance(text, str) and try_version(text) for text in versions
-    ):
-        return "expected texts of versions"
+    fault = head_fault(document, SCHEMA)
+    if fault:
+        return fault
     for part in (*_PARTS, "asked"):
         if not isinstance(document.get(part), dict):
             return f"expected an object of {part}"
@@ -454,10 +431,8 @@ def _part_fault(document: Mapping[str, Any], part: str) -> str:
             return f"{part}: expected texts by text"
         elif part != "moved":
             texts += value
-    if not all(isinstance(text, str) and _SPANS.fullmatch(text) for text in texts):
-        return f"{part}: expected spans such as 0-3,7"
-    if not all(number < last for text in texts for number in _numbers(text)):
-        return f"{part}: expected spans of places below {last}"
+    if not all(are_spans(text, last) for text in texts):
+        return f"{part}: expected spans such as 0-3,7 of places below {last}"
     return ""
 
 

@@ -13,7 +13,8 @@ from typing import Any, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.version import Version
-from ..model.versions import parse_version, try_version
+from ..model.versions import parse_version
+from .spans import Span, are_spans, places_of, spans_of, versions_fault
 
 __all__ = [
     "SCHEMA",
@@ -26,13 +27,11 @@ __all__ = [
 ]
 
 SCHEMA = 1
-_SPANS = pattern(r"\d{1,4}(?:-\d{1,4})?(?:,\d{1,4}(?:-\d{1,4})?)*")
 _NAME = pattern(r"~?[A-Za-z_]\w{0,120}")
 _LENGTH = pattern(r"\d{1,3}")
 _HEAD = pattern(r"_Z(?:T[ISTV]|GV)?N?[VK]*[RO]?(?=\d)")
 #: ``x86_64``: where the wheels for aarch64 differ.
 _PARTS = ("x86_64", "symbols", "cuda")
-Span = Tuple[str, str]
 
 
 class SymbolHistory(NamedTuple):
@@ -106,10 +105,9 @@ def history_of(
     for part in _PARTS[all_wheels:]:
         for spans, words in document[part].items():
             if symbol in words and mark in f" {words} ":
-                present = [_span(versions, text) for text in spans.split(",")]
                 return SymbolHistory(
                     symbol,
-                    tuple(present),
+                    spans_of(spans, versions),
                     versions[0],
                     versions[-1],
                     tuple(versions),
@@ -187,23 +185,9 @@ def torch_of_wheels(document: Mapping[str, Any], package: str) -> Mapping[str, F
     """
     versions: Sequence[str] = document["versions"]
     return {
-        release: frozenset(
-            version
-            for text in spans.split(",")
-            for version in versions[_places(text)[0] : _places(text)[1] + 1]
-        )
+        release: frozenset(versions[place] for place in places_of(spans))
         for release, spans in document["fits"].get(package, {}).items()
     }
-
-
-def _span(versions: Sequence[str], text: str) -> Span:
-    first, last = _places(text)
-    return versions[first], versions[last]
-
-
-def _places(text: str) -> Tuple[int, int]:
-    first, _, last = text.partition("-")
-    return int(first), int(last or first)
 
 
 def qualified_name(symbol: str) -> str:
@@ -240,11 +224,10 @@ def symbols_fault(document: Any) -> str:
     """Tell what is wrong with ``symbols.json``, "" for nothing."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         return f"expected an object with schema {SCHEMA}"
-    versions = document.get("versions")
-    if not isinstance(versions, list) or not all(
-        isinstance(text, str) and try_version(text) for text in versions
-    ):
-        return "expected texts of versions"
+    versions: Any = document.get("versions")
+    fault = versions_fault(versions)
+    if fault:
+        return fault
     fits = document.get("fits")
     if not isinstance(fits, dict) or not all(isinstance(value, dict) for value in fits.values()):
         return "expected an object of objects as fits"
@@ -255,13 +238,6 @@ def symbols_fault(document: Any) -> str:
             return f"expected an object of texts as {part}"
         texts += [(part, text) for text in spans]
     for part, text in texts:
-        if not _is_span(text, len(versions)):
+        if not text or not are_spans(text, len(versions)):
             return f"{part}: expected spans of places below {len(versions)}, found {text!r}"
     return ""
-
-
-def _is_span(text: Any, count: int) -> bool:
-    """Tell whether a text is a span of places below ``count``."""
-    if not isinstance(text, str) or not _SPANS.fullmatch(text):
-        return False
-    return max(map(int, text.replace("-", ",").split(","))) < count

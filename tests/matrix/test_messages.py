@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.errors import MatrixError
 from envdoctor.matrix.messages import (
     PackageMessages,
     index_fault,
@@ -17,7 +16,6 @@ from envdoctor.matrix.messages import (
     owners_of_text,
     words_of,
 )
-from envdoctor.matrix.source import read_measured, write_compiled
 from envdoctor.model.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,29 +119,6 @@ def test_the_index_names_who_may_raise_a_text():
 def test_faults(changed, fault):
     assert messages_fault({**DOCUMENT, **changed}).startswith(fault)
     assert messages_fault(DOCUMENT) == ""
-
-
-@pytest.mark.parametrize("document", [[], {"schema": 2}, {"schema": 1, "packages": {"x": 1}}])
-def test_faults_of_the_index(document):
-    assert index_fault(document)
-    assert not index_fault({"schema": 1, "packages": {"maker": "word"}})
-
-
-def test_a_file_that_is_none_is_refused(tmp_path):
-    (tmp_path / "messages").mkdir()
-    (tmp_path / "messages" / "maker.json").write_text("{", encoding="utf-8")
-    with pytest.raises(MatrixError):
-        read_measured(str(tmp_path), "messages/maker")
-    assert read_measured(str(tmp_path), "messages/other") is None
-
-
-def test_the_compiled_form_is_what_was_measured(tmp_path):
-    source = tmp_path / "matrices"
-    (source / "messages").mkdir(parents=True)
-    (source / "messages" / "maker.json").write_text(json.dumps(DOCUMENT), encoding="utf-8")
-    write_compiled(str(source), str(tmp_path / "compiled"), times=False)
-    packed = (tmp_path / "compiled" / "messages" / "maker.z").read_bytes()
-    assert json.loads(zlib.decompress(packed)) == DOCUMENT
 
 
 def test_the_committed_files_are_sound_and_small():
