@@ -9,7 +9,7 @@ from .model.evidence import Known
 from .model.facts import FIELDS, Facts
 from .model.finding import Finding
 from .model.report import Judged, Report
-from .report.selection import Options, check_options, examined_of, report_of
+from .report.selection import Options, check_options, examined_of, report_of, with_current_rows
 from .sources import probe
 
 TYPE_CHECKING = False
@@ -84,7 +84,7 @@ def check(
         since: The same targets at an earlier time: the report says what changed.
     """
     matrix = matrix or _builtin_matrix()
-    options = options or Options()
+    options = with_current_rows(options or Options(), matrix)
     nodes: Tuple[Facts, ...] = (
         (probe(),) if facts is None else (facts,) if isinstance(facts, Facts) else tuple(facts)
     )
@@ -258,7 +258,7 @@ def check_cluster(
     from .rules.node_table import ClusterReport, NodeTable
 
     matrix = matrix or _builtin_matrix()
-    options = options or Options()
+    options = with_current_rows(options or Options(), matrix)
     check_options(options, matrix)
     part_of = {node: name for name, nodes in (parts or {}).items() for node in nodes}
     names = (*(parts or {}), "")

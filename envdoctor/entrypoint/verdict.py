@@ -268,9 +268,10 @@ def _judge(
 
     findings = judge(facts, matrix, families=baseline.get("rules"))
     if ignores is not None:
-        from ..report.selection import Options, report_of
+        from ..report.selection import Options, report_of, with_current_rows
 
-        return report_of(findings, (facts,), matrix.date, Options(ignores=tuple(ignores)))
+        options = with_current_rows(Options(ignores=tuple(ignores)), matrix)
+        return report_of(findings, (facts,), matrix.date, options)
     violated = tuple([finding for finding in findings if finding.verdict == "violated"])
     undetermined = tuple([finding for finding in findings if finding.verdict != "violated"])
     return Report(

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from ..matrix.loader import Matrix
     from ..model.facts import Facts
 
-__all__ = ["FAIL_ON", "Options", "check_options", "examined_of", "report_of"]
+__all__ = [
+    "FAIL_ON",
+    "Options",
+    "check_options",
+    "examined_of",
+    "report_of",
+    "with_current_rows",
+]
 
 FAIL_ON = (*SEVERITIES, "undetermined", "never")
 
@@ -32,6 +39,21 @@ class Options(NamedTuple):
     ignores: Sequence[Ignore] = ()
     fail_on: str = "error"
     today: Optional[str] = None  # ISO date; the clock's where left out
+
+
+def with_current_rows(options: Options, matrix: Matrix) -> Options:
+    """Return options in which a row that was deleted is the one that says the same now: what
+    somebody accepted stays accepted.
+    """
+    retired = matrix.retired
+    only, skip = (
+        tuple([retired.get(name, name) for name in names]) for names in (options.only, options.skip)
+    )
+    ignores = [
+        entry._replace(pattern=retired.get(entry.pattern, entry.pattern))
+        for entry in options.ignores
+    ]
+    return options._replace(only=only, skip=skip, ignores=ignores)
 
 
 def check_options(options: Options, matrix: Matrix) -> None:

@@ -6,7 +6,14 @@ from envdoctor.errors import InputError
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.finding import Finding, Gap
 from envdoctor.model.report import Ignore, Judged
-from envdoctor.report.selection import FAIL_ON, Options, check_options, examined_of, report_of
+from envdoctor.report.selection import (
+    FAIL_ON,
+    Options,
+    check_options,
+    examined_of,
+    report_of,
+    with_current_rows,
+)
 
 ERROR = Finding("ED304", "torch", "too-old", "error", "x")
 ROW = Finding("ED390", "numpy", "too-new", "warning", "x", row="a-row")
@@ -72,6 +79,21 @@ def test_a_misspelt_pattern_is_refused():
         with pytest.raises(InputError):
             check_options(options, matrix)
     check_options(Options(skip=["ED1", "ED3xx", "cublas-12.1-sigfpe-h20"]), matrix)
+
+
+def test_an_accepted_row_that_was_deleted_stays_accepted():
+    matrix = load_matrix()
+    for row_id, says in matrix.retired.items():
+        code = matrix.row(says).code
+        said = Finding(code, "torch", "too-old", "error", "x", row=says)
+        written = Options(ignores=[Ignore(row_id, "2026-06-30", "built here")], today="2026-01-01")
+        for options in (written, Options(skip=[row_id])):
+            with pytest.raises(InputError):
+                check_options(options, matrix)
+            current = with_current_rows(options, matrix)
+            check_options(current, matrix)
+            assert kept(options, said) == [code]
+            assert kept(current, said) == []
 
 
 def test_what_was_left_out_was_not_examined():
