@@ -616,8 +616,15 @@ def _facts_of_log(reading: Reading, matrix: Matrix) -> Facts:
     return facts if len(stated) > 1 else Facts()
 
 
-def diagnose_output(recording: Recording, facts: Facts) -> Diagnosis:
-    """Say what failed in a run that was watched with ``keep_output``, on the machine of ``facts``.
+def diagnose_output(
+    recording: Recording,
+    facts: Facts,
+    *,
+    run: Sequence[str] = (),
+    framework: Optional[str] = None,
+) -> Diagnosis:
+    """Say what failed in a run that was watched with ``keep_output``, on the machine of ``facts``;
+    ``run`` and ``framework`` are those of :func:`diagnose`.
 
     OOM kills that were counted before it began are no sign of it, nor are those of other groups.
     """
@@ -625,7 +632,7 @@ def diagnose_output(recording: Recording, facts: Facts) -> Diagnosis:
 
     kills = recording.oom_kills if recording.group.directory is not None else 0
     own = facts.updated({"memory.oom_kills": Known(kills, Evidence("watch"))})
-    return diagnose(recording.output, own, facts_from="this machine")
+    return diagnose(recording.output, own, run=run, framework=framework, facts_from="this machine")
 
 
 def watch(**options: Any) -> Recording:

@@ -1,9 +1,11 @@
 """The published JSON Schemas, and what of them a set of documents leaves unproduced."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import jsonschema
+from referencing import Registry, Resource
 
 import envdoctor
 
@@ -17,8 +19,15 @@ def load_schema(name):
 
 
 def validator_of(name):
-    """Return a validator of a published schema."""
-    return jsonschema.Draft202012Validator(load_schema(name))
+    """Return a validator of a published schema, which may refer to the others by their files."""
+    return jsonschema.Draft202012Validator(load_schema(name), registry=_registry())
+
+
+@cache
+def _registry():
+    return Registry().with_resources(
+        (f"{name}.schema.json", Resource.from_contents(load_schema(name))) for name in NAMES
+    )
 
 
 def validate(document, name):
@@ -50,13 +59,14 @@ def unproduced(name, documents):
     }
 
     def fits(schema, value):
-        return jsonschema.Draft202012Validator({"$defs": root.get("$defs", {}), **schema}).is_valid(
-            value
-        )
+        whole = {"$defs": root.get("$defs", {}), **schema}
+        return jsonschema.Draft202012Validator(whole, registry=_registry()).is_valid(value)
 
     def visit(schema, value, place):
         if "$ref" in schema:
             kind = schema["$ref"].rpartition("/")[2]
+            if kind not in root.get("$defs", {}):  # another file, held to its own documents
+                return None
             return visit(root["$defs"][kind], value, f"#/$defs/{kind}")
         for keyword in ("oneOf", "anyOf"):
             for number, alternative in enumerate(schema.get(keyword, ())):

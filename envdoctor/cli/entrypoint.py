@@ -6,10 +6,10 @@ import argparse
 import os
 from typing import NoReturn
 
-from ..entrypoint.options import OPTIONS
+from ..entrypoint.options import FORMATS, OPTIONS, POLICIES
 from .command import Command
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "add_start_check"]
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -19,13 +19,20 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "does not start: 64 wrong usage, 69 no verdict (enforce --strict), 78 refused, 126 CMD "
         "cannot be run, 127 CMD not found. Otherwise this process becomes CMD."
     )
-    group = parser.add_argument_group("options")
+    group = add_start_check(parser, "options")
     group.add_argument("--help", "-h", action="help", help="show this help")
+
+
+def add_start_check(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
+    """Add the options of the check before a command starts, and return their group."""
+    group = parser.add_argument_group(title)
     for name, (metavar, summary) in OPTIONS.items():
         if metavar:
-            group.add_argument(name, metavar=metavar, help=summary)
+            choices = {"--policy": POLICIES, "--format": FORMATS}.get(name)
+            group.add_argument(name, metavar=metavar, choices=choices, help=summary)
         else:
             group.add_argument(name, action="store_true", help=summary)
+    return group
 
 
 def _execute(options: argparse.Namespace) -> NoReturn:  # noqa: ARG001 - the signature of a command

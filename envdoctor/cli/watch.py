@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List, Sequence, TextIO
 
+    from ..model.diagnosis import Diagnosis
     from ..watch.recording import Outlook, Recording
 
 __all__ = [
@@ -64,7 +65,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--diagnose",
         action="store_true",
-        help="keep the last 4 MiB of the command's output, and where it fails say why",
+        help="keep the last 4 MiB of the command's output, and where it fails say why, in the JSON "
+        "too",
     )
     add_format(group, {**TEXT_FORMATS, "json": "the last report (schemas/watch.schema.json)"})
     group.add_argument(
@@ -143,17 +145,17 @@ def _tell(recording: Recording, options: argparse.Namespace) -> str:
 
     report = ""
     lines = summary_lines(recording)[: 1 if options.quiet else None]
+    if not options.last_report and options.format not in ("json", "html"):
+        # the run's own output has standard output; what is said of it goes beside it
+        say_lines(lines)
+    diagnosis = say_why(recording) if options.diagnose else None
     if options.format == "json":
-        report = dump_recording(recording)
+        report = dump_recording(recording, diagnosis)
     elif options.format == "html":
         report = _page(recording, lines, options)
     elif options.last_report:
         report = "".join(f"{line}\n" for line in lines)
-    else:  # the run's own output has standard output; what is said of it goes beside it
-        say_lines(lines)
     draw_samples(recording, options.svg)
-    if options.diagnose:
-        say_why(recording)
     if options.last_report:
         _write_last(options.last_report, report)
         report = ""
@@ -174,17 +176,23 @@ def draw_samples(recording: Recording, path: Optional[str]) -> None:
         _write_last(path, chart_svg(recording))
 
 
-def say_why(recording: Recording) -> None:
-    """Say why a run that was watched failed, on standard error; nothing where it did not."""
+def say_why(
+    recording: Recording, planned: Sequence[str] = (), framework: Optional[str] = None
+) -> Optional[Diagnosis]:
+    """Say why a run that was watched failed, on standard error, and return it; nothing where it
+    did not.
+
+    ``planned``: the files or the command of the run, where its memory was planned.
+    """
     if recording.exit_code in (None, 0, 128 + signal.SIGPIPE):
-        return
+        return None
     if recording.stopped_by:
         names = ", ".join(f"SIG{name}" for name in map(_signal_name, recording.stopped_by))
         write_error(f"envdoctor watch: it was asked to end ({names}), so nothing is diagnosed")
-        return
+        return None
     if not recording.output:
         write_error("envdoctor watch: nothing is known of its output, so nothing is diagnosed")
-        return
+        return None
     from ..app import diagnose_output
     from ..report.diagnosis_text import render_diagnosis, summary
     from ..report.view import View
@@ -195,12 +203,14 @@ def say_why(recording: Recording) -> None:
         from ..model.sizes import size_text
 
         write_error(f"envdoctor watch: {size_text(left_out)} before it were not kept")
-    diagnosis = diagnose_output(recording, gather(Sources())[0])
+    (facts,) = gather(Sources())
+    diagnosis = diagnose_output(recording, facts, run=planned, framework=framework)
     if diagnosis.traces:
         text = render_diagnosis(diagnosis, "plain", View(text_width()))
         write_error(text.rstrip("\n"))
     else:
         write_error(f"{summary(diagnosis)} of {diagnosis.lines} lines that was kept")
+    return diagnosis
 
 
 def _signal_name(number: int) -> str:

@@ -32,7 +32,7 @@ from ..model.signature import (
     CERTAINTIES,
     CONFIDENCES,
     LAYERS,
-    ROLES,
+    SIGNATURE_ROLES,
     TONES,
     Condition,
     Hypothesis,
@@ -105,7 +105,7 @@ def _module(entry: Entry) -> Dict[str, Any]:
 def _signature(entry: Entry) -> Dict[str, Any]:
     signature: Dict[str, Any] = {"id": entry.text("id", pattern=_ID)}
     signature["layer"] = entry.text("layer", words=LAYERS)
-    signature["role"] = entry.text("role", words=ROLES)
+    signature["role"] = entry.text("role", words=SIGNATURE_ROLES)
     signature["title"] = entry.text("title")
     signature["anchors"] = _anchors(entry)
     signature["expression"] = entry.maybe("expression")

@@ -15,6 +15,7 @@ __all__ = [
     "CONFIDENCES",
     "LAYERS",
     "ROLES",
+    "SIGNATURE_ROLES",
     "TONES",
     "Condition",
     "Hypothesis",
@@ -40,8 +41,10 @@ LAYERS = (
 )
 
 #: ``cause``: the line itself says what is wrong. ``effect``: something died or was lost, and why
-#: stands elsewhere. ``well``: a program says that it did, or ended, what it should.
-ROLES = ("cause", "effect", "well")
+#: stands elsewhere.
+ROLES = ("cause", "effect")
+#: ``well``: a program says that it ended as it should; no trace is made of it.
+SIGNATURE_ROLES = (*ROLES, "well")
 
 #: What a line is to its program, where the mark of the line ("WARNING") does not tell it:
 #: ``warning``, it goes on without; ``failure``, it has given up.

@@ -13,7 +13,7 @@ from .figures import Bar, Segment
 from .text import clean, fold
 from .view import View
 
-__all__ = ["render"]
+__all__ = ["render", "summary"]
 
 _NAMES = {"host": "host memory", "gpu": "GPU memory", "shm": "/dev/shm"}
 _SUPPLY = {
@@ -37,19 +37,7 @@ def render(result: PlanResult, view: View) -> str:
 def lay_out(result: PlanResult, view: View) -> List[Block]:
     """Return the plan as blocks: the verdict first."""
     plan = result.plan
-    framework = " ".join(
-        str(part)
-        for part in (result.workload.value("framework"), result.workload.value("framework.version"))
-        if part
-    )
-    settings = sum(finding.code == "ED607" for finding in result.findings)
-    also = (
-        f"; {settings} setting{'s' if settings > 1 else ''} refused or passed over"
-        if settings
-        else ""
-    )
-    first = f"{_headline(plan)}{_first_change(result)}{also}"
-    blocks = [heading(f"{framework + ': ' if framework else ''}{first}")]
+    blocks = [heading(summary(result))]
     blocks += [paragraph(note) for note in plan.notes]
     if result.before is not None:
         blocks += [Block(""), *_changes(result)]
@@ -72,6 +60,23 @@ def lay_out(result: PlanResult, view: View) -> List[Block]:
     if result.levers:
         blocks += [Block(""), *_levers(result.levers)]
     return blocks
+
+
+def summary(result: PlanResult) -> str:
+    """Return in one line whether a run fits, and the first thing to change."""
+    framework = " ".join(
+        str(part)
+        for part in (result.workload.value("framework"), result.workload.value("framework.version"))
+        if part
+    )
+    settings = sum(finding.code == "ED607" for finding in result.findings)
+    also = (
+        f"; {settings} setting{'s' if settings > 1 else ''} refused or passed over"
+        if settings
+        else ""
+    )
+    first = f"{_headline(result.plan)}{_first_change(result)}{also}"
+    return f"{framework + ': ' if framework else ''}{first}"
 
 
 def _headline(plan: MemoryPlan) -> str:

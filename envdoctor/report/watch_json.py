@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
+from .diagnosis_text import dump_diagnosis
 from .text import clean
 
 if TYPE_CHECKING:
+    from ..model.diagnosis import Diagnosis
     from ..watch.recording import Outlook, Recording
     from ..watch.trend import Arrival, Trend
 
@@ -16,8 +18,10 @@ __all__ = ["WATCH_SCHEMA_VERSION", "dump_recording"]
 WATCH_SCHEMA_VERSION = 1
 
 
-def dump_recording(recording: Recording) -> str:
-    """Return what a whole run did as JSON text; sizes in bytes, times in seconds."""
+def dump_recording(recording: Recording, diagnosis: Optional[Diagnosis] = None) -> str:
+    """Return what a whole run did, and why it failed where that was asked for, as JSON text; sizes
+    in bytes, times in seconds.
+    """
     group = recording.group
     table = {
         "schema_version": WATCH_SCHEMA_VERSION,
@@ -32,6 +36,7 @@ def dump_recording(recording: Recording) -> str:
         "cpu_seconds": round(recording.cost, 3),
         "outlook": None if recording.outlook is None else _outlook(recording.outlook),
         "failure": clean(recording.failure),
+        "diagnosis": None if diagnosis is None else dump_diagnosis(diagnosis),
     }
     return json.dumps(table, indent=1) + "\n"
 

@@ -66,6 +66,25 @@ def test_errors_stop_the_command_under_enforce_only(tmp_path):
     assert (done.returncode, done.stdout) == (64, "")
 
 
+def test_says_whether_its_memory_will_do(tmp_path):
+    """A command that is no training is not planned, and starts all the same; verl is not here."""
+    done = run("--plan", "--", "sh", "-c", "echo ran")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert "envdoctor run: not planned: " in done.stderr
+    script = tmp_path / "train.sh"
+    script.write_text(
+        "echo ran\npython3 -m verl.trainer.main_ppo trainer.n_gpus_per_node=8 trainer.nnodes=1 "
+        "actor_rollout_ref.model.path=Qwen/Qwen2.5-72B-Instruct "
+        "actor_rollout_ref.actor.fsdp_config.optimizer_offload=True\n"
+    )
+    done = run("--plan", "--", "sh", str(script))
+    assert (done.returncode, done.stdout) == (1, "ran\n")
+    assert "envdoctor run: this run does not fit (host memory)" in done.stderr
+    planned = run("--plan", str(script), "--policy", "enforce", "--", "sh", "-c", "echo ran")
+    assert (planned.returncode, planned.stdout) == (78, "")
+    assert "refused: it does not fit" in planned.stderr
+
+
 @pytest.mark.parametrize("variables", [{"ENVDOCTOR_DISABLE": "1"}, {"ENVDOCTOR_POLICY": "off"}])
 def test_can_be_turned_off(variables):
     done = run("--quiet", "--", "sh", "-c", "echo ran; exit 3", variables=variables)

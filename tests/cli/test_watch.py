@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ..schemas import unproduced
+from ..schemas import unproduced, validate
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -243,3 +243,15 @@ def test_the_last_report_as_json(tmp_path):
     left = unproduced("watch", [grown, json.loads(output)])
     assert {place.rpartition("/")[2] for place in left} <= {"likely", "earliest", "latest"}
     assert run("--format", "json", "--", "true")[0] == 2
+
+
+@pytest.mark.parametrize(("program", "is_told"), [("int('x')", True), ("print(1)", False)])
+def test_the_json_says_why_it_failed(tmp_path, program, is_told):
+    file = tmp_path / "report.json"
+    options = ("--diagnose", "--format", "json", "-o", str(file))
+    code, _, _ = run(*options, "--", sys.executable, "-c", program)
+    report = json.loads(file.read_text())
+    validate(report, "watch")
+    assert (code == 1) is is_told is (report["diagnosis"] is not None)
+    if is_told:
+        assert "ValueError: invalid literal" in report["diagnosis"]["summary"]["line"]

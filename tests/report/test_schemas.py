@@ -13,7 +13,7 @@ from envdoctor.model.change import GOALS
 from envdoctor.model.finding import FINDING_EFFECTS, KINDS, SEVERITIES
 from envdoctor.model.memory_plan import PHASES, VERDICTS
 from envdoctor.model.row import EFFECTS, TRUSTS
-from envdoctor.model.signature import CERTAINTIES, CONFIDENCES, ROLES
+from envdoctor.model.signature import CERTAINTIES, CONFIDENCES, ROLES, SIGNATURE_ROLES
 from envdoctor.model.workload import WORKLOAD_FIELDS
 from envdoctor.report.cluster_json import NODES_SCHEMA_VERSION
 from envdoctor.report.diagnosis_text import DIAGNOSIS_SCHEMA_VERSION
@@ -74,7 +74,7 @@ WORDS = {
     ("fix", "/properties/severity"): SEVERITIES,
     ("bake", "/properties/kind"): KINDS,
     ("explain", "/$defs/row/properties/effect"): EFFECTS,
-    ("explain", "/properties/role"): ROLES,
+    ("explain", "/properties/role"): SIGNATURE_ROLES,
     ("explain", "/properties/confidence"): CONFIDENCES,
     ("sweep", "/properties/verdict"): VERDICTS,
     ("watch", "/properties/shape"): SHAPES,
