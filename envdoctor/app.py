@@ -544,9 +544,7 @@ def _explained(
     from .diagnose.failure import explain
 
     contexts = _contexts(nodes, matrix)
-    traces, rest = explain(
-        reading.events, reading.raised, knowledge, contexts, findings, complained_of
-    )
+    traces, rest = explain(reading, knowledge, contexts, findings, complained_of)
     return list(traces), list(rest)
 
 

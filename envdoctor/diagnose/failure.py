@@ -19,7 +19,7 @@ from ..matrix.signatures import packages_of
 from ..model.diagnosis import Suspect, Trace
 from ..model.evidence import Absent, Known
 from ..model.finding import Finding
-from ..model.log import Event, Raised
+from ..model.log import Event, Reading
 from ..model.row import Row
 from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from ..rules.matrix_rows import remedies_of_row
@@ -64,8 +64,7 @@ _FEW_ROWS = 4
 
 
 def explain(
-    events: Sequence[Event],
-    raised: Sequence[Raised],
+    reading: Reading,
     knowledge: Knowledge,
     contexts: Sequence[Context],
     findings: Sequence[Finding],
@@ -74,17 +73,17 @@ def explain(
     """Return the traces, each root followed by its consequences, and the findings without a line.
 
     Args:
-        events: what was found in the logs, in the order in which it was read.
-        raised: the exceptions whose tracebacks they hold.
+        reading: what was found in the logs, in the order in which it was read.
         knowledge: what the patterns mean.
         contexts: facts and matrix of each node; what holds on one of them may be the cause, what is
             refuted is so on all.
         findings: what a check of these facts found.
         complained_of: somebody chose these lines to show what is wrong.
     """
-    events = [_toned(event, knowledge) for event in events]
+    events = [_toned(event, knowledge) for event in reading.events]
     drafts = [draft for draft in drafts_of(events, knowledge) if not draft.is_done_without]
-    raised = without_survived(raised, _went_well(events, knowledge), drafts)
+    lived = _lived(reading, knowledge)
+    raised = without_survived(reading.raised, lived, drafts)
     tell_histories(drafts, raised, knowledge.modules, contexts)
     tell_symbols(drafts, knowledge.modules, contexts[0])
     tell_sonames(drafts, knowledge.modules, contexts[0])
@@ -101,7 +100,7 @@ def explain(
     if complained_of:
         trust_complaint(drafts)
     else:
-        drafts = without_warnings(drafts, raised, failure)
+        drafts = without_warnings(drafts, raised, failure, lived)
     traces = traces_of(drafts)
     spoken = {trace.finding.key for trace in traces}
     return traces, [
@@ -119,11 +118,15 @@ def _toned(event: Event, knowledge: Knowledge) -> Event:
     return event._replace(warned=signature.tone == "warning")
 
 
-def _went_well(events: Sequence[Event], knowledge: Knowledge) -> List[Event]:
-    known = knowledge.signatures
-    return [
-        event for event in events if event.pattern in known and known[event.pattern].role == "well"
-    ]
+def _lived(reading: Reading, knowledge: Knowledge) -> Mapping[str, int]:
+    """Return by log the last line after which its program worked on, or ended as it should."""
+    lived = dict(reading.at_work)
+    for event in reading.events:
+        signature = knowledge.signatures.get(event.pattern)
+        if signature is not None and signature.role == "well":
+            source = event.last.source
+            lived[source] = max(lived.get(source, 0), event.last.number - 1)
+    return lived
 
 
 # --------------------------------------------------------------------------------------------------

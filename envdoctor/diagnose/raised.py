@@ -317,16 +317,20 @@ def doubt(drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failu
 
 
 def without_warnings(
-    drafts: List[TraceDraft], raised: Sequence[Raised], failure: Failure
+    drafts: List[TraceDraft],
+    raised: Sequence[Raised],
+    failure: Failure,
+    lived: Mapping[str, int],
 ) -> List[TraceDraft]:
-    """Leave out what programs only warn of where nothing failed: they went on."""
+    """Leave out where nothing failed what programs only warn of, or worked on after."""
     if failure.raised is not None or any(_is_death(draft) for draft in drafts):
         return drafts
     passed = _passed(raised, failure)
     said = {
         id(_root(draft))
         for draft in drafts
-        if _is_stopping(draft) or not _is_only_warned(draft, passed)
+        if _is_stopping(draft)
+        or not (_is_only_warned(draft, passed) or _was_outlived(draft, lived))
     }
     return [draft for draft in drafts if id(_root(draft)) in said]
 
@@ -348,27 +352,47 @@ def _is_only_warned(draft: TraceDraft, passed: Sequence[Raised]) -> bool:
     )
 
 
+def _was_outlived(draft: TraceDraft, lived: Mapping[str, int]) -> bool:
+    return bool(draft.events) and all(
+        event.last.number <= lived.get(event.last.source, 0) for event in draft.events
+    )
+
+
 def _is_death(draft: TraceDraft) -> bool:
     """Tell whether something died or was lost, other than by being stopped."""
     return draft.role == "effect" and not (_is_stopping(draft) or _is_only_warned(draft, ()))
 
 
 def without_survived(
-    raised: Sequence[Raised], went_well: Sequence[Event], drafts: Sequence[TraceDraft]
+    raised: Sequence[Raised], lived: Mapping[str, int], drafts: Sequence[TraceDraft]
 ) -> List[Raised]:
-    """Return the exceptions, those as passed that were printed before their program says that it
-    ended as it should, where nothing died.
+    """Return the exceptions, as passed those after which their program worked on or ended as it
+    should, where nothing died.
+
+    Args:
+        raised: what the logs hold.
+        lived: by log, the last line after which its program worked on.
+        drafts: what lines say.
     """
-    deaths = [draft.order for draft in drafts if draft.role == "effect"]
-    ends = {event.last.source: event.last.number for event in went_well}
+    survived = [entry for entry in raised if lived.get(entry.line.source, 0) >= entry.until]
+    deaths = [draft.order for draft in drafts if _is_death(draft)]
+    deaths += [
+        entry.order for entry in raised if _is_fatal(entry) and not _is_among(entry, survived)
+    ]
     return [
         entry._replace(fate="passed")
-        if entry.fate in ("logged", "said")
-        and ends.get(entry.line.source, 0) > entry.until
-        and not _after(entry, deaths)
+        if _is_among(entry, survived) and not _after(entry, deaths)
         else entry
         for entry in raised
     ]
+
+
+def _is_fatal(raised: Raised) -> bool:
+    return raised.fate == "ended" and not _is_stop(raised)
+
+
+def _is_among(raised: Raised, others: Sequence[Raised]) -> bool:
+    return any(raised is other for other in others)
 
 
 def trust_complaint(drafts: Sequence[TraceDraft]) -> None:

@@ -436,6 +436,7 @@ class _Search:
             "\n".join(self._report),
             self._dropped,
             damages,
+            self._tracebacks.at_work,
         )
 
 

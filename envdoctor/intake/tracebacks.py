@@ -15,6 +15,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from ..model.log import PLACES_OF_LINE, Frame, Raised
 from ..model.redaction import redact
+from .going_on import at_work_behind
 from .log_line import RANK, RAY, LogPlace, cleaned, log_line
 from .printed_failures import printed_failure
 
@@ -91,6 +92,8 @@ class Tracebacks:
         self._open: List[_Block] = []
         self._found: Dict[Tuple[str, str, str], Raised] = {}
         self._last: Dict[str, Raised] = {}  # by writer: what the next traceback of it may come of
+        #: By log: the last line behind which its program is seen at work.
+        self.at_work: Dict[str, int] = {}
         self._above: List[str] = []  # the lines above what is read next
         self._tail = b""
         self._tail_number = 0
@@ -146,6 +149,7 @@ class Tracebacks:
         for key, raised in self._found.items():
             if raised.first.source == self._name:
                 self._found[key] = raised._replace(behind=max(0, lines - raised.behind))
+        self.at_work[self._name] = at_work_behind(self._tail, self._tail_number)
         self._above = []
         self._tail = b""
 
@@ -341,6 +345,9 @@ class _Block:
         self._message: List[str] = [""]
         self._frames: List[Frame] = []
         self._junk = 0
+        self._is_remote = False
+        #: What came before the exception of a remote error.
+        self._told: Optional[Tuple[str, List[str], Tuple[int, str], List[Frame]]] = None
 
     @property
     def is_group(self) -> bool:
@@ -373,6 +380,8 @@ class _Block:
         self.touched = number
         if self.kind:
             return self._take_message(text, number)
+        if self._is_remote and text.startswith("ray::"):
+            return True
         frame = _FRAME.match(text) or _BOXED.match(text)
         if frame is not None:
             self._add_frame(frame)
@@ -399,14 +408,22 @@ class _Block:
             return
         self.kind = match.group("inner") or match.group("kind")
         self._message = [match.group("message") or ""]
+        self._is_remote = self._is_remote or "ray::" in self._message[0]
         self._line = (number, text)
         self._until = number
 
     def _take_message(self, text: str, number: int) -> bool:
         """Take a further line of the message, or the places of a remote error behind it."""
+        if self._is_remote and any(link in text for link in _LINKS):
+            # Ray prints what came before first: the exception itself follows, in the same form.
+            self._told = (self.kind, self._message, self._line, self._frames)
+            self.kind = ""
+            self._message, self._frames = [""], []
+            return True
         if _FRAME.match(text):
             if "ray::" not in self._message[0]:
                 return False
+            self._is_remote = True
             self.kind = ""
             self.fate = "ended"
             self._frames = []
@@ -428,6 +445,8 @@ class _Block:
 
     def whole(self) -> Optional[_Block]:
         """Return it, or where it is cut off the one that quotes it; None where nothing is told."""
+        if not self.kind and self._told is not None:
+            self.kind, self._message, self._line, self._frames = self._told
         if self.kind or self._outer is None or self._outer.is_group:
             return self if self.kind else None
         return self._outer

@@ -117,6 +117,7 @@ class Reading(NamedTuple):
     """What one pass over the logs found.
 
     ``report`` holds the lines that describe an environment (a pasted collect_env), bounded.
+    at_work: by log, the number of the last line behind which its program is seen at work.
     """
 
     sources: Tuple[str, ...]
@@ -127,3 +128,4 @@ class Reading(NamedTuple):
     report: str = ""
     dropped: int = 0  # matches beyond the number of different events that are kept
     damages: Tuple[str, ...] = ()  # which logs end early, and why
+    at_work: Mapping[str, int] = {}
