@@ -77,7 +77,7 @@ def denied(statement: str) -> str:
         node = ast.parse(statement).body[0]
     except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
         return ""
-    return _Words({}).denied(node.test) if isinstance(node, ast.Assert) else ""
+    return _Words({}).of(node.test, True) if isinstance(node, ast.Assert) else ""
 
 
 def subjects_of(conditions: List[str]) -> Subjects:
@@ -148,43 +148,28 @@ class _Words:
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = dict(values)
 
-    def of(self, node: ast.expr) -> str:
-        """Say that an expression is true."""
+    def of(self, node: ast.expr, is_denied: bool = False) -> str:
+        """Say that an expression is true, or that it is false."""
         if isinstance(node, ast.BoolOp):
-            joiner = " and " if isinstance(node.op, ast.And) else " or "
+            joiner = " and " if isinstance(node.op, ast.And) is not is_denied else " or "
             parts = [
-                f"({self.of(value)})" if isinstance(value, ast.BoolOp) else self.of(value)
+                f"({self.of(value, is_denied)})"
+                if isinstance(value, ast.BoolOp)
+                else self.of(value, is_denied)
                 for value in node.values
             ]
             return joiner.join(parts)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return self.denied(node.operand)
+            return self.of(node.operand, not is_denied)
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            return self._compared(node, False)
+            return self._compared(node, is_denied)
         if isinstance(node, ast.Call):
-            return self._called(node, False)
+            return self._called(node, is_denied)
         if isinstance(node, (ast.Name, ast.Attribute)):
-            return f"{self._thing(node)} is set"
-        return _quoted(ast.unparse(node))
-
-    def denied(self, node: ast.expr) -> str:
-        """Say that an expression is false."""
-        if isinstance(node, ast.BoolOp):
-            joiner = " or " if isinstance(node.op, ast.And) else " and "
-            parts = [
-                f"({self.denied(value)})" if isinstance(value, ast.BoolOp) else self.denied(value)
-                for value in node.values
-            ]
-            return joiner.join(parts)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return self.of(node.operand)
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            return self._compared(node, True)
-        if isinstance(node, ast.Call):
-            return self._called(node, True)
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            return f"{self._thing(node)} is false, empty or not set"
-        return f"{_quoted(ast.unparse(node))} is false"
+            verb = "is false, empty or not set" if is_denied else "is set"
+            return f"{self._thing(node)} {verb}"
+        text = _quoted(ast.unparse(node))
+        return f"{text} is false" if is_denied else text
 
     def _compared(self, node: ast.Compare, is_denied: bool) -> str:
         left, operator, right = node.left, node.ops[0], node.comparators[0]
