@@ -418,11 +418,16 @@ def _texts(row: Row) -> Dict[str, Any]:
 def package_lines(document: Mapping[str, Any]) -> str:
     """Return the compiled form of a package file."""
     header = {key: document[key] for key in ("name", "source", "date", "trust")}
-    lines = [_dumps(header)]
-    lines += [
-        f"{release_key(parse_version(release['version']))}\t{_dumps(release)}"
-        for release in document["releases"]
-    ]
+    places: Dict[str, int] = {}
+    releases = []
+    for release in document["releases"]:
+        packed = dict(release)
+        if "requires" in release:
+            # Among those apart by tabs no tab stands, and no end of a line.
+            texts = [" ".join(text.split()) for text in release["requires"]]
+            packed["requires"] = [places.setdefault(text, len(places)) for text in texts]
+        releases.append(f"{release_key(parse_version(release['version']))}\t{_dumps(packed)}")
+    lines = [_dumps(header), "\t".join(places), *releases]
     return "\n".join(lines) + "\n"
 
 
