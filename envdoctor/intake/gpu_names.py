@@ -21,6 +21,7 @@ __all__ = [
     "parse_gpus",
     "parted_scripts",
     "plain_devices",
+    "plain_geforces",
 ]
 
 CAPABILITY = re.compile(
@@ -241,6 +242,7 @@ _SMALL = re.compile(
 )
 _NAMES_IN_FULL = {"tesla": "Tesla", "nvidia": "NVIDIA", "geforce": "GeForce", "quadro": "Quadro"}
 _GEFORCE = r"([2345]0[5-9]0)"
+_GEFORCE_NUMBER = re.compile(_GEFORCE)
 #: A GeForce by its number, where the words beside it or its suffix say that it is a card.
 _BARE = re.compile(
     rf"(?<![\w.*/=-])(?<!RTX )(?<!GTX ){_GEFORCE}(?: ?(Ti|SUPER)| ?(D))?"
@@ -249,6 +251,18 @@ _BARE = re.compile(
     r"|((?:显卡|[单双两四八]卡|GPU|(?:graphics|video) card)(?:型号)?(?: ?是| ?为)?[ :,]{0,3})"
     rf"{_GEFORCE}(?: ?(Ti|SUPER)| ?(D))?(?![\w.])",
     re.IGNORECASE,
+)
+#: ``3*4090``, ``8卡3090``: a count and the number of a GeForce, without its name.
+_BARE_NUMBER = re.compile(
+    r"(?<![\w.*/-])(\d{1,2})\s?[x×*卡张块]\s?([2345]0[6789]0)(?!\.?\d|\*)\s?(Ti|SUPER|D)?(?![a-z])",
+    re.IGNORECASE,
+)
+#: A GeForce by its bare number: ``with a 5090``, ``on my 4090``.
+_ONE_BARE_NUMBER = re.compile(
+    r"\b(an?|my|our|the|this|new|bought|single|one|two|dual|four) {1,2}([2345]0[6789]0)"
+    r"(?![\w.,-]?\d)"
+    r" ?(Ti|SUPER|D)?(?=s?(?: (?!tokens?|steps?|samples?|lines?|files?|images?|examples?|words?|"
+    r"ms\b|[KMG]i?B|requests?|iterations?|characters?|seconds?|x\b)[a-zA-Z]| ?[,;:)?!]|\.?$|\. ))",
 )
 _SUFFIX = re.compile(r"\b([RG]TX ?\d{4}) ?ti\b")
 _PROFESSIONAL = re.compile(r"(?<![\w.-])(?<!RTX )[Aa]([456]000)(?=s?\b)")
@@ -260,11 +274,21 @@ def parted_scripts(text: str) -> str:
     return text if text.isascii() else _SCRIPTS.sub(" ", text)
 
 
+def plain_geforces(text: str) -> str:
+    """Return a text in which a GeForce has its name where a count or a word before it tells that it
+    is a card: ``3*4090``, ``a 5090``.
+    """
+    if _GEFORCE_NUMBER.search(text) is None:
+        return text
+    text = _BARE_NUMBER.sub(r"\1x RTX \2 \3 ", text)
+    return _ONE_BARE_NUMBER.sub(r"\1 RTX \2 \3", text)
+
+
 def plain_devices(text: str) -> str:
     """Return a text with devices as their maker writes them: ``rtx4090``, ``v100 32g``,
     ``4090D``, ``显卡 3090``.
     """
-    text = parted_scripts(text)
+    text = plain_geforces(parted_scripts(text))
     text = _SMALL.sub(_in_capitals, text)
     text = _SUFFIX.sub(lambda match: f"{match.group(1)} Ti", text)
     text = _PROFESSIONAL.sub(r"RTX A\1", _BARE.sub(_in_full, text))

@@ -97,16 +97,6 @@ _ARM = re.compile(
     r"(?:nvidia )?(?:dgx )?spark|gb10|gh200|jetson)|(?P<x86_64>x86_64|amd64|x64))(?![\w.])",
     re.IGNORECASE,
 )
-#: ``with Python 3.11``.
-_SPOKEN_PYTHON = re.compile(
-    r"\bpython ?(?:version ?)?(3\.\d{1,2})(?:\.\d{1,2})?(?![\w+]|\.\d|\.x| ?(?:or|and|to|-) ?)",
-    re.IGNORECASE,
-)
-_ASKED_FOR = re.compile(
-    r"\b(?:requires?|needs?|should|must|instead|please|README|docs?|minimum|at least|upgrad\w*|"
-    r"downgrad\w*|create|other|would|could|might|may|will|if|whether|when|says?|said)\b",
-    re.IGNORECASE,
-)
 _LONGEST = 200_000  # characters that are gone through: three times the longest issue
 _SEEN = 200  # marks of one kind
 _CONTAINED = re.compile(r"docker|container|podman|apptainer|kubernetes|k8s", re.IGNORECASE)
@@ -142,10 +132,6 @@ def _pythons(text: str) -> Iterator[_Hint]:
         if piece in text:
             for match in _first(pattern, text):
                 yield _Hint(f"3.{match.group(1)}", match.start(), match.group())
-    for match in _first(_SPOKEN_PYTHON, text):
-        before = _CLAUSE.split(text[max(0, match.start() - _BEFORE) : match.start()])[-1]
-        if _THERE.search(before) and not _is_elsewhere(before) and not _ASKED_FOR.search(before):
-            yield _Hint(match.group(1), match.start(), match.group())
 
 
 def _read_packages(text: str, draft: Draft) -> None:

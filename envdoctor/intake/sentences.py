@@ -15,11 +15,19 @@ from .clean_text import Line
 from .container_spec import states_releases
 from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .draft import PROSE, Draft
-from .gpu_names import GPU_NAME, hinted_gpus, named_gpus, parse_gpus, parted_scripts, plain_devices
-from .loose_words import plain_words, said_to_fail
+from .gpu_names import (
+    GPU_NAME,
+    hinted_gpus,
+    named_gpus,
+    parse_gpus,
+    parted_scripts,
+    plain_devices,
+    plain_geforces,
+)
 from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
 from .presence import is_here
+from .told_releases import plain_names, read_told
 from .values import Claim, state
 from .vocabulary import HEADS, Topic
 
@@ -214,8 +222,9 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     if may_be_device and draft.may_hint():
         text = _read_hints(text, line, draft)
     text, understood = _read_images(text, line, draft)
-    text = plain_words(_BRACKETED.sub(r" \1", text))
-    text = said_to_fail(_read_clash(text, line, draft))
+    text = plain_names(plain_geforces(_BRACKETED.sub(r" \1", text)))
+    text, told = read_told(_read_clash(text, line, draft), line, draft)
+    understood |= told
     if _GLUED.search(text):
         text = _GLUED.sub(_parted, _JOINED.sub(", ", text))
     if not _may_be_about(text):
@@ -319,7 +328,7 @@ def _parted(match: re.Match[str]) -> str:
 
 def _read_hints(text: str, line: Line, draft: Draft) -> str:
     """Keep the devices that a text names in any way, and return it with their full names."""
-    text = plain_devices(plain_words(text))
+    text = plain_devices(text)
     comment = line.prompt and line.indent and line.raw.lstrip().startswith("#")
     hypothetical = comment or _CONDITION.match(text) or _SAME.search(text)
     for clause in _WORD_BREAK.split(text) if not hypothetical else ():

@@ -1,28 +1,26 @@
-"""What people say in a roundabout way, in the words that the grammar of statements reads:
-``after upgrading torch to 2.6`` is ``Now torch 2.6``, ``a 5090`` is ``a RTX 5090``.
+"""Releases that people tell in a roundabout way: ``after upgrading torch to 2.6``, ``works with
+peft 0.13 but breaks with 0.14``, ``downgrading numpy to 1.26 solved it``.
+
+Each form says which release is there, or in which range it is; what it said is read, and taken out
+of the text before its other words are. The words before it decide whether it is the writer's.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Callable, NamedTuple, Optional, Tuple
 
-__all__ = ["plain_words", "said_to_fail"]
+from .clean_text import Line
+from .distribution_names import known_distribution
+from .draft import Draft
+from .presence import is_here
+from .values import Claim, state
+from .vocabulary import Topic, subject_of
 
-#: What each number of a device, and each version, below has in it.
-_GEFORCE = re.compile(r"[2345]0[6789]0")
+__all__ = ["plain_names", "read_told"]
+
+#: What each version below has in it.
 _RELEASE = re.compile(r"\d[\w.]")
-#: ``3*4090``, ``8卡3090``: a count and the number of a GeForce, without its name.
-_BARE_NUMBER = re.compile(
-    r"(?<![\w.*/-])(\d{1,2})\s?[x×*卡张块]\s?([2345]0[6789]0)(?!\.?\d|\*)\s?(Ti|SUPER|D)?(?![a-z])",
-    re.IGNORECASE,
-)
-#: A GeForce by its bare number: ``with a 5090``, ``on my 4090``.
-_ONE_BARE_NUMBER = re.compile(
-    r"\b(an?|my|our|the|this|new|bought|single|one|two|dual|four) {1,2}([2345]0[6789]0)"
-    r"(?![\w.,-]?\d)"
-    r" ?(Ti|SUPER|D)?(?=s?(?: (?!tokens?|steps?|samples?|lines?|files?|images?|examples?|words?|"
-    r"ms\b|[KMG]i?B|requests?|iterations?|characters?|seconds?|x\b)[a-zA-Z]| ?[,;:)?!]|\.?$|\. ))",
-)
 _NAME = r"[A-Za-z][\w-]{1,40}"
 _VERSION = r"(?:versions?\s+)?v?(?:\d+\.\d[\w.]*\w|\d+\.\d)"
 _NUMBER = r"(?:versions?\s+)?v?(\d+\.\d[\w.]*\w|\d+\.\d)"
@@ -32,10 +30,6 @@ _MADE = (
 )
 _TIME = r"(?:after|since|when|until|once)"
 _CHANGE = r"(?:upgrade|update|downgrade|switch|move|migration|bump)"
-#: What a text has in it that says a change.
-_MAY_CHANGE = re.compile(
-    r"grad|updat|switch|mov(?:e|ing)|bump|migrat|revert|back|went", re.IGNORECASE
-)
 #: ``we went from torch 2.5 to 2.6``: 2.6 is there.
 _CHANGED = (
     rf"\b(?:{_TIME}\s+)?(?:(?:I|we)\s+)?(?:just\s+|recently\s+)?{_MADE}\s+(?:the\s+|my\s+)?"
@@ -73,33 +67,6 @@ _PINNED = re.compile(
     rf"|\b(?:I|we)(?:'ve| have)? pinned\s+({_NAME})\s+(?:to|at)\s+{_NUMBER}",
     re.IGNORECASE,
 )
-#: ``in my python 3.11 version``, ``a project which uses python 3.12``, ``Colab runs on Python
-#: 3.10``: somebody's own.
-_OWN = re.compile(
-    rf"\b(?:(?:my|our)(?:\s+(?:local|current|own))?|(?:project|which|that|environment|env|"
-    rf"machine|server|cluster|image|container|colab|kaggle)\s+(?:uses?|has|runs?(?:\s+on)?))\s+"
-    rf"({_NAME})\s+(?:version\s+)?(?:is\s+)?{_NUMBER}(?!\+?\s+or\b|\.x)(?: version)?",
-    re.IGNORECASE,
-)
-#: ``it does not install with Python 3.13``, ``crashes on driver 550``: the one that fails is there.
-_BREAKING = (
-    r"(?:fails?|failed|failing|crash(?:es|ed|ing)?|breaks?|broken|hangs?|segfaults?|errors? out|"
-    r"(?:does not|doesn't|do not|don't|did not|didn't|can't|cannot|won't|can not|unable to|not)"
-    r" (?:\w+ )?(?:work|run|load|import|compile|build|start|install|launch)(?:s|ing|ed)?)"
-)
-_FAILS_WITH = re.compile(
-    rf"(?P<failing>\b{_BREAKING}\b(?:(?!\b(?:if|unless)\b)[^.;,]){{0,40}}?)"
-    rf" (?:with|on|in|under|using)"
-    rf" (?:the )?(?:latest )?({_NAME})(?:\s+version)?\s+{_NUMBER}(?![\w+])"
-    rf"(?!\s*(?:and|or)\s+(?:newer|above|later|below|older|earlier))",
-    re.IGNORECASE,
-)
-#: Before a failure: that it is only feared, or one of others.
-_FEARED = re.compile(
-    r"\b(?:if|whether|when|might|may|could|would|should|will|to|in case|other|known|README|docs?|"
-    r"says?|said|expected|used to)\b[^.;,]{0,60}$",
-    re.IGNORECASE,
-)
 #: ``CUDA 12.6, 2.4.1+cu124``: a build of torch without its name.
 _NAMELESS_BUILD = re.compile(r"(^|[,;:(]\s*)(?=\d\.\d{1,2}\.\d\+cu\d{2,3}\b)")
 #: ``py3.12``.
@@ -116,7 +83,6 @@ _SINCE = re.compile(
     rf"|(?P<failing>{_FAILS}[^.;]{{0,30}}?)\bsince\s+({_NAME})\s+{_NUMBER}",
     re.IGNORECASE,
 )
-_MAY_SAY_SINCE = re.compile(r"since|starting", re.IGNORECASE)
 #: ``if I use torch 2.5 it works``: that one is not there.
 _WOULD_WORK = re.compile(
     rf"\b(?:if|when|once)\s+(?:I|we|you|one)\s+(?:use|run|install|take|pin|try)(?:ed|d)?\s+{_NAME}"
@@ -161,86 +127,103 @@ _CURE = re.compile(
     r"went away)\b(?:(?!\bbut\b)[^.;!?,]){0,60}$",
     re.IGNORECASE,
 )
-#: Before a change: that it is only thought of. What is read of it stays in that clause.
-_THOUGHT_OF = re.compile(r"\b(?:if|whether|should|would|could)\s+(?:\w+\s+)?$", re.IGNORECASE)
 _NOT = re.compile(r"\b(?:not|no|never|didn|doesn|nothing|neither)\b|n't", re.IGNORECASE)
 
 
-def _before_cure(match: re.Match[str]) -> str:
-    """Return what was there before a change that cured it; a change that did not is there now."""
-    if _NOT.search(match.group("rest")):
-        return match.group()
-    name = match.group("name") or match.group("other") or match.group("whose")
-    old = match.group("old") or match.group("was")
-    if old:
-        return f"Now {name} {old}, "
-    return f"{name}{'<' if match.group('up') else '>'}{match.group('new')} "
+class _Told(NamedTuple):
+    """What a match says: of which name, which version or range, and what of its words stays."""
+
+    name: str
+    version: str
+    rest: str = "; "
 
 
-def _now(match: re.Match[str]) -> str:
-    """Return what is there after a change; one that cured is not there."""
+def _in_order(match: re.Match[str]) -> Optional[_Told]:
+    name, version = filter(None, match.groups())
+    return _Told(name, version)
+
+
+def _changed(match: re.Match[str]) -> Optional[_Told]:
+    """What is there after a change; one that cured is not there."""
     before = match.string[max(0, match.start() - 100) : match.start()]
     until = match.group().lower().startswith("until")
-    if not until and _CURE.search(before) and not _NOT.search(before):
-        return match.group()
-    name, version = filter(None, match.groups())
-    apart = before and not _THOUGHT_OF.search(before)
-    return f"{'; ' if apart else ''}Now {name} {version}, "
+    is_cure = not until and _CURE.search(before) and not _NOT.search(before)
+    return None if is_cure else _in_order(match)
 
 
-def _stated(match: re.Match[str]) -> str:
-    name, version = filter(None, match.groups())
-    return f"Now {name} {version}, "
+def _before_cure(match: re.Match[str]) -> Optional[_Told]:
+    """What was there before a change that cured it; a change that did not is there now."""
+    if _NOT.search(match.group("rest")):
+        return None
+    name = match.group("name") or match.group("other") or match.group("whose")
+    old = match.group("old") or match.group("was")
+    return _Told(name, old or f"{'<' if match.group('up') else '>'}{match.group('new')}")
 
 
-def _since(match: re.Match[str]) -> str:
-    """Return that a release, or a newer one, is there."""
-    failing = match.group("failing") or ""
+def _since(match: re.Match[str]) -> Optional[_Told]:
+    """That a release, or a newer one, is there."""
     first, second = filter(None, match.group(1, 2, 3, 4, 6, 7))
     name, version = (second, first) if first[0].isdigit() else (first, second)
-    return f"{failing}{name}>={version} "
+    return _Told(name, f">={version}", f"{match.group('failing') or ''}; ")
 
 
-def _unless_failing(match: re.Match[str]) -> str:
-    return match.group() if _NOT.search(match.group("rest")) else ""
+#: The forms, in the order in which they are looked for, and what a match of each tells.
+_FORMS: Tuple[Tuple[re.Pattern[str], Callable[[re.Match[str]], Optional[_Told]]], ...] = (
+    (_CURED, _before_cure),
+    *((form, _changed) for form in _CHANGES),
+    (_PINNED, _in_order),
+    (_WORKED, _in_order),
+    (_BREAKS, _in_order),
+    (_SINCE, _since),
+)
 
 
-def _fails_with(match: re.Match[str]) -> str:
-    """Return what fails, and that the release with which it does is there."""
-    before = match.string[max(0, match.start() - 80) : match.start()]
-    if _FEARED.search(before):
-        return match.group()
-    return f"{match.group('failing')}; currently {match.group(2)} {match.group(3)}, "
+def read_told(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
+    """Claim the releases that a text tells in these forms; return it without them, and whether
+    there were any.
+    """
+    if _RELEASE.search(text) is None:
+        return text, False
+    text = _WOULD_WORK.sub(lambda match: match.group() if _fails(match) else "", text)
+    claims = draft.claims
+
+    def claim(match: re.Match[str], told: Optional[_Told]) -> str:
+        subject = _subject(told.name) if told is not None else None
+        before = _SENTENCE.split(match.string[: match.start()])[-1]
+        if told is None or subject is None or not is_here(before, ""):
+            return match.group()
+        state(Claim(subject, "said", told.version, line), draft)
+        return told.rest
+
+    for form, told_by in _FORMS:
+        text = form.sub(lambda match, told_by=told_by: claim(match, told_by(match)), text)
+    return text, draft.claims != claims
 
 
-def said_to_fail(text: str) -> str:
-    """Return a text that says of what fails with a release that this one is there."""
-    return _FAILS_WITH.sub(_fails_with, text) if _RELEASE.search(text) else text
+_SENTENCE = re.compile(r"[.;!?]\s+")
+#: Kinds of subjects, beside distributions, that have releases.
+_KINDS = frozenset(["python", "release", "toolkit", "cuda"])
 
 
-def _own(match: re.Match[str]) -> str:
-    name, version = match.groups()
-    return f"; currently {name} {version}, "
+def _fails(match: re.Match[str]) -> bool:
+    return _NOT.search(match.group("rest")) is not None
 
 
-def plain_words(text: str) -> str:
-    """Return a text with the versions that are there now and the full names of devices."""
-    if _GEFORCE.search(text):
-        text = _BARE_NUMBER.sub(r"\1x RTX \2 \3 ", text)
-        text = _ONE_BARE_NUMBER.sub(r"\1 RTX \2 \3", text)
+def _subject(name: str) -> Optional[Topic]:
+    """Return what a name is about: a distribution, Python, the driver or a toolkit."""
+    distribution = known_distribution(name)
+    if distribution is not None:
+        return Topic(distribution, "distribution")
+    subject = subject_of(name)
+    return subject if subject is not None and subject.kind in _KINDS else None
+
+
+def plain_names(text: str) -> str:
+    """Return a text with each version behind its name: ``version 2.6 of torch``, ``py3.12``."""
     if _RELEASE.search(text) is None:
         return text
     if "ersion" in text:
         text = _VERSION_OF.sub(r"\2 \1", text)
     if "+cu" in text:
         text = _NAMELESS_BUILD.sub(r"\1torch ", text)
-    if "py3." in text:
-        text = _SHORT_PYTHON.sub("python ", text)
-    text = _OWN.sub(_own, _WOULD_WORK.sub(_unless_failing, text))
-    if _MAY_CHANGE.search(text):
-        text = _CURED.sub(_before_cure, text)
-        for changed in _CHANGES:
-            text = changed.sub(_now, text)
-    for stated in (_PINNED, _WORKED, _BREAKS):
-        text = stated.sub(_stated, text)
-    return _SINCE.sub(_since, text) if _MAY_SAY_SINCE.search(text) else text
+    return _SHORT_PYTHON.sub("python ", text) if "py3." in text else text
