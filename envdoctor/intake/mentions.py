@@ -16,6 +16,7 @@ from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
 from .presence import is_here
+from .told_releases import plain_names
 from .values import Claim, state
 from .vocabulary import Topic
 
@@ -82,9 +83,10 @@ def read_mentions(lines: Iterable[Line], draft: Draft) -> None:
 
 
 def _mentions_of(line: Line, draft: Draft) -> Iterator[Tuple[str, _Mention]]:
-    if _NAMED.search(line.text) is None:
+    text = plain_names(line.text)
+    if _NAMED.search(text) is None:
         return
-    for sentence in _SENTENCES.split(line.text):
+    for sentence in _SENTENCES.split(text):
         asked = line.text.rstrip().endswith("?") and _ASKED.search(sentence) is not None
         for match in () if asked else _NAMED.finditer(sentence):
             name = _open_name(match.group(1), draft)

@@ -8,6 +8,7 @@ of the text before its other words are. The words before it decide whether it is
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Callable, NamedTuple, Optional, Tuple
 
 from .clean_text import Line
@@ -167,8 +168,9 @@ def _since(match: re.Match[str]) -> Optional[_Told]:
     return _Told(name, f">={version}", f"{match.group('failing') or ''}; ")
 
 
+_Reader = Callable[["re.Match[str]"], Optional[_Told]]
 #: The forms, in the order in which they are looked for, and what a match of each tells.
-_FORMS: Tuple[Tuple[re.Pattern[str], Callable[[re.Match[str]], Optional[_Told]]], ...] = (
+_FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
     (_CURED, _before_cure),
     *((form, _changed) for form in _CHANGES),
     (_PINNED, _in_order),
@@ -187,17 +189,20 @@ def read_told(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
     text = _WOULD_WORK.sub(lambda match: match.group() if _fails(match) else "", text)
     claims = draft.claims
 
-    def claim(match: re.Match[str], told: Optional[_Told]) -> str:
-        subject = _subject(told.name) if told is not None else None
-        before = _SENTENCE.split(match.string[: match.start()])[-1]
-        if told is None or subject is None or not is_here(before, ""):
-            return match.group()
-        state(Claim(subject, "said", told.version, line), draft)
-        return told.rest
-
     for form, told_by in _FORMS:
-        text = form.sub(lambda match, told_by=told_by: claim(match, told_by(match)), text)
+        text = form.sub(partial(_claimed, told_by, line, draft), text)
     return text, draft.claims != claims
+
+
+def _claimed(told_by: _Reader, line: Line, draft: Draft, match: re.Match[str]) -> str:
+    """Claim what a match tells; return what of its words stays."""
+    told = told_by(match)
+    subject = _subject(told.name) if told is not None else None
+    before = _SENTENCE.split(match.string[: match.start()])[-1]
+    if told is None or subject is None or not is_here(before, ""):
+        return match.group()
+    state(Claim(subject, "said", told.version, line), draft)
+    return told.rest
 
 
 _SENTENCE = re.compile(r"[.;!?]\s+")
