@@ -229,11 +229,12 @@ def _run(
 ) -> Facts:
     """Run those probes of some modules that are wanted, but for what ended an earlier check."""
     from .. import probes
+    from ..probes.running import fail_probe
 
     chosen = [probe for probe in probes.load_probes(modules) if wanted(probe.name)]
     for probe in chosen:
         if probe.name in failed:
-            probes.fail_probe(probe, machine, failed[probe.name])
+            fail_probe(probe, machine, failed[probe.name])
     left = [probe for probe in chosen if probe.name not in failed]
     # One that hangs for ever has a name.
     return probes.run_probes(machine, left, lambda name: announce(f"probe {name}", name))

@@ -17,10 +17,10 @@ from contextlib import suppress
 from ..model.facts import Facts
 from ..model.serde import dump_facts, read_facts
 from ..mounts import mounts_elsewhere
-from . import fail_probe, join_facts, run_probe, time_of
 from .alarm import Alarm
 from .isolation import GRACE, run_isolated, start_stream
 from .machine import READ_LIMIT, Machine
+from .running import fail_probe, join_facts, run_probe, time_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..model.host_names import fold_names
+from .blocks import Block
 from .text import clean, clip, fold
 
 TYPE_CHECKING = False
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 
     from ..model.differences import NodeDifference, Since
     from ..model.finding import Finding
-    from .blocks import Block
 
 __all__ = ["changes_text", "differences_text", "names_text", "nodes_text", "since_blocks"]
 
@@ -55,8 +55,6 @@ def since_blocks(since: Since, verbose: bool, alone: bool = False) -> Iterator[B
 
     ``alone``: there is one node, whose name says nothing.
     """
-    from .blocks import Block
-
     if not since.has_changes:
         yield Block(f"Since {_file(since)} nothing that is compared has changed.", hang=2)
     elif not alone:

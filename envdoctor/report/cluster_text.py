@@ -5,8 +5,9 @@ who did not answer, and what is wrong.
 from __future__ import annotations
 
 from ..model.host_names import fold_names
-from .blocks import Block, all_findings, verdict_block
+from .blocks import Block, verdict_block
 from .changes_text import changes_text, differences_text, names_text, nodes_text, since_blocks
+from .findings_text import all_findings
 from .headline import counts_text, target_line
 from .text import cells, clean, clip, fold
 from .view import View

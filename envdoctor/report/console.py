@@ -7,7 +7,8 @@ theme are all that is used, so no library is needed for it.
 from __future__ import annotations
 
 from ..model.report import Report
-from .blocks import Block, lay_out, lines_of
+from .blocks import Block, lines_of
+from .findings_text import lay_out
 from .view import View
 
 TYPE_CHECKING = False

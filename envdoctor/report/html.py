@@ -64,7 +64,7 @@ _SEARCH = (
 
 def render(report: Report, view: View) -> str:
     """Return a report as a page."""
-    from .blocks import lay_out
+    from .findings_text import lay_out
     from .topology import topology_of
 
     named = len(report.nodes) > 1

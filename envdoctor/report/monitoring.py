@@ -93,7 +93,7 @@ def _nhc(report: Report, code: int) -> str:
     return f"ERROR:  nhc:  Health check failed:  {_plain(summary_line(report))}\n" if code else ""
 
 
-def _npd(report: Report, code: int) -> str:  # noqa: ARG001 - every style takes it
+def _npd(report: Report, code: int) -> str:
     return _short(verdict_text(report))
 
 

@@ -8,8 +8,9 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 
 from ..model.memory_plan import CacheCheck, Lever, Limit, MemoryPlan, MemoryTerm, PlanResult, Pool
 from ..model.sizes import gib_text
-from .blocks import Block, finding_blocks, heading, paragraph
+from .blocks import Block, heading, paragraph
 from .figures import Bar, Segment
+from .findings_text import finding_blocks
 from .text import clean, fold
 from .view import View
 

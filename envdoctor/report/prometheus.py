@@ -42,7 +42,7 @@ class _Sample(NamedTuple):
     value: int = 1
 
 
-def render(report: Report, view: View) -> str:  # noqa: ARG001 - every format takes it
+def render(report: Report, view: View) -> str:
     """Return a report as metrics."""
     return _text([*_info(report.matrix_date), *_findings([report], len(report.nodes))])
 

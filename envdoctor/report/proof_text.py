@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .blocks import Block, finding_blocks, heading, paragraph
+from .blocks import Block, heading, paragraph
+from .findings_text import finding_blocks
 from .text import clean, clip, fold
 from .view import View
 

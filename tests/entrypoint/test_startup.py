@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from envdoctor.model.facts import FIELDS
+from envdoctor.probes import MODULES, load_probes
+
 from .conftest import environment, write_lock
 from .test_bake import image, install, run  # noqa: F401 - a fixture
 
@@ -38,8 +41,7 @@ CHILD = {
     ),
     # java and shm_usage only where there is a Java, and something in /dev/shm.
     "envdoctor.probes": (
-        "alarm container core_files interpreter java process_limits machine nvidia nvidia_files "
-        "nvidia_text schedulers shm_usage system variables"
+        "alarm core_files interpreter java machine nvidia_files nvidia_text running shm_usage"
     ),
     "envdoctor.report": "headline text view",
     "envdoctor.rules": (
@@ -48,6 +50,12 @@ CHILD = {
     ),
 }
 ALLOWED = {f"{package}.{name}" for package, names in CHILD.items() for name in names.split()}
+# Probes of what may differ at the next start.
+ALLOWED |= {
+    f"envdoctor.probes.{module}"
+    for module in MODULES
+    if any(FIELDS[name].half == "host" for probe in load_probes([module]) for name in probe.fields)
+}
 NEVER = {
     "argparse",
     "asyncio",

@@ -13,7 +13,8 @@ from envdoctor.model.calls import OwnCall
 from envdoctor.model.finding import Gap
 from envdoctor.model.report import Examined
 from envdoctor.report import REPORTERS, View, render
-from envdoctor.report.blocks import lay_out, lines_of
+from envdoctor.report.blocks import lines_of
+from envdoctor.report.findings_text import lay_out
 from envdoctor.report.headline import open_questions, summary_line, target_line
 from envdoctor.report.text import _UNSAFE, cells, clean, clip, fold, wrap
 
