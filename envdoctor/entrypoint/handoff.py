@@ -314,14 +314,12 @@ def _await(pid: int, pipe: int, end: float) -> Union[Answer, _Loss]:
             for kind, content in _messages(received):
                 if kind == b"S":
                     step, _, probe = content.decode("utf-8", "replace").partition("\0")
-                elif kind == b"R" and verdict is not None:
+                    continue
+                trouble = content.decode("utf-8", "replace") if kind == b"R" else ""
+                verdict = verdict if kind == b"R" and verdict else Answer.unpack(content)
+                if kind in b"AR":
                     _ = status or _reap(pid, GRACE) or _stop(pid)
-                    return _with_trouble(verdict, content.decode("utf-8", "replace"))
-                else:
-                    verdict = Answer.unpack(content)
-                    if kind == b"A":
-                        _ = status or _reap(pid, GRACE) or _stop(pid)
-                        return verdict
+                    return _with_trouble(verdict, trouble)
             if part:
                 continue
             status = status or _reap(pid, GRACE)

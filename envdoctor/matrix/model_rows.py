@@ -11,6 +11,8 @@ of an engine that hand what they do not know to transformers are worth a note on
 
 from __future__ import annotations
 
+from itertools import chain
+
 from ..model.record import NamedTuple
 from ..model.row import Row, Source, Term
 from ..model.versions import VersionSet, try_version
@@ -255,24 +257,40 @@ def families_fault(document: Any) -> str:
         return "expected objects of engines and of families"
     if not isinstance(document.get("date"), str):
         return "expected a date"
+    faults = chain(
+        _engine_faults(engines),
+        _family_faults(families, engines),
+        _choice_faults(document.get("choices", {})),
+    )
+    return next(faults, "")
+
+
+def _engine_faults(engines: Mapping[str, Any]) -> Iterator[str]:
     for name, engine in engines.items():
         if not isinstance(engine, dict) or not {"title", "newest"} <= set(engine):
-            return f"{name}: expected title and newest"
+            yield f"{name}: expected title and newest"
+
+
+def _family_faults(families: Mapping[str, Any], engines: Mapping[str, Any]) -> Iterator[str]:
     for family, entry in families.items():
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-            return f"{family}: expected a name"
+            yield f"{family}: expected a name"
+            continue
         for engine in engines:
             fault = _entry_fault(entry[engine]) if engine in entry else ""
             if fault:
-                return f"{family}, {engine}: {fault}"
-    for setting, of_engines in document.get("choices", {}).items():
+                yield f"{family}, {engine}: {fault}"
+
+
+def _choice_faults(choices: Mapping[str, Any]) -> Iterator[str]:
+    for setting, of_engines in choices.items():
         if setting not in CHOICES:
-            return f"choices: expected {', '.join(CHOICES)}, found {setting!r}"
+            yield f"choices: expected {', '.join(CHOICES)}, found {setting!r}"
+            continue
         for engine, words in of_engines.items():
             for word, entry in words.items():
                 if not entry.get("in") or not {"before", "after"} <= set(entry):
-                    return f"{setting}, {engine}, {word}: expected in, before and after"
-    return ""
+                    yield f"{setting}, {engine}, {word}: expected in, before and after"
 
 
 def _entry_fault(entry: Any) -> str:

@@ -33,6 +33,7 @@ def ask(
     import subprocess
     import sys
     import threading
+    import time
     from contextlib import suppress
 
     process: Any = subprocess.Popen(
@@ -42,16 +43,12 @@ def ask(
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    late = threading.Event()
+    began = time.monotonic()
     said = bytearray()
 
     def stop() -> None:
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
-
-    def give_up() -> None:
-        late.set()
-        stop()
 
     def feed() -> None:
         with suppress(OSError):
@@ -62,7 +59,7 @@ def ask(
         for line in process.stderr:
             said[:] = line.strip()[:200] or said
 
-    timer = threading.Timer(seconds, give_up)
+    timer = threading.Timer(seconds, stop)
     others = [threading.Thread(target=work, daemon=True) for work in (feed, listen)]
     for thread in (timer, *others):
         thread.start()
@@ -74,10 +71,10 @@ def ask(
     stop()
     code = process.wait()
     others[1].join(1)
-    for line in output.decode("utf-8", "replace").split("\n"):
-        if mark in line:
-            return True, line.partition(mark)[2]
-    if late.is_set():
+    _, answered, answer = output.decode("utf-8", "replace").partition(mark)
+    if answered:
+        return True, answer.partition("\n")[0]
+    if time.monotonic() - began >= seconds:
         return False, f"no answer within {seconds:.3g} s"
     if len(output) > most:
         return False, f"more than {most >> 20} MiB of output"

@@ -106,9 +106,7 @@ def _components(requires: Mapping[str, Set[str]]) -> Dict[str, str]:
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == place[node]:
-                    while True:
-                        member = stack.pop()
-                        heads[member] = node
-                        if member == node:
-                            break
+                    bottom = stack.index(node)
+                    heads.update(dict.fromkeys(stack[bottom:], node))
+                    del stack[bottom:]
     return heads

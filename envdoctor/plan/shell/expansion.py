@@ -232,7 +232,6 @@ class Expander:
             at = end
 
     def _piece(self, text: str, line: int, quoted: str, alone: bool) -> Iterator[_Piece]:
-        kind = "quoted" if quoted else "plain"
         if text[0] == "\\":
             yield _Piece("quoted", Word(_escaped(text[1:], quoted), 0))
         elif text[0] == '"' and quoted != "<<":
@@ -243,7 +242,14 @@ class Expander:
             yield _Piece("quoted", Word(text[1:-1], 0, "", self.why))
         elif text.startswith("$'") and "\\" not in text:
             yield _Piece("quoted", Word(text[2:-1], 0, "", self.why))
-        elif _EXPR.match(text):
+        elif text[0] in "`$<>":
+            yield from self._substituted(text, line, quoted, alone)
+        else:
+            yield self._plain(text, quoted)
+
+    def _substituted(self, text: str, line: int, quoted: str, alone: bool) -> Iterator[_Piece]:
+        """What the shell puts in place of an expression, a command's output, a parameter."""
+        if _EXPR.match(text):
             yield self._expanded(self.calculate(text[7:-1].replace("\\*", "*"), line), quoted)
         elif text.startswith(("`", "$(", "$'")) and not text.startswith("$(("):
             yield self._unclear(f"what {_short(text)} prints", quoted)
@@ -256,7 +262,11 @@ class Expander:
         elif text[0] == "$" and len(text) > 1:
             yield from self._parameter(text[1:].replace("\\\n", ""), line, quoted, alone)
         else:
-            yield _Piece(kind, Word(text, 0, "", self.why))
+            yield self._plain(text, quoted)
+
+    def _plain(self, text: str, quoted: str) -> _Piece:
+        """A text that means itself."""
+        return _Piece("quoted" if quoted else "plain", Word(text, 0, "", self.why))
 
     def _expanded(self, word: Word, quoted: str) -> _Piece:
         """The result of an expansion, which is split where it is not quoted."""

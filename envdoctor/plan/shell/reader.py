@@ -162,8 +162,9 @@ class _Reader(Expander):
     def _run(self, command: Node) -> Optional[bool]:
         self.spend(200, command.line)
         kind = command.kind
-        if kind == "":
-            return self._simple(command)
+        follow = {"": self._simple, "if": self._if, "case": self._if}.get(kind)
+        if follow is not None:
+            return follow(command)
         if kind == "[[":
             return _decided([self.text(raw.text, raw.line).text for raw in command.words])
         if kind == "((":
@@ -173,8 +174,6 @@ class _Reader(Expander):
         elif kind in ("(", "|", "&"):
             for part in command.parts:
                 self._apart(part)
-        elif kind in ("if", "case"):
-            return self._if(command)
         elif kind == "pattern":
             return self._matches(command.words)
         elif kind == "function":
