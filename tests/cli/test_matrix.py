@@ -475,6 +475,7 @@ def test_validate(envdoctor, tmp_path):
     document = answer(envdoctor("matrix", "validate", "--json"))
     assert document["faults"] == []
     assert document["counts"]["rows"] > 200
+    assert document["not_read"] == []
     folder = tmp_path / "site"
     folder.mkdir()
     assert envdoctor("matrix", "validate", folder).returncode == 2  # nothing in it

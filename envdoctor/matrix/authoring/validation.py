@@ -28,7 +28,17 @@ _OTHERS: Mapping[str, Callable[[str], Any]] = {
     "signatures": lambda folder: read_signatures(folder).get("signatures"),
     "index listing": read_listing,
 }
-_FOLDERS = ("errata", "packages", "profiles", "surfaces")
+#: What is read: files by their names, and of each folder those with an ending.
+_FILES = ("index.json", "messages.json", "model_families.json", "names.json", "symbols.json")
+_FOLDERS = {
+    ".": ".toml",
+    "errata": ".toml",
+    "profiles": ".toml",
+    "packages": ".json",
+    "surfaces": ".json",
+    "names": ".json",
+    "messages": ".json",
+}
 
 
 def validate(folder: str) -> Dict[str, Any]:
@@ -83,13 +93,7 @@ def _strangers(folder: str) -> List[str]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             where = name if relative == "." else f"{relative}/{name}"
-            ending = ".json" if relative in ("packages", "surfaces") else ".toml"
-            known = name == "index.json" if relative == "." else False
-            if (
-                not name.startswith(".")
-                and not known
-                and not (relative in (".", *_FOLDERS) and name.endswith(ending))
-                and not name.endswith((".md", ".txt"))
-            ):
+            is_read = where in _FILES or name.endswith(_FOLDERS.get(relative, ()))
+            if not (is_read or name.startswith(".") or name.endswith((".md", ".txt"))):
                 unknown.append(where)
     return unknown
