@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from shlex import quote
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ..model.calls import InstallerCall
 from ..model.change import OF_PACKAGES, Change, Plan
@@ -186,11 +186,13 @@ def _changed(plan: Plan) -> List[TextLine]:
         f"{_counted(len(known), noun)} ({plan.target})"
     )
     lines = [TextLine(text, "title")]
+    cited: Set[str] = set()
     for change in plan.changes[:_SHOWN]:
         lines.append(TextLine(_change_line(change), "change", 2))
-        reason, *source = _reason_lines(change) or [""]
+        reason, *sources = _reason_lines(change) or [""]
         lines += [TextLine(reason, "item", 6)] if reason else []
-        lines += [TextLine(address, "dim", 6) for address in source]
+        lines += [TextLine(source, "dim", 6) for source in sources if source not in cited]
+        cited.update(sources)
     if count > _SHOWN:
         lines.append(TextLine(f"and {count - _SHOWN} more (--format json has all)", indent=2))
     return lines
@@ -237,10 +239,10 @@ def _left_alone(plan: Plan) -> List[TextLine]:
     """Say how many warnings the goal leaves alone."""
     if not plan.left:
         return []
-    stay = _s(plan.left, "stays", "stay")
+    remain = _s(plan.left, "remains", "remain")
     text = (
-        f"{_counted(plan.left, 'warning')} {stay}, by which nothing is known to fail; "
-        f"--to healthy cures {_s(plan.left, 'it', 'them')} too where packages can"
+        f"{_counted(plan.left, 'warning')} {remain} (nothing is certain to fail); "
+        f"--to healthy cures {_s(plan.left, 'it', 'them')} too, if changing packages can"
     )
     return [TextLine(text, "dim")]
 

@@ -566,8 +566,8 @@ def _alternatives(tried: _Tried, request: Request, matrix: Matrix, goal: str) ->
             and other.requires.driver is not None
         ):
             lines.append(
-                f"with driver {other.requires.driver} or newer on the host (never done here): "
-                f"{_summary(other.changes)}"
+                f"with driver {other.requires.driver} or newer on the host "
+                f"(not changed by envdoctor): {_summary(other.changes)}"
             )
     return lines
 

@@ -173,7 +173,7 @@ def _age_notes(resolution: Resolution, matrix: Matrix, pinned: str) -> List[str]
     if request.of_the_time:
         return [
             (
-                f"the packages are of {request.as_of} or before, the time of "
+                f"the packages date from {request.as_of} or earlier, the time of "
                 f"{request.profile or pinned}; --as-of latest takes the newest"
             )
         ]

@@ -33,7 +33,7 @@ def test_the_plan_names_changes_rows_and_what_else_would_help(envdoctor, require
     assert "[driver-for-cuda-13:vllm]" in text
     assert "source: https://docs.nvidia.com" in text
     assert (
-        "with driver 580.65.06 or newer on the host (never done here): nothing has to change"
+        "with driver 580.65.06 or newer on the host (not changed by envdoctor): nothing has to change"
         in text
     )
     latest = envdoctor("fix", "--requirements", requirements, *H100, "--as-of", "latest")

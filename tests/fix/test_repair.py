@@ -120,7 +120,7 @@ def test_conflicts_that_only_may_fail_are_cured_for_healthy_alone(matrix):
     assert changes_of(facts, matrix) == []
     working = text_of(plan_lines(plan(facts, matrix)))
     assert working.startswith("nothing to change: nothing fails")
-    assert "1 warning stays" in working
+    assert "1 warning remains" in working
     assert "--to healthy" in working
     assert changes_of(facts, matrix, "healthy") == [("urllib3", "1.20", ">=1.21.1,<3", "pin")]
 

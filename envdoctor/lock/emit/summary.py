@@ -62,7 +62,7 @@ def explanation_lines(explanation: Explanation) -> List[TextLine]:
         if cause.row and cause.sources:
             lines.append(TextLine(f"source: {one_line(cause.sources[0].address)}", "dim", 4))
     if explanation.ways_out:
-        lines.append(TextLine("what would give one:", "title"))
+        lines.append(TextLine("what would work:", "title"))
         lines += [TextLine(f"- {one_line(way)}", indent=2) for way in explanation.ways_out]
     else:
         lines.append(TextLine("giving up any one or two of these does not help"))

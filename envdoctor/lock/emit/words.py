@@ -96,7 +96,7 @@ def state_words(resolution: Resolution) -> str:
             f"partially closed by {closure.tool} for {closure.platform}: every line is pinned, "
             f"but {one_line(closure.reason)}"
         )
-    words = "core pins, not a full lock: what these packages need besides is not pinned"
+    words = "core pins, not a full lock: their other dependencies are not pinned"
     return f"{words}; {one_line(closure.reason)}" if closure.reason else words
 
 
