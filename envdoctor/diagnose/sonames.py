@@ -45,6 +45,32 @@ _UNSUFFIXED = 13  # from this CUDA on the wheels have no -cuNN
 #: Packages that bring a part of cuDNN and open the others by name: the first release of each cuDNN
 #: major. https://github.com/OpenNMT/CTranslate2/releases/tag/v4.5.0
 _OPEN_CUDNN = {"ctranslate2": ((8, "3.0.0"), (9, "4.5.0"))}
+#: What images without a desktop lack: the package of Debian and Ubuntu that holds each library
+#: (names of Debian 12; dpkg and apt-cache were asked).
+_OF_DEBIAN = {
+    "libGL.so.1": "libgl1",
+    "libEGL.so.1": "libegl1",
+    "libGLX.so.0": "libglx0",
+    "libOpenGL.so.0": "libopengl0",
+    "libglib-2.0.so.0": "libglib2.0-0",
+    "libgthread-2.0.so.0": "libglib2.0-0",
+    "libgomp.so.1": "libgomp1",
+    "libSM.so.6": "libsm6",
+    "libICE.so.6": "libice6",
+    "libX11.so.6": "libx11-6",
+    "libXext.so.6": "libxext6",
+    "libXrender.so.1": "libxrender1",
+    "libxcb.so.1": "libxcb1",
+    "libsndfile.so.1": "libsndfile1",
+    "libnuma.so.1": "libnuma1",
+    "libibverbs.so.1": "libibverbs1",
+    "librdmacm.so.1": "librdmacm1",
+    "libaio.so.1": "libaio1",
+    "libtcmalloc.so.4": "libgoogle-perftools4",
+    "libtcmalloc_minimal.so.4": "libtcmalloc-minimal4",
+    "libopenblas.so.0": "libopenblas0-pthread",
+    "libcurl.so.4": "libcurl4",
+}
 _CUDA_SUFFIX = re.compile(r"nvidia-[a-z-]+?-cu(\d{2})")
 
 
@@ -79,6 +105,10 @@ def tell_sonames(
             continue
         groups = groups_of(draft.events[0], modules)
         name = groups.get("library", "")
+        package = _OF_DEBIAN.get(name)
+        if package is not None:
+            _tell_system(draft, package)
+            continue
         match = _SONAME.match(f"{name}.so.{groups['major']}" if "major" in groups else name)
         if match is None:
             continue
@@ -88,6 +118,17 @@ def tell_sonames(
             _tell_cuda(draft, _Wanted(stem, major, asker), context)
         elif stem.startswith("libcudnn"):
             _tell_cudnn(draft, major, context)
+
+
+def _tell_system(draft: TraceDraft, package: str) -> None:
+    """Name the package of the distribution that holds a library."""
+    remedy = Remedy(
+        "Install it where the program runs, in its image for instance: on Debian and Ubuntu it is "
+        f"in {package}.",
+        (f"sudo apt-get install {package}",),
+        "changes-host",
+    )
+    draft.finding = draft.finding._replace(remedies=(remedy,))
 
 
 def _asker(soname: str, context: Context) -> str:

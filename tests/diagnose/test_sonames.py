@@ -1,8 +1,11 @@
 """Shared libraries that were not found: who asks, and what brings them."""
 
+from pathlib import Path
+
 import pytest
 
 from envdoctor.app import diagnose
+from envdoctor.diagnose.sonames import _OF_DEBIAN
 from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.facts import Facts
@@ -97,3 +100,34 @@ def test_a_plugin_of_another_jax_is_named(tmp_path):
     finding = diagnose([str(log)], None, load_matrix()).traces[0].finding
     assert (finding.component, finding.kind) == ("jaxlib", "version-mismatch")
     assert "0.54 beside 0.51" in finding.message
+
+
+def test_a_library_of_the_system_names_its_package(finding):
+    said = finding("ImportError: libGL.so.1: cannot open shared object file: No such file")
+    assert said.remedies[0].commands == ("sudo apt-get install libgl1",)
+
+
+def test_the_packages_are_those_of_dpkg(prerequisite):
+    """dpkg is the oracle for whatever of them is installed here."""
+    listed = Path("/var/lib/dpkg/info")
+    names = {entry.stem.partition(":")[0]: entry for entry in listed.glob("lib*.list")}
+    prerequisite(names, "dpkg, which lists the files of libraries")
+    held = {
+        soname: package
+        for soname, package in _OF_DEBIAN.items()
+        if package in names
+        and any(line.endswith(f"/{soname}") for line in names[package].read_text().splitlines())
+    }
+    elsewhere = {
+        soname: name
+        for soname in _OF_DEBIAN
+        for name, entry in names.items()
+        if soname not in held
+        and any(line.endswith(f"/{soname}") for line in entry.read_text().splitlines())
+    }
+    # Ubuntu 24.04 calls those of 64-bit time otherwise, and apt takes the old name.
+    assert {name for name in elsewhere.values() if not name.endswith("t64")} <= {
+        "libopenblas0-serial",
+        "libopenblas0-openmp",
+    }
+    assert held
