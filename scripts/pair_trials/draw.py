@@ -225,13 +225,11 @@ def built_for(matrix: Matrix, torch: str) -> List[str]:
 def needs_torch(
     matrix: Matrix, trial: Trial, resolves: Callable[[Trial], bool] = lambda _: False
 ) -> bool:
-    """Tell whether what a trial asks for requires torch, as far as newest releases tell; where the
-    matrix does not have the metadata of a package, a resolver is asked.
+    """Tell whether what a trial asks for requires torch: as far as newest releases tell, else as a
+    resolver does, since older ones may ask for more and some metadata stand in the index alone.
     """
     names = [word.partition("==")[0] for word in trial.requirements]
-    return any(_requires_torch(matrix, name) for name in names) or (
-        any(matrix.package(name) is None for name in names) and resolves(trial)
-    )
+    return any(_requires_torch(matrix, name) for name in names) or resolves(trial)
 
 
 @functools.cache

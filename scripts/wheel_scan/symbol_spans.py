@@ -17,9 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from packaging.version import Version
 
+from envdoctor.matrix.spans import places_of
 from envdoctor.matrix.symbols import SCHEMA, is_template
 
-__all__ = ["document_of", "spans_of"]
+__all__ = ["document_of", "spans_of", "with_earlier"]
 
 _INNER = re.compile(
     r"_Z(?:T[ISTV]|GV|Th\w+?_)?N?[VK]*[RO]?(?:"
@@ -98,6 +99,41 @@ def document_of(
         },
         "fits": {package: spans for package, spans in fits.items() if spans},
     }
+
+
+def with_earlier(
+    document: Mapping[str, Any], earlier: Mapping[str, Any]
+) -> Dict[str, Dict[str, Dict[str, Any]]]:
+    """Return ``fits`` and ``links`` of a document with what an earlier one says of releases of
+    packages that were not read for this one.
+
+    Nothing is said of these and a release of torch that the earlier document does not have: it is
+    among those with which they may be loaded.
+    """
+    versions: Sequence[str] = document["versions"]
+    before: Sequence[str] = earlier.get("versions", ())
+    new = {place for place, version in enumerate(versions) if version not in before}
+
+    def moved(text: str) -> Set[int]:
+        return {versions.index(before[place]) for place in places_of(text)}
+
+    parts: Dict[str, Dict[str, Dict[str, Any]]] = {}
+    for part in ("fits", "links"):
+        said = {
+            name: dict(of_name) for name, of_name in (earlier.get(part) or {}).items() if of_name
+        }
+        for of_name in said.values():
+            for release, value in of_name.items():
+                of_name[release] = (
+                    spans_of(moved(value) | new)
+                    if part == "fits"
+                    else {**value, "lacking": spans_of(moved(value["lacking"]))}
+                )
+        for name, of_name in (document.get(part) or {}).items():
+            merged = {**said.get(name, {}), **of_name}
+            said[name] = {release: merged[release] for release in sorted(merged, key=Version)}
+        parts[part] = {name: said[name] for name in sorted(said)}
+    return parts
 
 
 def _fitting(

@@ -126,15 +126,20 @@ def test_what_needs_torch(name, expected):
     assert needs_torch(load_matrix(), trial) is expected
 
 
-def test_a_resolver_is_asked_where_the_matrix_has_no_metadata():
+def test_a_resolver_is_asked_where_newest_releases_do_not_tell():
     asked = []
 
     def resolves(trial):
         asked.append(trial.requirements)
-        return True
+        return trial.requirements == ("wandb==0.13.0",)
 
-    unknown = Trial("blocks", ("no-such-package==1.0",), "2024-04-04", "", ("x",), "")
-    known = unknown._replace(requirements=("wandb==0.28.0",))
-    assert needs_torch(load_matrix(), unknown, resolves)
-    assert not needs_torch(load_matrix(), known, resolves)
-    assert asked == [unknown.requirements]
+    first = Trial("blocks", ("wandb==0.13.0",), "2024-04-04", "", ("x",), "")
+    other = first._replace(requirements=("no-such-package==1.0",))
+    told = first._replace(requirements=("trl==1.0",))
+    matrix = load_matrix()
+    assert [needs_torch(matrix, trial, resolves) for trial in (first, other, told)] == [
+        True,
+        False,
+        True,
+    ]
+    assert asked == [first.requirements, other.requirements]

@@ -5,6 +5,7 @@ import json
 import pytest
 from surface_scan.links import link_statements, write_links
 from wheel_scan.symbol_links import links_of
+from wheel_scan.symbol_spans import with_earlier
 
 from envdoctor.matrix.measured_rows import Surfaces, compile_surfaces, surface_fault
 
@@ -55,6 +56,31 @@ def test_what_a_wheel_cannot_be_loaded_with(libraries, lacking):
     )
     assert links.get("user", {}).get("1.0", {}).get("lacking") == lacking
     assert "other" not in links
+
+
+def test_what_was_not_read_here_stays():
+    said = {"lacking": "0,2", "symbol": GONE, "library": "user/core.so", "archive": "user.whl"}
+    earlier = {
+        **DOCUMENT,
+        "fits": {"user": {"0.9": "1,3", "1.0": "1"}, "third": {"2.0": "0-3"}},
+        "links": {"user": {"0.9": said, "1.0": said}},
+    }
+    now = {
+        **DOCUMENT,
+        "versions": ["2.0.0", "2.0.1", "2.1.0", "2.2.0", "2.3.0", "2.4.0"],
+        "fits": {"user": {"1.0": "2"}},
+        "links": {"user": {"1.0": {**said, "lacking": "0"}}},
+    }
+    assert with_earlier(now, earlier) == {
+        # 2.0.1 and 2.4.0 are new: nothing is said of them and of what was not read again
+        "fits": {"third": {"2.0": "0-5"}, "user": {"0.9": "1-2,4-5", "1.0": "2"}},
+        "links": {"user": {"0.9": {**said, "lacking": "0,3"}, "1.0": {**said, "lacking": "0"}}},
+    }
+    read_nothing = {**earlier, "fits": {}, "links": {}}
+    assert with_earlier(read_nothing, earlier) == {
+        part: {name: earlier[part][name] for name in sorted(earlier[part])}
+        for part in ("fits", "links")
+    }
 
 
 @pytest.fixture
