@@ -72,7 +72,7 @@ class _LlamaFactory(Trainer):
     @staticmethod
     def _is_program(run: Run) -> bool:
         if run.entry.rpartition("/")[2] in _PROGRAMS:
-            return bool(run.arguments) and run.arguments[0].text == "train"
+            return bool(run.arguments) and run.arguments[0].text in _COMMANDS
         return _LAUNCHED.fullmatch(run.entry) is not None
 
     def launch(self, run: Run) -> Launch:
@@ -82,7 +82,7 @@ class _LlamaFactory(Trainer):
         files = [*run.files, *named]
         absent = "" if files else name
         if _is_v1({setting.key for setting in files}):
-            files = _as_before(files)
+            files = _as_before(files, _stage(run, files))
         return Launch([*options, *overrides(tuple(words), run.name)], files, absent)
 
     def derive(self, reading: TrainerReading) -> None:
@@ -132,6 +132,12 @@ _V1 = {
     "quant_config.quantization_bit": "quantization_bit",
     "dist_config.config_file": "deepspeed",
 }
+#: Commands that train, and their stages; the first form knows "train" alone, and says the stage in
+#: its file.
+_COMMANDS = {"train": "sft", "sft": "sft", "dpo": "dpo", "rm": "rm"}
+_PREFERENCES = frozenset(
+    ("pref_loss", "pref_beta", "pref_ftx", "simpo_gamma", "dpo_label_smoothing", "ld_alpha")
+)
 
 
 def _is_v1(keys: Set[str]) -> bool:
@@ -140,11 +146,26 @@ def _is_v1(keys: Set[str]) -> bool:
     )
 
 
-def _as_before(files: Sequence[Setting]) -> List[Setting]:
+def _stage(run: Run, files: Sequence[Setting]) -> str:
+    """Return the stage of the second form, which its command says (v1/launcher.py): a file alone is
+    for sft unless it sets or names what only preferences have.
+    """
+    command = run.arguments[0].text if run.arguments else ""
+    if command in _COMMANDS:
+        return _COMMANDS[command]
+    given = {setting.key: str(setting.value) for setting in files}
+    if _PREFERENCES & set(given):
+        return "dpo"
+    named = "dpo" in f"{run.name} {given.get('train_dataset', '')}".lower()
+    return "dpo or rm or sft" if named else "sft"
+
+
+def _as_before(files: Sequence[Setting], stage: str) -> List[Setting]:
     """Return the settings of the second form under the names of the first; without adapters it is
     a full update.
     """
     renamed = [setting._replace(key=_V1.get(setting.key, setting.key)) for setting in files]
+    renamed.append(Setting("stage", stage, files[0].place))
     if all(setting.key != "finetuning_type" for setting in renamed):
         renamed.append(Setting("finetuning_type", "full", files[0].place))
     return renamed
@@ -190,7 +211,8 @@ def _derive_reference(
     lora = fields["actor.lora_rank"]
     fields["ref.optimizer"] = Known("none", Evidence("code of LLaMA-Factory"))
     fields["ref.model"] = named if isinstance(named, Known) else fields["actor.model"]
-    if not isinstance(stage, Known) or not isinstance(loss, Known):
+    known = isinstance(stage, Known) and stage.value in _ALGORITHMS
+    if not known or not isinstance(stage, Known) or not isinstance(loss, Known):
         fields["ref.present"] = Unknown("the stage, or its loss, is not known")
     elif stage.value not in ("dpo", "kto", "ppo") or loss.value in ("orpo", "simpo"):
         fields["ref.present"] = Known(False, stage.evidence)

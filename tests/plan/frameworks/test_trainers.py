@@ -414,6 +414,27 @@ def test_the_second_form_of_llama_factory(read):
     assert lora.value("actor.lora_rank") == 16
 
 
+@pytest.mark.parametrize(
+    ("command", "file", "more", "algorithm", "reference"),
+    [
+        ("llamafactory-cli dpo {}", "a.yaml", "", "dpo", True),
+        ("llamafactory-cli dpo {}", "a.yaml", "peft_config: {name: lora, r: 16}\n", "dpo", False),
+        ("llamafactory-cli sft {}", "dpo.yaml", "", "sft", False),
+        ("llamafactory-cli train {}", "a.yaml", "", "sft", False),
+        ("{}", "a.yaml", "pref_beta: 0.2\n", "dpo", True),
+        ("{}", "a.yaml", "", "sft", False),
+        ("{}", "my_dpo.yaml", "", None, None),
+    ],
+)
+def test_the_command_of_the_second_form_says_the_stage(
+    read, command, file, more, algorithm, reference
+):
+    text = "model: Qwen/Qwen3-4B\ntrain_dataset: x\ndist_config: {name: fsdp2}\n"
+    workload = read(command.format(file), **{file.replace(".", "_"): text + more})
+    assert workload.value("algorithm") == algorithm
+    assert workload.value("ref.present") == reference
+
+
 def test_openrlhf_trains_without_generating(read):
     workload = read(
         "deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path "
