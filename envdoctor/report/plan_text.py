@@ -94,12 +94,31 @@ def _headline(plan: MemoryPlan) -> str:
 
 
 def _first_change(result: PlanResult) -> str:
-    """Return what to change and what it does, where one change solves what may not fit."""
-    lever = result.levers[0] if result.levers else None
-    if lever is None or lever.verdict != "fits" or result.plan.verdict == "fits":
+    """Return what to change and what it does, or what would have to be known to tell."""
+    verdict = result.plan.verdict
+    if verdict == "fits":
         return ""
+    if verdict == "cannot tell":
+        return _first_question(result.plan)
+    lever = result.levers[0] if result.levers else None
+    if lever is None:
+        return "; no setting that is known here lowers it: take more GPUs or nodes, or less model"
     what = "of cache" if lever.pool == "cache" else f"of {_NAMES[lever.pool]}"
-    return f"; with {clean(lever.text)} {_range(*lever.after)} GiB {what}, fits"
+    after = f"{_range(*lever.after)} GiB {what}"
+    if lever.verdict == "fits":
+        return f"; with {clean(lever.text)} {after}, fits"
+    return f"; no single setting is enough: {clean(lever.text)} gives {after}, {lever.verdict}"
+
+
+def _first_question(plan: MemoryPlan) -> str:
+    """Return what would let the first pool be told of which nothing is."""
+    pool = next((pool for pool in plan.pools if pool.verdict == "cannot tell"), None)
+    if pool is None:
+        return ""
+    if pool.limit is None:
+        return f"; supply the limit: {_SUPPLY[pool.name]}"
+    unknown = next(iter((*pool.missing, *pool.unread, *pool.doubts)), "")
+    return f"; not known: {clean(unknown)}" if unknown else ""
 
 
 def title(pool: Pool) -> str:
