@@ -413,3 +413,34 @@ def test_a_traceback_in_the_repr_of_a_string(said):
         "self._parser.feed_eof()\\naiohttp.ClientPayloadError: the stream is\\nnot whole\\n'\n"
     )
     assert "ClientPayloadError: the stream is" in found.traces[0].finding.message
+
+
+@pytest.mark.parametrize(
+    ("line", "host"),
+    [
+        (
+            "WARNING: Retrying (Retry(total=0)) after connection broken by 'NameResolutionError("
+            "\"HTTPSConnection(host='index.invalid', port=443): Failed to resolve 'index.invalid'",
+            "index.invalid",
+        ),
+        (
+            "HTTPSConnectionPool(host='hub.example', port=443): Max retries exceeded (Caused by "
+            "NameResolutionError('<x>: Failed to resolve 'hub.example' ([Errno -2] Name or "
+            "service not known)'))",
+            "hub.example",
+        ),
+        ("ssh: Could not resolve hostname node7: Name or service not known", "node7"),
+        (
+            "failed to connect to any network address of (master-0, 29500). cannot be retrieved "
+            "(gai error: -2 - Name or service not known).",
+            "master-0",
+        ),
+    ],
+)
+def test_the_name_that_is_not_resolved(said, line, host):
+    (message,) = [
+        trace.finding.message
+        for trace in said(f"{line}\n").traces
+        if trace.finding.subject == "name-not-resolved"
+    ]
+    assert f"of the host {host} " in message
