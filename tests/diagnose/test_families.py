@@ -419,20 +419,26 @@ def test_a_traceback_in_the_repr_of_a_string(said):
     ("line", "host"),
     [
         (
-            "WARNING: Retrying (Retry(total=0)) after connection broken by 'NameResolutionError("
-            "\"HTTPSConnection(host='index.invalid', port=443): Failed to resolve 'index.invalid'",
+            (
+                "WARNING: Retrying (Retry(total=0)) after connection broken by 'NameResolutionError("
+                "\"HTTPSConnection(host='index.invalid', port=443): Failed to resolve 'index.invalid'"
+            ),
             "index.invalid",
         ),
         (
-            "HTTPSConnectionPool(host='hub.example', port=443): Max retries exceeded (Caused by "
-            "NameResolutionError('<x>: Failed to resolve 'hub.example' ([Errno -2] Name or "
-            "service not known)'))",
+            (
+                "HTTPSConnectionPool(host='hub.example', port=443): Max retries exceeded (Caused by "
+                "NameResolutionError('<x>: Failed to resolve 'hub.example' ([Errno -2] Name or "
+                "service not known)'))"
+            ),
             "hub.example",
         ),
         ("ssh: Could not resolve hostname node7: Name or service not known", "node7"),
         (
-            "failed to connect to any network address of (master-0, 29500). cannot be retrieved "
-            "(gai error: -2 - Name or service not known).",
+            (
+                "failed to connect to any network address of (master-0, 29500). cannot be retrieved "
+                "(gai error: -2 - Name or service not known)."
+            ),
             "master-0",
         ),
     ],
