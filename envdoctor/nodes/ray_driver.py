@@ -68,13 +68,14 @@ def ask(
         with suppress(subprocess.TimeoutExpired):
             process.wait(1)  # it may have closed its output alone
     timer.cancel()
+    is_late = time.monotonic() - began >= seconds
     stop()
     code = process.wait()
     others[1].join(1)
     _, answered, answer = output.decode("utf-8", "replace").partition(mark)
     if answered:
         return True, answer.partition("\n")[0]
-    if time.monotonic() - began >= seconds:
+    if is_late:
         return False, f"no answer within {seconds:.3g} s"
     if len(output) > most:
         return False, f"more than {most >> 20} MiB of output"
