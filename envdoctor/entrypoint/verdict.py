@@ -229,7 +229,7 @@ def _run(
 ) -> Facts:
     """Run those probes of some modules that are wanted, but for what ended an earlier check."""
     from .. import probes
-    from ..probes.running import fail_probe
+    from ..probes.probe_run import fail_probe
 
     chosen = [probe for probe in probes.load_probes(modules) if wanted(probe.name)]
     for probe in chosen:

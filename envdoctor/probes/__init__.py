@@ -15,7 +15,7 @@ from ..model.facts import Facts, Oddity
 from ..mounts import mounts_elsewhere
 from .alarm import Alarm
 from .machine import Machine, Probe
-from .running import run_probe
+from .probe_run import run_probe
 
 __all__ = [
     "DEADLINE",

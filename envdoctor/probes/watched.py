@@ -20,7 +20,7 @@ from ..mounts import mounts_elsewhere
 from .alarm import Alarm
 from .isolation import GRACE, run_isolated, start_stream
 from .machine import READ_LIMIT, Machine
-from .running import fail_probe, join_facts, run_probe, time_of
+from .probe_run import fail_probe, join_facts, run_probe, time_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ CHILD = {
     ),
     # java and shm_usage only where there is a Java, and something in /dev/shm.
     "envdoctor.probes": (
-        "alarm core_files interpreter java machine nvidia_files nvidia_text running shm_usage"
+        "alarm core_files interpreter java machine nvidia_files nvidia_text probe_run shm_usage"
     ),
     "envdoctor.report": "headline text view",
     "envdoctor.rules": (
