@@ -28,6 +28,8 @@ _SPACES = {ord(char): " " for char in "\u00a0\u2007\u202f\u2009\u200a\t\x0b\x0c"
 _UNSEEN = re.compile(f"[\x00{UNSEEN}]")
 #: Characters that stand in no text: at most one in fifty, or it is a program, an image, an archive.
 _OF_BINARIES = "".join(map(chr, (*range(7), *range(14, 27), *range(28, 32), 127)))
+#: What a writer leaves in a file that was shortened under it: it goes on where it was.
+_HOLE = re.compile("\x00{16,}")
 _QUOTE = re.compile(r" {0,12}(?:> ?)+")
 _FENCE = re.compile(r"\s*(?:```|~~~)[\w+.-]{0,30}\s*")
 _TAG = re.compile(
@@ -149,7 +151,8 @@ def _check(report: str) -> None:
                 "the environment",
                 "a log of any size is read by 'envdoctor diagnose FILE'",
             )
-    if 50 * sum(map(report.count, _OF_BINARIES)) > len(report):
+    written = _HOLE.sub("", report) if "\x00" in report else report
+    if 50 * sum(map(written.count, _OF_BINARIES)) > len(written):
         raise InputError("expected a report as people paste it, found binary data")
 
 

@@ -418,6 +418,11 @@ def test_a_binary_is_no_report(path):
             parse_report(text)
 
 
+def test_a_hole_in_a_log_makes_no_binary():
+    hole = "\0" * 4096  # its file was emptied by another process, and the writer went on
+    assert parse_report(f"torch: 2.6.0\n{hole}GPU: NVIDIA H100\n").value("gpus")
+
+
 def test_a_few_control_characters_make_no_binary():
     """Sparse logs begin with zero bytes, progress bars go back, colours are everywhere."""
     text = "\x00" * 8 + "\x1b[32mok\x1b[0m\x08\x08 torch: 2.6.0\nGPU: NVIDIA H100\n" * 20
