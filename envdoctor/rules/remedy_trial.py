@@ -166,7 +166,9 @@ def _nearest_requirer(
         return []
     of_other = matrix.package(finding.component)
     known_other = of_other.release(wanted) if of_other is not None else None
-    day = known_other.released or "" if known_other is not None else ""
+    day = known_other.released if known_other is not None else None
+    if not day:
+        return []
     fitting = [
         release
         for release in _by_distance(package, version, None)
