@@ -380,6 +380,6 @@ def _finding_of_trace(draft: TraceDraft, lines: Sequence[LogLine]) -> Finding:
         evidence=tuple(dict.fromkeys([*quoted, *finding.evidence])),
         caused_by=None if draft.parent is None else draft.parent.finding.key,
         missing=Gap("steps", "; ".join(dict.fromkeys(steps)))
-        if verdict == "undetermined"
+        if steps and verdict == "undetermined"
         else None,
     )

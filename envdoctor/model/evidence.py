@@ -47,6 +47,11 @@ class Evidence(NamedTuple):
     def __str__(self) -> str:
         return f"{self.source} ({self.detail})" if self.detail else self.source
 
+    @property
+    def is_line(self) -> bool:
+        """Tell whether this is a line of a log, which ``detail`` quotes: ``train.log:12``."""
+        return bool(self.detail) and self.source.rpartition(":")[2].isdigit()
+
 
 class Known(Generic[T]):
     """The value was read."""

@@ -90,6 +90,17 @@ class Report(NamedTuple):
         """What could not be read, so that silence about it means nothing."""
         return tuple([finding for finding in self.undetermined if finding.kind == "probe-failed"])
 
+    @property
+    def unestablished(self) -> Tuple[Finding, ...]:
+        """What lines of a log may mean, of which no single fact would decide."""
+        return tuple(
+            [
+                finding
+                for finding in self.undetermined
+                if finding.missing is None and any(entry.is_line for entry in finding.evidence)
+            ]
+        )
+
     def count_of(self, severity: str) -> int:
         """Return how many findings have this severity."""
         return sum(finding.severity == severity for finding in self.findings)

@@ -8,19 +8,22 @@ from ..model.report import Examined, Report
 from .blocks import Block, command_block, counted, verdict_block
 from .headline import FEW_QUESTIONS, grouped, open_questions, summary_line, target_line
 from .repetition import Repeated, repeated
-from .text import clean, fold
+from .text import clean, clip, fold
 from .view import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, List, Sequence
+    from typing import Iterator, List, Sequence, Tuple
 
-__all__ = ["all_findings", "finding_blocks", "lay_out"]
+    from ..model.evidence import Evidence
+
+__all__ = ["all_findings", "finding_blocks", "lay_out", "seen"]
 
 _LABEL_WIDTH = 8
 _FEW_EVIDENCE = 4
 _FEW_SAID = 3
 _FEW_REPEATED = 8
+_QUOTED = 300  # columns of a line of a log
 
 _BLANK = Block("")
 
@@ -56,7 +59,7 @@ def all_findings(report: Report, verbose: bool) -> Iterator[Block]:
             yield from _repeated_blocks(entry, 2 * depth)
         else:
             yield from finding_blocks(entry, verbose, 2 * depth)
-    for finding in report.unread:
+    for finding in (*report.unread, *report.unestablished):
         yield _BLANK
         yield from finding_blocks(finding, verbose)
 
@@ -88,7 +91,9 @@ def finding_blocks(finding: Finding, verbose: bool = False, indent: int = 0) -> 
     inner = indent + 2
     if finding.nodes:
         yield _labelled("nodes", _names(finding.nodes), inner)
-    places = [str(entry) if verbose else entry.source for entry in finding.evidence]
+    quoted, places = seen(finding, verbose)
+    for entry in quoted:
+        yield _labelled("line", clip(f"{entry.source}: {entry.detail}", _QUOTED), inner)
     yield from _proof("seen in", places, inner, verbose)
     yield from _remedies(finding.remedies, inner)
     for source in finding.sources if verbose else finding.sources[:1]:
@@ -98,6 +103,14 @@ def finding_blocks(finding: Finding, verbose: bool = False, indent: int = 0) -> 
         yield _labelled("row", finding.row, inner)
     if verbose:
         yield _labelled("key", finding.key, inner)
+
+
+def seen(finding: Finding, verbose: bool) -> Tuple[List[Evidence], List[str]]:
+    """Return the line of a log that is quoted, the first, and the other places, each once."""
+    quoted = [] if verbose else [entry for entry in finding.evidence if entry.is_line][:1]
+    others = [entry for entry in finding.evidence if entry not in quoted]
+    places = [str(entry) if verbose else entry.source for entry in others]
+    return quoted, list(dict.fromkeys(places))
 
 
 def _names(nodes: Sequence[str]) -> str:

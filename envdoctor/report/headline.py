@@ -205,8 +205,9 @@ _NOT_READ = Gap("field", "something that was not read")
 def open_questions(report: Report) -> List[OpenQuestion]:
     """Group what is undetermined by the one missing fact, the most wanted first."""
     groups: Dict[Gap, List[Finding]] = {}
+    shown = (*report.unread, *report.unestablished)
     for finding in report.undetermined:
-        if finding in report.unread:  # nobody can supply it; it is shown among the findings
+        if finding in shown:  # nobody can supply it; it is shown among the findings
             continue
         groups.setdefault(finding.missing or _NOT_READ, []).append(finding)
     questions = [

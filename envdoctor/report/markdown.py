@@ -9,6 +9,7 @@ from ..model.finding import SEVERITIES, Finding, Remedy, findings_tree
 from ..model.pattern import pattern
 from ..model.report import Report
 from .blocks import Block
+from .findings_text import seen
 from .headline import FEW_QUESTIONS, open_questions, summary_line, target_line
 from .text import clean, fold
 from .view import View
@@ -33,7 +34,7 @@ def render(report: Report, view: View) -> str:
     lines.append("")
     for finding, depth in findings_tree(report.findings):
         lines += _finding(finding, depth == 0, view.verbose)
-    for finding in report.unread:
+    for finding in (*report.unread, *report.unestablished):
         lines += _finding(finding, True, view.verbose)
     questions = open_questions(report)
     if questions:
@@ -92,9 +93,10 @@ def _finding(finding: Finding, root: bool, verbose: bool) -> List[str]:
         lines += [f"(follows from {_code(finding.caused_by or '')})", ""]
     if finding.nodes:
         lines.append(f"- nodes: {_escape(', '.join(finding.nodes))}")
-    if finding.evidence:
-        places = [str(entry) if verbose else entry.source for entry in finding.evidence]
-        lines.append(f"- seen in: {'; '.join(dict.fromkeys(map(_code, places)))}")
+    quoted, places = seen(finding, verbose)
+    lines += [f"- line: {_code(entry.source)}: {_code(entry.detail)}" for entry in quoted]
+    if places:
+        lines.append(f"- seen in: {'; '.join(map(_code, places))}")
     for remedy in finding.remedies:
         lines += _remedy(remedy)
     for source in finding.sources if verbose else finding.sources[:1]:

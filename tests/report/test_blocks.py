@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from envdoctor import __version__
 from envdoctor.model.calls import OwnCall
+from envdoctor.model.evidence import Evidence
 from envdoctor.model.finding import Gap
 from envdoctor.model.report import Examined
 from envdoctor.report import REPORTERS, View, render
@@ -288,3 +289,26 @@ def test_no_format_character_and_no_control_is_left():
     kinds = {"Cc", "Cf", "Cs", "Zl", "Zp"}
     signs = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) in kinds]
     assert [hex(ord(sign)) for sign in signs if sign in clean(sign)] == []
+
+
+_LINE = Evidence("train.log:647", "ValueError: torch 2.6 or newer is required")
+
+
+@pytest.mark.parametrize("form", ["plain", "markdown"])
+def test_the_line_of_a_log_is_quoted(form):
+    finding = REPORT.findings[0]._replace(evidence=(_LINE, Evidence("train.log:680", "again")))
+    text = render(REPORT._replace(findings=(finding,)), form, View(120))
+    assert text.count(_LINE.detail) == 1
+    assert "train.log:680" in text
+
+
+@pytest.mark.parametrize("form", ["plain", "markdown"])
+def test_what_no_fact_would_decide_is_no_question(form):
+    """It is shown with its line; no missing fact is named, since there is none."""
+    open_one = REPORT.findings[0]._replace(verdict="undetermined", evidence=(_LINE,))
+    report = REPORT._replace(findings=(), undetermined=(open_one,))
+    assert not open_questions(report)
+    text = render(report, form, View(120))
+    assert "undetermined: " in text
+    assert _LINE.detail in text
+    assert "Not determined" not in text
