@@ -24,8 +24,10 @@ from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts
 from ..model.finding import Remedy
 from ..model.log import Event, Frame, Raised
+from ..model.pattern import pattern
 from ..model.versions import try_version
-from ..rules.rule import Context
+from ..rules.rule import Context, is_built_for_rocm
+from ..rules.wheel_tags import place_without_wheels
 from .trace_draft import TraceDraft, code_of_log, groups_of
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["tell_histories"]
 
 _MOST_IMPORTERS = 3
+#: What a build makes: libraries of kernels, and the file in which it writes its own version. A
+#: checkout, or a build for another platform, may be without it whatever its release is.
+_MADE_BY_BUILD = pattern(r"(?:_|_\w+_)C\Z|_version\Z|\w+_cuda\Z")
 _MOST_TRIED = 12  # releases that are held against what else is installed
 _MOST_OWNERS = 8  # packages that have a class or a function of the same name
 
@@ -54,6 +59,7 @@ class _Asked:
         self.component = component  # which package the line is about, where its words say so
         self.matrix = context.matrix
         self.installed = _versions(context)
+        self.sources: List[str] = []  # files of all tracebacks of the log
         self.files = [
             (distribution_of(frame.file, modules), frame)
             for frame in frames
@@ -73,6 +79,11 @@ class _Asked:
             return owners
         there = {*self.named, *self.installed, self.component}
         return [owner for owner in owners if owner.package in there]
+
+    def is_like(self, other: _Asked) -> bool:
+        """Whether another line asks for the same name of the same owner."""
+        words = ("module", "which", "callee", "name", "part")
+        return all(self.groups.get(word) == other.groups.get(word) for word in words)
 
     @property
     def named(self) -> FrozenSet[str]:
@@ -103,7 +114,8 @@ def tell_histories(
         question = _QUESTIONS.get(draft.signature.id) if draft.signature is not None else None
         if question is None or draft.signature is None:
             continue
-        answer = _told(draft, question, raised, modules, context)
+        alike = [other for other in drafts if other.signature is draft.signature]
+        answer = _told(draft, alike, question, raised, modules, context)
         if answer is None and draft.signature.id in _ONLY_MEASURED:
             drafts.remove(draft)
         elif answer is not None:
@@ -126,25 +138,37 @@ def _is_said(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:
 
 def _told(
     draft: TraceDraft,
+    alike: Sequence[TraceDraft],
     question: Question,
     raised: Sequence[Raised],
     modules: Mapping[str, str],
     context: Context,
 ) -> Optional[Tuple[NameHistory, _Asked]]:
-    """Return the first history that an event of a draft asks for, of a release that may lack it."""
-    for event in draft.events:
-        about = draft.signature.component if draft.signature is not None else ""
-        frames = _frames_of(event, raised)
-        asked = _Asked(groups_of(event, modules), frames, modules, context, about)
+    """Return the first history that an event of a draft asks for, of a release that may lack it.
+
+    Another line of the same words may show who asks: a title has no traceback, its log has.
+    """
+    about = draft.signature.component if draft.signature is not None else ""
+
+    def asked_in(drafts: Sequence[TraceDraft]) -> List[_Asked]:
+        return [
+            _Asked(groups_of(event, modules), _frames_of(event, raised), modules, context, about)
+            for entry in drafts
+            for event in entry.events
+        ]
+
+    every = asked_in(alike)
+    for asked in asked_in([draft]):
         histories = [
             history
             for history in question(asked)
             if history is not None
             and _may_lack(history, asked.installed.get(history.package))
-            and not _is_own(history, asked)
+            and not any(_is_own(history, other) for other in every if asked.is_like(other))
         ]
         chosen = _of_one_package(histories, asked)
         if chosen is not None:
+            asked.sources = [frame.file for entry in raised for frame in entry.frames]
             return chosen, asked
     return None
 
@@ -183,14 +207,53 @@ def _of_one_package(histories: Sequence[NameHistory], asked: _Asked) -> Optional
 def _tell(draft: TraceDraft, history: NameHistory, asked: _Asked, context: Context) -> None:
     version = asked.installed.get(history.package)
     kind = {"newer": "too-new", "older": "too-old"}.get(history.side(version), "version-mismatch")
-    text = f"{history.sentence()}{_found(history, asked)}."
+    text = _doubt(history, version, asked, context)
+    if text:
+        kind, remedy = "version-mismatch", _REBUILT
+    else:
+        text = f"{history.sentence()}{_found(history, asked)}"
+        remedy = _remedy(history, version, asked, context)
     draft.finding = draft.finding._replace(
-        message=f"{draft.finding.message} {text}",
-        remedies=(_remedy(history, version, asked, context),),
+        message=f"{draft.finding.message} {text}.",
+        remedies=(remedy,),
         component=history.package,
         kind=kind,
         code=code_of_log(history.package, kind),
     )
+
+
+_REBUILT = Remedy(
+    "Where it runs from sources, build and install it anew, its compiled parts with it; else "
+    "install a wheel that is made for this platform."
+)
+
+
+def _doubt(
+    history: NameHistory, version: Optional[Version], asked: _Asked, context: Context
+) -> str:
+    """Say why a release proves nothing of what is missing, "" where it may: the files of releases
+    are those of wheels for Linux with CUDA, as they were built.
+    """
+    package, is_windows = history.package, context.facts.value("os.platform") == "win32"
+    if version is not None and not version.is_devrelease:
+        return ""
+    if history.kind == "name" and any(map(_MADE_BY_BUILD.match, history.full_name.split("."))):
+        place = place_without_wheels(context, package)
+        known = f"No release of {package} has a wheel for {place}. " if place else ""
+        return f"{known}A build of {package} makes it: sources that were not built are without it"
+    if version is not None:
+        return f"{package} {version} is no release, so releases that have it prove nothing"
+    module = history.module.split(".")[0] if "." in history.module else package.replace("-", "_")
+    checkout = next((file for file in asked.sources if _is_checkout(file, module)), "")
+    if checkout:
+        return f"{package} runs from sources ({checkout}), whose release is not known"
+    if is_windows or is_built_for_rocm(context):
+        return f"Which build of {package} is here is not known: releases are for Linux with CUDA"
+    return ""
+
+
+def _is_checkout(file: str, module: str) -> bool:
+    return f"/{module}/" in file and "-packages/" not in file and "/lib/python" not in file
 
 
 def _frames_of(event: Event, raised: Sequence[Raised]) -> Tuple[Frame, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..model.calls import InstallerCall, OwnCall
 from ..model.evidence import Known
 from ..model.finding import Finding, Remedy
+from ..model.versions import try_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def addressed_remedies(remedies: Tuple[Remedy, ...], nodes: Sequence[Facts]) -> 
 
     def readdressed(call: Call) -> Call:
         if renamed and isinstance(call, InstallerCall):
-            call = call._replace(packages=tuple(_renamed(text, renamed) for text in call.packages))
+            packages = [_renamed(text, renamed) for text in call.packages]
+            call = call._replace(packages=tuple(text for text in packages if text))
         if python is None or isinstance(call, str):
             return call
         if isinstance(call, OwnCall):
@@ -57,17 +59,32 @@ def addressed_remedies(remedies: Tuple[Remedy, ...], nodes: Sequence[Facts]) -> 
         # Environments that uv makes have no pip of their own.
         return call._replace(python=python, uv="" if has_pip else "uv")
 
+    def kept(call: Call) -> bool:
+        return not isinstance(call, InstallerCall) or bool(call.packages or not renamed)
+
     return tuple(
-        remedy._replace(commands=tuple(map(readdressed, remedy.commands))) for remedy in remedies
+        remedy._replace(commands=tuple(filter(kept, map(readdressed, remedy.commands))))
+        for remedy in remedies
     )
 
 
 def _renamed(requirement: str, renamed: Mapping[str, str]) -> str:
+    """Return a requirement under the name that the index has; "" where that has no such release."""
     for name, other in renamed.items():
         rest = requirement[len(name) :]
         if requirement.startswith(name) and not rest[:1].isalnum() and rest[:1] not in ("-", "_"):
-            return other + rest
+            return "" if _is_unreleased(rest) else other + rest
     return requirement
+
+
+def _is_unreleased(constraint: str) -> bool:
+    """Tell whether no release of what others build can meet a constraint: theirs are
+    post-releases, and begin with 3.1.0.post17.
+    """
+    clauses = [clause.strip() for clause in constraint.split(",")]
+    limits = [try_version(clause.lstrip("<=")) for clause in clauses if clause[:1] == "<"]
+    is_exact = any(clause.startswith("==") and not clause.endswith("*") for clause in clauses)
+    return is_exact or any(limit is not None and limit.release <= (3, 1) for limit in limits)
 
 
 def judged_interpreter(facts: Facts) -> Optional[str]:

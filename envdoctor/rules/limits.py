@@ -343,8 +343,8 @@ def check_open_files(context: Context) -> Iterator[Finding]:
     What it checks:
         RLIMIT_NOFILE (ulimit -n). Ray: a soft limit below 4096 is a warning (Ray's own words: too
         low for production), below 65536 advice. vLLM raises its soft limit to 65535 itself, so only
-        a hard limit below that counts. Where the installed packages are not known, a soft limit
-        below 4096 is a warning that says for whom.
+        a hard limit below that counts. Where no packages are known, or those that are listed start
+        Ray, a soft limit below 4096 is a warning that says for whom.
 
     Why it matters:
         Every worker, every connection between nodes and every open object costs descriptors. The
@@ -395,6 +395,10 @@ def check_open_files(context: Context) -> Iterator[Finding]:
     )
 
 
+#: Frameworks whose every run has Ray's daemons.
+_START_RAY = ("verl", "openrlhf", "nemo-rl", "skyrl", "skyrl-train", "roll")
+
+
 def _files_needed(facts: Facts, soft: int, hard: Optional[int]) -> Optional[_FilesNeeded]:
     """Return who needs more open files than a soft limit below 65536 allows, or None."""
     ray = is_installed(facts, "ray")
@@ -404,7 +408,8 @@ def _files_needed(facts: Facts, soft: int, hard: Optional[int]) -> Optional[_Fil
     if hard is not None and 0 <= hard < 65535 and is_installed(facts, "vllm", "sglang"):
         who = f"vLLM wants 65535 and cannot raise it above the hard limit of {hard}"
         return _FilesNeeded("warning", who, (_VLLM_FILES,))
-    if ray is None and soft < 4096:
+    is_listed = bool(facts.value("distributions"))  # a list that may leave Ray out
+    if ray is None and soft < 4096 and (not is_listed or is_installed(facts, *_START_RAY)):
         who = "Ray's daemons, where they are used, want 65536"
         return _FilesNeeded("warning", who, (_RAY_FILES, _NEMO_FILES))
     return None

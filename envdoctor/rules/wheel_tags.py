@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..matrix.tables import Release
     from ..model.versions import Version
 
-__all__ = ["RULES_HERE"]
+__all__ = ["RULES_HERE", "place_without_wheels"]
 
 _TAGS = Source(
     "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/",
@@ -235,6 +235,23 @@ def _serves(release: Release, platform: Optional[str], machine: Optional[str]) -
     """Tell whether a wheel of a release is for a platform; of macOS either processor counts."""
     tags = [tag for tags in release.platforms for tag in tags.split(".")]
     return any(glibc_for(tag, platform or "linux", machine or "x86_64") is not None for tag in tags)
+
+
+def place_without_wheels(context: Context, name: str) -> str:
+    """Return what the platform here is called where no release of a package has a wheel for it; ""
+    where one has, or where that is not known.
+    """
+    platform = context.facts.value("os.platform")
+    machine = context.facts.value("os.architecture")
+    if platform in _ELSEWHERE:
+        place = _ELSEWHERE[platform][0]
+    elif (platform or "linux", machine) == ("linux", "aarch64"):
+        place = f"Linux on {machine}"
+    else:
+        return ""
+    releases = _releases_meant(context, Distribution(name, None))
+    served = any(_serves(entry, platform, machine) for _, entry in releases)
+    return place if releases and not served else ""
 
 
 def _unserved(

@@ -157,3 +157,63 @@ def test_a_release_that_does_without_is_named_where_the_package_has_to_stay(tmp_
     log.write_text("ImportError: cannot import name 'EncoderDecoderCache' from 'transformers'\n")
     finding = diagnose([str(log)], None, load_matrix()).traces[0].finding
     assert "or peft<0.14.0, which does without" in finding.remedies[0].text
+
+
+NO_KERNELS = "ModuleNotFoundError: No module named 'vllm._C'\n"
+
+
+def test_what_a_build_makes_is_no_question_of_releases(finding):
+    said = finding(NO_KERNELS)
+    assert "A build of vllm makes it" in said.message
+    assert " only" not in said.message
+    assert not commands(said)
+
+
+def test_of_a_release_that_is_known_what_it_has_made_counts(finding):
+    assert "vllm has vllm._C in" in finding(NO_KERNELS, "vllm==0.2.0").message
+
+
+def test_a_platform_without_wheels_is_named(tmp_path):
+    """No file of vllm on the index is for Windows."""
+    assume = dict(parse_assumptions(["os.platform=win32"]))
+    log = tmp_path / "run.log"
+    log.write_text(NO_KERNELS, encoding="utf-8")
+    traces = diagnose([str(log)], with_assumptions(Facts(), assume), load_matrix()).traces
+    assert "No release of vllm has a wheel for Windows" in traces[0].finding.message
+
+
+CHECKOUT = """Traceback (most recent call last):
+  File "/src/peft/src/peft/tuners/lora.py", line 3, in <module>
+    from peft.utils import no_more
+  File "/src/peft/src/peft/other.py", line 9, in <module>
+    from trl.models.auxiliary_modules import X
+ModuleNotFoundError: No module named 'trl.models.auxiliary_modules'
+"""
+
+
+def test_a_checkout_is_of_no_release(finding):
+    assert "so the trl here is" in finding(CHECKOUT).message
+    said = finding(CHECKOUT.replace("/src/peft/src/peft/other", "/src/trl/trl/other"))
+    assert "trl runs from sources (/src/trl/trl/other.py)" in said.message
+    assert not commands(said)
+
+
+def test_a_development_build_is_of_no_release(finding):
+    said = finding(NO_PART, "trl==0.25.0.dev0")
+    assert "trl 0.25.0.dev0 is no release" in said.message
+    assert not commands(said)
+
+
+OWN = """AttributeError: 'SFTTrainer' object has no attribute '_prepare_packed_dataloader'
+
+What I ran ended with
+Traceback (most recent call last):
+  File "/v/lib/python3.11/site-packages/trl/trainer/sft_trainer.py", line 70, in train
+    self._prepare_packed_dataloader()
+AttributeError: 'SFTTrainer' object has no attribute '_prepare_packed_dataloader'
+"""
+
+
+def test_a_title_is_of_the_traceback_below_it(finding):
+    """A package asks its own class: which release it is decides nothing."""
+    assert " only" not in finding(OWN).message

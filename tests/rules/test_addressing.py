@@ -120,6 +120,15 @@ def test_what_an_index_has_under_another_name_for_a_platform(platform, name):
     assert remedy.commands[0].packages == (name,)
 
 
+@pytest.mark.parametrize("requirement", ["triton==3.2.0", "triton>=2.0,<3.1", "triton<=2.3.1"])
+def test_no_release_is_named_that_the_other_package_never_had(requirement):
+    """The releases of triton-windows are 3.1.0.post17 and later post-releases."""
+    facts = Facts({"os.platform": Known("win32", Evidence("report"))})
+    call = InstallerCall("install", (requirement,))
+    (remedy,) = addressed_remedies((Remedy("Install it.", (call,)),), [facts])
+    assert remedy.commands == ()
+
+
 def test_only_the_whole_name_is_another():
     facts = Facts({"os.platform": Known("win32", Evidence("report"))})
     call = InstallerCall("install", ("triton-kernels", "tritonclient"))

@@ -296,6 +296,13 @@ class TestOpenFiles:
 
 
 class TestProcesses:
+    @pytest.mark.parametrize(("name", "expected"), [("verl", ["warning"]), ("sglang", [])])
+    def test_a_list_may_leave_ray_out(self, name, expected):
+        """Ray's limit is of no matter to a run that has no Ray."""
+        facts = facts_of({"rlimit.nofile": 1024, "distributions": {name: Distribution(name, "1")}})
+        found, _ = judge(facts)
+        assert [severity for _, severity in found] == expected
+
     @pytest.mark.parametrize(
         ("fields", "packages", "expected"),
         [
