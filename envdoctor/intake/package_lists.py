@@ -65,6 +65,12 @@ _UNMATCHED = re.compile(
 _INSTALL = re.compile(
     r"(?:\bpip\d?(?:\.\d+)?|\buv(?:\s+pip)?|\bmicromamba|\bmamba|\bconda)\s+(?:install|add)\b(.*)$"
 )
+#: A command of a notebook that is commented out (a root's prompt stands before no ``!``), and a
+#: line of Python that chooses between releases.
+_NOT_RUN = re.compile(
+    r"\s*#+\s*[!%]\s*(?:uv\s+)?(?:pip|conda|mamba)\b"
+    r"|[^#\n]{1,200}=.{1,200}[\"'\])] if .{1,200} else \W"
+)
 _WHEEL_INDEX = re.compile(r"/whl/(?:test/|nightly/)?(cu\d{2,3}|cpu|rocm[\d.]+)\b")
 _WHEEL = re.compile(
     rf"({_NAME})-(\d[\w.!+]{{0,80}}?)(?:-\d\w{{0,20}})?-((?:py|cp|pp)[\w.]{{1,40}})-([\w.]{{1,40}})"
@@ -323,6 +329,8 @@ class PackageReader:
         if any(reader(line, draft) for reader in readers):
             return True
         text = line.text
+        if _NOT_RUN.match(line.raw):
+            return True
         install = _INSTALL.search(text) if "install" in text or " add " in text else None
         if install:
             self._read_install(install.group(1), line, draft)

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set
 from ..errors import NothingRecognised
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
+from .at_work import shown_at_work
 from .clean_text import Line, clean_lines, without_unticked
 from .container_spec import ContainerReader
 from .distribution_names import named_distributions
@@ -215,6 +216,9 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
         "report.lines": Known(readers.lines, evidence),
         "report.unread": Known(tuple(readers.unread), evidence),
     }
+    work = shown_at_work(text)
+    if work:
+        read["report.at_work"] = Known(work, evidence)
     return facts.updated(read)
 
 

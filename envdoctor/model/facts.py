@@ -620,6 +620,9 @@ FIELDS: Mapping[str, Field] = {
     "ray.module_path": _environment("ray", "str", "Where 'import ray' would find its module."),
     # a requirements file that stands for the environment
     "report.lines": _host("report", "int", "Lines of a report that state something."),
+    "report.at_work": _host(
+        "report", "str", "Words of a report that tell of a run at work: it served or trained."
+    ),
     "report.contradictions": _host(
         "report", "strings", "What a report says twice and differently: 'driver.release: … and …'."
     ),

@@ -241,20 +241,27 @@ def _engines_finding(
     first, pin = violations[0].requirer, violations[0].requirement.specifier
     far = any(_is_far(torch, violation.requirement.specifier) for violation in violations)
     exempt = is_unindexed(torch) or all(is_unindexed(entry.requirer) for entry in violations)
+    at_work = far and context.facts.value("report.at_work")
+    severity = "error" if far and not exempt else "warning"
+    tail = "." if far else ", of the same minor: this mostly works."
+    if at_work:
+        severity, tail = "advice", "; the run here is at work with it."
     return Finding(
         code="ED304",
         component="torch",
         kind=kind,
-        severity="error" if far and not exempt else "warning",
-        effect="blocks" if far and not exempt else "may-block",
+        severity=severity,
+        effect="blocks" if severity == "error" else "may-block",
         message=(
             f"torch {_shown(torch)} is installed, but {_demands(violations)} "
             f"{'is' if len(violations) == 1 else 'are'} built for another one"
         )
-        + ("." if far else ", of the same minor: this mostly works."),
-        evidence=_evidence(context, violations),
+        + tail,
+        evidence=(*_evidence(context, violations), *context.evidence("report.at_work")),
         sources=(_metadata_source(violations[0]),),
-        remedies=(
+        remedies=()
+        if at_work
+        else (
             Remedy(
                 "Install the torch that it is built for, together with it.",
                 (InstallerCall("install", (f"{first.name}=={_public(first)}", f"torch{pin}")),),

@@ -354,6 +354,9 @@ def _all_mismatches(context: Context) -> Iterator[Finding]:
         mismatch = _judge(context, extension, torch)
         if mismatch is None:
             continue
+        is_told = mismatch.code == "ED401" and not linked and extension.built_for is not None
+        if is_told and context.facts.value("report.at_work"):
+            mismatch = _refuted(context, extension, torch, mismatch)
         yield Finding(
             code=mismatch.code,
             component=name,
@@ -363,9 +366,23 @@ def _all_mismatches(context: Context) -> Iterator[Finding]:
             subject=mismatch.subject,
             evidence=(*mismatch.evidence, *context.evidence("torch.version")),
             sources=mismatch.sources,
-            remedies=built_against(context, name, torch),
+            remedies=() if mismatch.severity == "advice" else built_against(context, name, torch),
             packages=(name, "torch"),
         )
+
+
+def _refuted(
+    context: Context, extension: _Extension, torch: Torch, mismatch: _Mismatch
+) -> _Mismatch:
+    """Make a note of what a label or a table says of a run that got to work: what it uses did load,
+    or was built from source against this torch.
+    """
+    return mismatch._replace(
+        severity="advice",
+        message=f"{extension.title} is built for torch {extension.built_for}, and the run here "
+        f"is at work with {torch}: what it uses of it loads; a path that was not taken may not.",
+        evidence=(*mismatch.evidence, *context.evidence("report.at_work")),
+    )
 
 
 def _judge(context: Context, extension: _Extension, torch: Torch) -> Optional[_Mismatch]:
@@ -392,7 +409,7 @@ def _from_torch_label(context: Context, extension: _Extension, torch: Torch) -> 
         return None
     severity, consequence = "error", "It will fail to load with an undefined symbol."
     if extension.name in _LOADS_BESIDE_OTHERS:
-        severity, consequence = "warning", "It may fail to load with an undefined symbol."
+        severity, consequence = "advice", "Images that serve have such a pair, too."
     if extension.is_proven_fine:
         severity = "warning"
         consequence = "All symbols that it needs are there, but its layouts may differ."

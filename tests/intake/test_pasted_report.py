@@ -435,3 +435,18 @@ def test_what_nobody_sees_hides_no_secret(unseen):
     facts = json.dumps(dump_facts(parse_report(text)))
     assert "abcdefghij" not in facts
     assert "klmnop" not in facts
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("# !pip install peft==0.11.1", None),
+        ("  #%pip install -q peft==0.11.1", None),
+        ('wanted = "peft==0.11.1" if is_small else "peft==0.17.0"', None),
+        ("!pip install peft==0.11.1", "0.11.1"),
+        ("# pip install peft==0.11.1", "0.11.1"),  # the prompt of root
+    ],
+)
+def test_what_a_notebook_does_not_run_installs_nothing(line, expected):
+    facts = parse_report(f"torch 2.6.0\n{line}\n")
+    assert facts.version_of("peft") == expected

@@ -1,0 +1,41 @@
+"""Whether a report tells of a run that got to work: it served, generated or trained.
+
+What such a run loads did load, whatever a table says of its release. A report that tells of a
+failure to start or to import proves nothing, though it speaks of throughput.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["shown_at_work"]
+
+_LONGEST = 200_000  # characters that are gone through
+#: What servers and trainers print of their work, and what is measured of one that works.
+_WORK = re.compile(
+    r"\b(?:(?:gen(?:eration)?|decode|output|token) throughput(?: ?\([^()\n]{1,20}\))?"
+    r"(?:,? (?:gradually |slowly )?(?:is|was|decreas\w+|drops?|dropped|falls?|fell|stays?)\b"
+    r"|: ?\d)"
+    r"|accept(?:ance)? (?:len(?:gth)?|rate)(?: is\b|: ?\d)"
+    r"|\d[\d.]* ?(?:tokens?/s(?:ec(?:ond)?)?|tok/s|samples/s)\b"
+    r"|(?:GET|POST) /\S{1,80} HTTP/1\.\d\"? 200\b)"
+    r"|[{,] ?'loss': ?[\d.'\"]+",
+    re.IGNORECASE,
+)
+#: What says that something did not load, or that nothing ever worked.
+_FAILED = re.compile(
+    r"undefined symbol|ImportError|ModuleNotFoundError|cannot import|no module named"
+    r"|cannot open shared object|_OpNamespace|no kernel image"
+    r"|(?:fail(?:s|ed)?|unable|not able|can(?:not|'t)|won't|doesn't|does not) (?:to )?"
+    r"(?:import|load|start|launch|run|compile|build|install)\b",
+    re.IGNORECASE,
+)
+
+
+def shown_at_work(text: str) -> str:
+    """Return the words of a report that tell of a run at work, "" where none do, or where something
+    failed to load or to start.
+    """
+    text = text[:_LONGEST]
+    match = _WORK.search(text)
+    return match.group().strip("{, ") if match and not _FAILED.search(text) else ""
