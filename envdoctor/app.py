@@ -99,8 +99,10 @@ def check(
     before = changes.before if changes is not None else {}
     findings = _judge_all(nodes, matrix, run, framework, judged, before)
     if reading is not None and knowledge is not None:
-        traces, rest = _explained(reading, knowledge, nodes, matrix, findings, complained_of=True)
-        findings = [*_findings_of(traces), *rest]
+        traces, told, rest = _explained(
+            reading, knowledge, nodes, matrix, findings, complained_of=True
+        )
+        findings = [*_findings_of(traces), *rest, *told]
     if not run:
         findings = _with_tried_remedies(findings, nodes, matrix)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
@@ -458,6 +460,7 @@ def diagnose(
         InputError: a log that cannot be read.
     """
     from .model.diagnosis import Diagnosis
+    from .rules.addressing import addressed
 
     matrix = matrix or _builtin_matrix()
     reading, knowledge = _read_logs(logs, matrix)
@@ -469,12 +472,12 @@ def diagnose(
     elif logs and len(given) == 1:
         nodes = (_joined(given[0], own),)
     findings = _judge_all(nodes, matrix, run, framework)
-    traces, rest = _explained(reading, knowledge, nodes, matrix, findings)
+    traces, told, rest = _explained(reading, knowledge, nodes, matrix, findings)
     tried = _with_tried_remedies([*[trace.finding for trace in traces], *rest], nodes, matrix)
     traces = [trace._replace(finding=finding) for trace, finding in zip(traces, tried)]
     return Diagnosis(
         tuple([_addressed_trace(trace, nodes) for trace in traces]),
-        tuple(_grave(tried[len(traces) :], nodes)),
+        (*_grave(tried[len(traces) :], nodes), *addressed(told, nodes)),
         reading.sources,
         reading.lines,
         reading.size,
@@ -540,12 +543,10 @@ def _explained(
     matrix: Matrix,
     findings: List[Finding],
     complained_of: bool = False,
-) -> Tuple[List[Trace], List[Finding]]:
+) -> Tuple[List[Trace], List[Finding], List[Finding]]:
     from .diagnose.failure import explain
 
-    contexts = _contexts(nodes, matrix)
-    traces, rest = explain(reading, knowledge, contexts, findings, complained_of)
-    return list(traces), list(rest)
+    return explain(reading, knowledge, _contexts(nodes, matrix), findings, complained_of)
 
 
 def _joined(given: Facts, own: Facts) -> Facts:

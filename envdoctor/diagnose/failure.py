@@ -30,15 +30,18 @@ from .missing_symbols import tell_symbols
 from .raised import (
     doubt,
     failure_of,
+    has_failed,
     join_failure,
+    split_passed,
+    split_survived,
     trust_complaint,
     without_survived,
-    without_warnings,
 )
 from .sonames import tell_sonames
 from .trace_draft import (
     Knowledge,
     TraceDraft,
+    advice_of,
     code_of_log,
     confirm,
     draft_row,
@@ -53,6 +56,9 @@ from .trace_draft import (
 __all__ = ["explain"]
 
 _SLACK = 90.0  # seconds by which the clocks of two writers may differ
+#: Findings of a check that say of two releases that the one cannot be imported with the other.
+_AT_IMPORT = ("ED308", "ED309", "ED409")
+_RAN = "The log shows a run that worked where both are installed: they went together there."
 #: Findings of a check that explain any binary that does not fit, whichever it is about.
 _ABOUT_ALL = ("ED304", "ED203", "ED201", "ED202", "ED204", "ED205", "ED207", "ED208")
 #: Effects of rows by which no exception is raised.
@@ -69,8 +75,9 @@ def explain(
     contexts: Sequence[Context],
     findings: Sequence[Finding],
     complained_of: bool = False,
-) -> Tuple[List[Trace], List[Finding]]:
-    """Return the traces, each root followed by its consequences, and the findings without a line.
+) -> Tuple[List[Trace], List[Finding], List[Finding]]:
+    """Return the traces, each root followed by its consequences, what logs only tell of, and what
+    they show to have worked, as advice, and the findings without a line.
 
     Args:
         reading: what was found in the logs, in the order in which it was read.
@@ -93,21 +100,31 @@ def explain(
     _join_findings(drafts, knowledge, violated)
     _weigh_causes(drafts, contexts, violated, knowledge.modules)
     failure = failure_of(raised, events, drafts)
+    drafts, passed = split_passed(drafts, raised, failure)
     _link(drafts)
     _merge(drafts)
     join_failure(drafts, failure, contexts, knowledge.modules)
     doubt(drafts, raised, failure)
+    drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)
     if complained_of:
         trust_complaint(drafts)
-    else:
-        drafts = without_warnings(drafts, raised, failure, lived)
     traces = traces_of(drafts)
     spoken = {trace.finding.key for trace in traces}
-    return traces, [
+    rest = [
         finding
         for finding in findings
         if finding.key not in spoken and finding.caused_by not in spoken
     ]
+    known = {*spoken, *(finding.key for finding in rest)}
+    told = [advice for advice in advice_of([*passed, *survived]) if advice.key not in known]
+    if not has_failed(drafts, failure) and all(lived.get(name) for name in reading.sources):
+        outweighed = [finding for finding in rest if _is_outweighed(finding)]
+        rest = [finding for finding in rest if finding not in outweighed]
+        told += [
+            finding._replace(severity="advice", message=f"{finding.message} {_RAN}")
+            for finding in outweighed
+        ]
+    return traces, told, rest
 
 
 def _toned(event: Event, knowledge: Knowledge) -> Event:
@@ -116,6 +133,12 @@ def _toned(event: Event, knowledge: Knowledge) -> Event:
     if signature is None or not signature.tone:
         return event
     return event._replace(warned=signature.tone == "warning")
+
+
+def _is_outweighed(finding: Finding) -> bool:
+    """Tell whether a run that worked says more than a finding: that of a table of two releases."""
+    grave = finding.verdict == "violated" and finding.severity != "advice"
+    return grave and finding.code in _AT_IMPORT
 
 
 def _lived(reading: Reading, knowledge: Knowledge) -> Mapping[str, int]:

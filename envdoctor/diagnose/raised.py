@@ -22,10 +22,12 @@ __all__ = [
     "Failure",
     "doubt",
     "failure_of",
+    "has_failed",
     "join_failure",
+    "split_passed",
+    "split_survived",
     "trust_complaint",
     "without_survived",
-    "without_warnings",
 ]
 
 #: Lines behind an exception that nothing caught, as far as other lines do not say that the run
@@ -46,6 +48,9 @@ _STOPS = (
     "slurm-cancelled",
     "slurm-step-cancelled",
 )
+#: Signatures of what an import raises: a program that goes on after it does without.
+_IMPORTS = ("import-name", "module-attribute", "module-missing", "module-part-missing")
+_PROGRAM = pattern(r"^([\w.-]{1,100}\.py): error: ")
 _STOPPING = pattern(r"(?:^|\.)KeyboardInterrupt$")
 _SIGNALLED = pattern(r"got signal: (?:2|15)\b|Signals\.SIG(?:TERM|INT)\b")
 
@@ -64,8 +69,10 @@ _SAYS_ANOTHER = pattern(
     r"|WorkerProc initialization failed|See (?:root cause|stack trace) above"
     r"|DataLoader worker \(pid.{0,40}\) (?:exited unexpectedly|is killed by signal)"
     r"|NCCL communicator was aborted|Stop_waiting response is expected|failed to recv, got 0 bytes"
-    r"|Rank \d+ scheduler (?:is dead|died)|(?:[Ss]ubprocess|[Ww]orker|[Cc]hild) (?:process )?"
-    r"(?:died|exited|failed|is dead)|worker process has died"
+    r"|[Ss]erver (?:launch|start(?:up)?|initiali[sz]ation) failed|[Ff]ailed to (?:launch|start) "
+    r"(?:the )?server\b|Rank \d+ scheduler (?:is dead|died)"
+    r"|(?:[Ss]ubprocess|[Ww]orker|[Cc]hild) (?:process )?(?:died|exited|failed|is dead)"
+    r"|worker process has died"
 )
 _CONNECTIONS = "multiprocessing/connection.py"
 
@@ -316,23 +323,86 @@ def doubt(drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failu
             draft.certainty = "candidate"
 
 
-def without_warnings(
-    drafts: List[TraceDraft],
+def has_failed(drafts: Sequence[TraceDraft], failure: Failure) -> bool:
+    """Tell whether an exception ended a run, or something died other than by being stopped."""
+    return failure.raised is not None or any(_is_death(draft) for draft in drafts)
+
+
+def split_survived(
+    drafts: Sequence[TraceDraft],
     raised: Sequence[Raised],
     failure: Failure,
     lived: Mapping[str, int],
-) -> List[TraceDraft]:
-    """Leave out where nothing failed what programs only warn of, or worked on after."""
-    if failure.raised is not None or any(_is_death(draft) for draft in drafts):
-        return drafts
+    complained_of: bool,
+) -> Tuple[List[TraceDraft], List[TraceDraft]]:
+    """Return what the logs say failed, and what they only tell of where nothing failed: what
+    programs warn of, or worked on after.
+
+    Args:
+        drafts: What the lines say.
+        raised: The exceptions of the logs.
+        failure: Which of them the run failed with.
+        lived: By log, the last line after which its program worked on.
+        complained_of: Somebody shows these lines because something is wrong: a warning, then,
+            unless its program worked on after it.
+    """
+    ended = has_failed(drafts, failure)
     passed = _passed(raised, failure)
-    said = {
-        id(_root(draft))
-        for draft in drafts
-        if _is_stopping(draft)
-        or not (_is_only_warned(draft, passed) or _was_outlived(draft, lived))
-    }
-    return [draft for draft in drafts if id(_root(draft)) in said]
+
+    def is_told(draft: TraceDraft) -> bool:
+        if ended or _is_stopping(draft):
+            return False
+        warned = _is_only_warned(draft, passed) and not complained_of
+        return warned or _was_outlived(draft, lived)
+
+    said = {id(_root(draft)) for draft in drafts if not is_told(draft)}
+    return (
+        [draft for draft in drafts if id(_root(draft)) in said],
+        [draft for draft in drafts if id(_root(draft)) not in said],
+    )
+
+
+def split_passed(
+    drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failure
+) -> Tuple[List[TraceDraft], List[TraceDraft]]:
+    """Return what may have led to the failure, and what the run had got past before it: imports
+    that it went on without, arguments that a later start of the same program took.
+    """
+    passed = [draft for draft in drafts if _was_passed(draft, raised, failure)]
+    return [draft for draft in drafts if draft not in passed], passed
+
+
+def _was_passed(draft: TraceDraft, raised: Sequence[Raised], failure: Failure) -> bool:
+    last = failure.raised
+    if last is None or last.cut or draft.signature is None or draft.parent is not None:
+        return False
+    if not draft.events or not all(_is_above(event, last) for event in draft.events):
+        return False
+    if draft.signature.id == "arguments-refused":
+        programs = [_PROGRAM.match(event.first.text) for event in draft.events]
+        files = {frame.file.rpartition("/")[2] for frame in last.frames}
+        return all(match is not None and match.group(1) in files for match in programs)
+    if draft.signature.id not in _IMPORTS:
+        return False
+    if all(event.warned for event in draft.events):
+        return True
+    return failure.is_certain and not any(
+        _is_in_traceback(event, entry) for event in draft.events for entry in raised
+    )
+
+
+def _is_above(event: Event, raised: Raised) -> bool:
+    """Tell whether an event is older than an exception and what it came of."""
+    first = raised.first
+    above = event.last.source == first.source and event.last.number < first.number
+    return above and (raised.before is None or _is_above(event, raised.before))
+
+
+def _is_in_traceback(event: Event, raised: Raised) -> bool:
+    """Tell whether a line is one of an exception, or of one that it came of."""
+    if _is_of(event, raised):
+        return True
+    return raised.before is not None and _is_in_traceback(event, raised.before)
 
 
 def _passed(raised: Sequence[Raised], failure: Failure) -> List[Raised]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Knowledge",
     "TraceDraft",
+    "advice_of",
     "code_of",
     "code_of_log",
     "confirm",
@@ -45,6 +46,7 @@ _SEVERITY = {
     "candidate": ("warning", "undetermined"),
 }
 _SHOWN_LINES = 3
+_NO_FAILURE = "The log does not show that the run failed by it."
 _SEGMENT = pattern(r"\[([^\[\]]*)\]")
 _GROUP = pattern(r"\{([\w|@]+)\}")
 _MODULE_GROUPS = ("caller", "frame", "library", "module", "name")
@@ -333,6 +335,23 @@ def traces_of(drafts: Sequence[TraceDraft]) -> List[Trace]:
         [*roots, *effects], id, lambda draft: None if draft.parent is None else id(draft.parent)
     )
     return [_trace(draft) for draft, _ in tree]
+
+
+def advice_of(drafts: Sequence[TraceDraft]) -> List[Finding]:
+    """Return as advice what causes programs tell of and did not fail by."""
+    return [
+        _finding_of_trace(draft, _quoted(draft.events))._replace(
+            severity="advice",
+            verdict="violated",
+            message=f"{draft.finding.message} {_NO_FAILURE}",
+            caused_by=None,
+            missing=None,
+        )
+        for draft in sorted(drafts, key=lambda draft: draft.order)
+        if draft.signature is not None
+        and draft.role == "cause"
+        and draft.signature.certainty not in ("", "candidate")
+    ]
 
 
 def _trace(draft: TraceDraft) -> Trace:

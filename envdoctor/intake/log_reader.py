@@ -78,6 +78,11 @@ _WARNED = re.compile(
     r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?<!NCCL)(?:^|[\s\[(])WARN(?:ING)?\b(?!=)"
     r"|\S{0,20}\[?W\d{4} \d\d:|\S{0,40}\[[\d :.,-]{10,30} W \d|.{0,300}\b[A-Z]\w{0,40}Warning: )"
 )
+#: What a program says of an error that it goes on after.
+_PASSED_OVER = re.compile(
+    r"(?:^|[\]:] )Ignor(?:e|ed|ing) (?:\w+ ){0,3}(?:error|exception|failure)s?\b"
+    r"|\b[Ss]ilently ignor(?:ed|ing)\b"
+)
 
 #: What begins a description of an environment, how much of one is kept, and of all behind the
 #: beginning of a log, which is kept whole.
@@ -464,8 +469,11 @@ def _whole_words(anchor: bytes) -> FrozenSet[bytes]:
 
 
 def _is_warning(line: LogPlace) -> bool:
-    """Tell whether a line is marked as a warning, or goes on with the text of one."""
-    if _WARNED.match(line.text) is not None:
+    """Tell whether a line is marked as a warning, goes on with the text of one, or says of an error
+    that its program goes on.
+    """
+    text = line.text.lstrip()
+    if _WARNED.match(text) is not None or _PASSED_OVER.search(text) is not None:
         return True
     above = line.before.rstrip(b"\n").rpartition(b"\n")[2]
     return _WARNING_GOES_ON.search(above) is not None

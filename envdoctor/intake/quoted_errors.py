@@ -24,6 +24,7 @@ _MARKS = re.compile(
 _PRINTED = re.compile(
     r"\s*(?:Traceback \(|File \"|\w*Warning: |raise |except |import |from \S+ import )"
     r"|.{0,160}\b(?:WARNING|WARN|UserWarning|FutureWarning|INFO|DEBUG)\b"
+    r"|\[\d{4}-\d\d-\d\d[ T]"
 )
 _CLASS = re.compile(r"^.{0,300}?\b[A-Z]\w*(?:Error|Exception): ")
 _QUOTES = {ord(mark): "'" for mark in '`´‘’“”"'}

@@ -58,7 +58,10 @@ def summary(diagnosis: Diagnosis, width: int = 80) -> str:
         problems = f"{count} problem{'' if count == 1 else 's'} found here"
         return f"envdoctor: no log was given; {problems if count else 'no problem found here'}"
     if not diagnosis.traces:
-        return "envdoctor: none of the known causes is in the log"
+        notes = sum(finding.severity == "advice" for finding in diagnosis.findings)
+        if not notes:
+            return "envdoctor: none of the known causes is in the log"
+        return f"envdoctor: the log shows no known failure; {notes} note{'s' * (notes > 1)} below"
     first = diagnosis.traces[0]
     lead = {"established": "", "likely": "likely: ", "candidate": "cause not established: "}[
         first.certainty

@@ -1,0 +1,166 @@
+"""What logs tell of without failing by it: it is advice, and the failure stands first."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from envdoctor.app import check
+from envdoctor.model.facts import Facts
+from envdoctor.report.diagnosis_text import summary
+
+STEPS = "\n".join(f"step {number} loss {2 - number / 50:.3f}" for number in range(40))
+
+
+def output_of(program, tmp_path, *arguments):
+    path = tmp_path / "serve_it.py"
+    path.write_text(textwrap.dedent(program))
+    done = subprocess.run(
+        [sys.executable, str(path), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"},
+    )
+    return done.stdout
+
+
+def checked(text, tmp_path, matrix):
+    """Return (severity, subject) of all that a check of a text finds in its lines."""
+    path = tmp_path / "whole.log"
+    path.write_text(text)
+    report = check(Facts(), matrix, logs=[str(path)])
+    return {
+        (finding.severity, finding.subject or finding.code)
+        for finding in report.findings
+        if finding.verdict == "violated" and finding.caused_by is None
+    }
+
+
+def noted(diagnosis):
+    return [(finding.severity, finding.subject) for finding in diagnosis.findings]
+
+
+PASSED_OVER = (
+    "2026-02-03 10:00:01 WARNING registry.py:7 fused kernels are off:\n{notice}\n",
+    "[2026-02-03 10:00:01] Ignoring an optional import error of plugins.audio: {notice}\n",
+    "{notice}\n",
+)
+
+
+@pytest.mark.parametrize("form", PASSED_OVER)
+def test_an_import_that_a_run_went_on_without_is_not_its_failure(said, tmp_path, matrix, form):
+    notice = "cannot import name 'AudioConfigOfTomorrow' from 'transformers' (/x/__init__.py)"
+    end = output_of("def main():\n    raise ValueError('vocabulary of 0 words')\nmain()", tmp_path)
+    text = form.format(notice=notice) + "reading shards\n" + end
+    found = said(text)
+    assert "ValueError: vocabulary of 0 words" in found.traces[0].finding.message
+    assert [trace.finding.subject for trace in found.traces] == ["raised"]
+    severities = dict(map(reversed, checked(text, tmp_path, matrix)))
+    assert severities["raised"] == "error"
+    assert severities.get("import-name", "advice") == "advice"
+
+
+def test_the_import_that_ended_the_run_is_the_failure(said, tmp_path):
+    program = """
+        import logging
+        try:
+            from transformers import AudioConfigOfTomorrow
+        except ImportError as error:
+            logging.warning("no audio: %s", error)
+        from json import no_such_name
+    """
+    found = said(output_of(program, tmp_path))
+    assert "no_such_name" in found.traces[0].finding.message
+    assert noted(found) == []
+
+
+def test_what_waits_for_a_server_says_only_that_it_did_not_start(said):
+    found = said(
+        "Traceback (most recent call last):\n"
+        '  File "/srv/engine/worker.py", line 31, in capture\n    return run(graph)\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 48.00 MiB. GPU 0 has a total"
+        " capacity of 23.64 GiB of which 12.06 MiB is free.\n"
+        "\n[2026-02-03 10:00:09] a child process failed\n"
+        "2026-02-03 10:05:09 ERROR client.py:12 gave up\nTraceback (most recent call last):\n"
+        '  File "/srv/client/remote.py", line 68, in wait\n'
+        '    raise TimeoutError("server startup failed")\n'
+        "TimeoutError: server startup failed\n"
+    )
+    assert found.traces[0].finding.subject == "cuda-out-of-memory"
+    assert found.traces[0].certainty == "established"
+
+
+def test_what_a_run_worked_on_after_is_advice(said, tmp_path, matrix):
+    refused = "ERROR hub.py: You are trying to access a gated repo.\n"
+    text = f"{refused}again, with a token\n{STEPS}\n"
+    assert checked(text, tmp_path, matrix) == {("advice", "gated-model")}
+    assert checked(refused, tmp_path, matrix) == {("error", "gated-model")}
+    found = said(text)
+    assert (found.traces, found.exit_code) == ((), 0)
+    assert noted(found) == [("advice", "gated-model")]
+
+
+def test_a_look_up_that_a_library_went_on_without_is_advice(tmp_path, matrix):
+    warned = (
+        "/x/adapters/saving.py:41: UserWarning: Unable to fetch the base's configuration:"
+        " HTTPSConnectionPool(host='hub.example', port=443): Max retries exceeded"
+        " (Caused by NameResolutionError: Temporary failure in name resolution)"
+        " - silently ignoring the lookup.\n"
+    )
+    for text in (f"{warned}{STEPS}\n", f"{' ' * 400}{warned}{STEPS}\n"):
+        assert {severity for severity, _ in checked(text, tmp_path, matrix)} <= {"advice"}
+
+
+def test_arguments_that_a_later_start_took_are_no_failure_any_more(said, tmp_path, matrix):
+    program = """
+        import argparse, socket
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--port", type=int)
+        asked = parser.parse_args()
+        with socket.socket() as first:
+            first.bind(("127.0.0.1", 0))
+            socket.socket().bind(first.getsockname())
+    """
+    refused = output_of(program, tmp_path, "--fast-kernels")
+    assert "error: unrecognized arguments" in refused
+    text = refused + output_of(program, tmp_path, "--port", "1")
+    assert [trace.finding.subject for trace in said(text).traces] == ["port-in-use"]
+    assert ("advice", "arguments-refused") in checked(text, tmp_path, matrix)
+    # A client that fails for want of its server takes nothing back of what ended the server.
+    (tmp_path / "other").mkdir()
+    client = output_of("raise ConnectionError('no server')", tmp_path).replace(
+        "serve_it.py", "client.py"
+    )
+    subjects = [trace.finding.subject for trace in said(refused + client).traces]
+    assert "arguments-refused" in subjects
+
+
+def test_what_a_table_refuses_and_a_run_did_is_advice(tmp_path, matrix, said):
+    banner = "unsloth==2024.8\nxformers==0.0.27.post2\ntorch==2.4.0\n"
+    assert ("error", "ED309") in checked_codes(banner, tmp_path, matrix)
+    ran = f"{banner}{STEPS}\n"
+    assert ("advice", "ED309") in checked_codes(ran, tmp_path, matrix)
+    failed = ran + output_of("raise ImportError('no fused kernels')", tmp_path)
+    assert ("error", "ED309") in checked_codes(failed, tmp_path, matrix)
+    assert "ED309" in {finding.code for finding in said(ran).findings}
+
+
+def checked_codes(text, tmp_path, matrix):
+    path = tmp_path / "stated.log"
+    path.write_text(text)
+    report = check(Facts(), matrix, logs=[str(path)])
+    return {(finding.severity, finding.code) for finding in report.findings}
+
+
+def test_a_known_warning_alone_is_named_without_a_failure(said):
+    found = said("A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.3 as it\n")
+    assert (found.traces, found.exit_code) == ((), 0)
+    assert noted(found) == [("advice", "numpy-abi-said")]
+    assert summary(found) == "envdoctor: the log shows no known failure; 1 note below"
