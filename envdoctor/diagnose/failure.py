@@ -25,7 +25,7 @@ from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from ..rules.matrix_rows import remedies_of_row
 from ..rules.rule import Context
 from .collectives import tell_collectives
-from .missing_names import tell_histories
+from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
 from .raised import (
     doubt,
@@ -92,6 +92,7 @@ def explain(
     lived = _lived(reading, knowledge)
     raised = without_survived(reading.raised, lived, drafts)
     tell_histories(drafts, raised, knowledge.modules, contexts)
+    doubt_builds(drafts, knowledge.modules, contexts)
     tell_symbols(drafts, knowledge.modules, contexts[0])
     tell_sonames(drafts, knowledge.modules, contexts[0])
     tell_collectives(drafts)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..matrix.names import Importer, NameHistory, PackageNames
     from ..model.version import Version
 
-__all__ = ["tell_histories"]
+__all__ = ["doubt_builds", "tell_histories"]
 
 _MOST_IMPORTERS = 3
 #: What a build makes: libraries of kernels, and the file in which it writes its own version. A
@@ -234,7 +234,7 @@ def _doubt(
     """Say why a release proves nothing of what is missing, "" where it may: the files of releases
     are those of wheels for Linux with CUDA, as they were built.
     """
-    package, is_windows = history.package, context.facts.value("os.platform") == "win32"
+    package = history.package
     if version is not None and not version.is_devrelease:
         return ""
     if history.kind == "name" and any(map(_MADE_BY_BUILD.match, history.full_name.split("."))):
@@ -247,9 +247,43 @@ def _doubt(
     checkout = next((file for file in asked.sources if _is_checkout(file, module)), "")
     if checkout:
         return f"{package} runs from sources ({checkout}), whose release is not known"
-    if is_windows or is_built_for_rocm(context):
+    if _place_of_builds(context):
         return f"Which build of {package} is here is not known: releases are for Linux with CUDA"
     return ""
+
+
+def _place_of_builds(context: Context) -> str:
+    """Return for what builds here are made, "" for Linux with CUDA or where that is not known."""
+    if is_built_for_rocm(context):
+        return "ROCm"
+    return {"darwin": "macOS", "win32": "Windows"}.get(context.facts.value("os.platform"), "")
+
+
+def doubt_builds(
+    drafts: Sequence[TraceDraft], modules: Mapping[str, str], contexts: Sequence[Context]
+) -> None:
+    """Leave open why a compiled operator is missing where builds are not for CUDA: those of vLLM
+    register fewer of them (``USE_ROCM`` in csrc/torch_bindings.cpp, csrc/cpu/torch_bindings.cpp,
+    https://github.com/vllm-project/vllm/tree/v0.8.5/csrc).
+    """
+    places = {_place_of_builds(context) for context in contexts}
+    for draft in drafts:
+        if draft.signature is None or draft.signature.id != "operators-not-registered":
+            continue
+        if not places <= {"ROCm", "macOS"}:
+            continue
+        place = min(places)
+        groups = groups_of(draft.events[0], modules)
+        draft.certainty = "candidate"
+        draft.meaning = (
+            f"Where the build for {place} leaves it out, no other installation of that release "
+            "brings it; else the extension did not load."
+        )
+        draft.finding = draft.finding._replace(
+            message=f"{groups['which']} has no compiled operator {groups['name']}. Builds for "
+            f"{place} are without some that CUDA has; whether this is one is not known.",
+            remedies=(),
+        )
 
 
 def _is_checkout(file: str, module: str) -> bool:

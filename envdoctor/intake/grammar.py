@@ -51,6 +51,8 @@ _INNER = re.compile(r"\(([^()]{2,120})\)")
 _TABLE_ROW = re.compile(r"([A-Za-z][\w.-]{1,60})(?: {2,})(\d[\w.!+-]*)(?: .*)?$")
 _DOTTED = re.compile(r"\d+(?:\.[\w+!-]+)+")
 _JSON_PARTS = re.compile(r",\s*(?=[\"'])")
+#: What a trainer prints of a step: its memory is what the run takes, mostly of the GPU.
+_STEP = re.compile(r"(?:\b|_)(?:loss|grad_norm|learning_rate)\b['\"]?\s?[:=]\s?['\"(]?-?\d")
 #: What a writer gives as an example is not what there is.
 _EXAMPLES = re.compile(
     r"\((?:e\.g\.?|for example|for instance|such as|like|i\.e\.|例如|如)[^()]{0,200}\)",
@@ -171,6 +173,8 @@ class StatementReader:
             subject = Topic(key, "distribution")
         if subject is None:
             return self._read_in_block(key, value, line, draft)
+        if subject.kind == "memory" and _STEP.search(line.text):
+            return True
         if subject.kind == "distribution" and subject.name:
             self._listed = line.number
         elif subject.kind == "setting":

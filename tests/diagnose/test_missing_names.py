@@ -217,3 +217,57 @@ AttributeError: 'SFTTrainer' object has no attribute '_prepare_packed_dataloader
 def test_a_title_is_of_the_traceback_below_it(finding):
     """A package asks its own class: which release it is decides nothing."""
     assert " only" not in finding(OWN).message
+
+
+OPERATOR = "AttributeError: '_OpNamespace' '_C' object has no attribute 'fused_of_tomorrow'\n"
+
+
+@pytest.mark.parametrize(
+    ("place", "line", "is_open"),
+    [
+        ("ROCm", "PyTorch version: 2.5.1+rocm6.2\nIs debug build: False\n", True),
+        ("CUDA", "PyTorch version: 2.5.1+cu124\nIs debug build: False\n", False),
+    ],
+)
+def test_an_operator_that_a_build_for_another_platform_may_leave_out(
+    tmp_path, place, line, is_open
+):
+    path = tmp_path / "run.log"
+    path.write_text(f"{line}OS: Ubuntu 22.04.4 LTS (x86_64)\nPython version: 3.10.12\n\n{OPERATOR}")
+    (trace,) = [
+        trace
+        for trace in diagnose([str(path)], None, load_matrix()).traces
+        if trace.finding.subject == "operators-not-registered"
+    ]
+    assert (trace.certainty == "candidate") is is_open
+    assert ("Builds for ROCm" in trace.finding.message) is is_open
+    assert bool(trace.finding.remedies) is not is_open
+
+
+REFUSED = """Traceback (most recent call last):
+  File "{root}/fleet/worker.py", line 12, in step
+    return self.group.gather(x, lengths=n)
+TypeError: Group.gather() got an unexpected keyword argument 'lengths'
+"""
+
+
+def test_two_releases_are_spoken_of_where_a_package_calls(finding):
+    words = "releases that do not go together"
+    tree = finding(REFUSED.format(root="/srv/checkout"))
+    package = finding(REFUSED.format(root="/usr/lib/python3.10/site-packages"))
+    assert tree.subject == package.subject == "argument-not-taken"
+    assert words not in tree.message
+    assert words in package.message
+
+
+def test_on_a_mac_a_release_proves_nothing(tmp_path):
+    path = tmp_path / "run.log"
+    missing = "AttributeError: 'SiluAndMul' object has no attribute 'op'\n"
+    told = {}
+    for system in ("macOS 15.2 (arm64)", "Ubuntu 22.04.4 LTS (x86_64)"):
+        path.write_text(f"PyTorch version: 2.5.1\nOS: {system}\nPython version: 3.10\n\n{missing}")
+        traces = diagnose([str(path)], None, load_matrix()).traces
+        told[system[:5]] = traces[0].finding.message
+    assert "older than 0.7.0" in told["Ubunt"]
+    assert "older than" not in told["macOS"]
+    assert "not known" in told["macOS"]

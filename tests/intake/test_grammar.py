@@ -698,3 +698,16 @@ def test_what_is_there_now_and_what_was_or_would_be(text, stated):
         f"{name} {entry.version}" if entry.version else f"{name}{entry.constraint}"
         for name, entry in sorted(distributions.items())
     )
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "{'loss': 1.25, 'grad_norm': 0.5, 'memory(GiB)': 17.99, 'speed(s/it)': 9.6}",
+        "step: 20, loss: 3.1, memory: 31.5 GiB",
+    ],
+)
+def test_the_memory_of_a_step_is_not_the_machine_s(step):
+    described = "System RAM: 512 GiB"
+    assert read(f"{step}\nPython 3.11.4").value("memory.total") is None
+    assert read(f"{described}\n{step}").value("memory.total") == 512 << 30
