@@ -582,7 +582,12 @@ def _version(context: Context, package: str) -> str:
 def _advice(message: str) -> str:
     """Return what the program itself says is to be done."""
     match = _ADVICE.search(message) or _ADVICE_WITHIN.search(message)
-    return "" if match is None else f"The program itself says: {match.group(1).strip()}."
+    if match is None:
+        return ""
+    words, rest = match.group(1).strip(), message[match.end() :].strip().split("\n")
+    if words.endswith(":") and rest[0].strip():  # what is to be typed stands in a line of its own
+        words = f"{words} {rest[0].strip()}"
+    return f"The program itself says: {words}."
 
 
 def _meaning(raised: Raised) -> str:

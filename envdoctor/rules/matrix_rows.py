@@ -314,6 +314,8 @@ def _subject_key(term: Term) -> Tuple[str, str, str]:
 def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
     """Word a violated row: its title, then every value that made it apply."""
     severity, effect = _severity(row), effect_of_row(row)
+    if severity == "warning" and _may_serve_elsewhere(context, row):
+        severity = "advice"
     unindexed = _unindexed_builds(context, row)
     if severity == "error" and unindexed:
         severity, effect = "warning", "may-block"
@@ -341,6 +343,14 @@ def _violated(context: Context, row: Row, binding: Binding) -> _Hit:
         title=row.title,
     )
     return _Hit(row, finding, tuple(packages))
+
+
+def _may_serve_elsewhere(context: Context, row: Row) -> bool:
+    """Tell whether a row speaks of a model that vllm serves where sglang is, too, which took
+    kernels and layers from it.
+    """
+    of_model = any(term.scope == "request" for term in row.terms)
+    return of_model and row.component == "vllm" and "sglang" in context.distributions
 
 
 def _unindexed_builds(context: Context, row: Row) -> List[str]:

@@ -284,7 +284,7 @@ COUNT = (
         ("    raise ModuleNotFoundError(\"No module named 'foo'\")", None),
         (
             "ModuleNotFoundError: No module named 'transformers_modules.deepseek-ai'",
-            "module-part-missing",
+            "remote-code-missing",
         ),
         ("ModuleNotFoundError: No module named 'verl.trainer/main_ppo'", None),
         ("OSError: /x/libgds.so: undefined symbol: cuFileDriverOpen", "undefined-symbol"),
@@ -475,3 +475,41 @@ def test_kernels_for_hopper_on_another_gpu(said, path, component):
 def test_engines_of_containers_and_other_makers(said, line, signature):
     subjects = {trace.finding.subject for trace in said(f"{line}\n").traces}
     assert signature in subjects
+
+
+@pytest.mark.parametrize(
+    ("file", "component"),
+    [
+        ("/build/vllm/csrc/moe/topk.cu:77", "vllm"),
+        ("/w/lmdeploy/src/turbomind/kernels/gemm/x.cuh:9", "lmdeploy"),
+    ],
+)
+def test_a_file_of_its_own_says_whose_build_has_no_code(said, file, component):
+    line = f"no kernel image is available for execution on the device {file}"
+    trace = said(f"terminate called: CUDA runtime error: {line}\n").traces[0]
+    assert (trace.finding.component, trace.finding.kind) == (component, "arch-missing")
+
+
+def test_where_no_file_is_named_no_library_is(said):
+    line = "CUDA error: no kernel image is available for execution on the device\n"
+    assert "The build of" not in said(line).traces[0].finding.message
+
+
+def test_the_code_of_a_model_is_no_distribution(said):
+    line = "ModuleNotFoundError: No module named 'transformers_modules.acme.Tiny-1'\n"
+    finding = said(line).traces[0].finding
+    assert finding.component == "transformers"
+    assert not any(remedy.commands for remedy in finding.remedies)
+
+
+def test_what_is_to_be_typed_belongs_to_the_advice(said):
+    log = (
+        "Traceback (most recent call last):\n"
+        '  File "/w/a.py", line 1, in <module>\n'
+        "    main()\n"
+        "RuntimeError: The reader is not there.\n"
+        "You can install it with:\n\n"
+        "pip install acme-reader\n"
+    )
+    texts = [remedy.text for remedy in said(log).traces[0].finding.remedies]
+    assert any(text.endswith("install it with: pip install acme-reader.") for text in texts)

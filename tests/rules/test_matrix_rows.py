@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from envdoctor.app import judge
+from envdoctor.intake.pasted_report import parse_report
 from envdoctor.matrix.loader import Matrix, load_matrix
 from envdoctor.model.calls import InstallerCall
 from envdoctor.model.facts import Gpu
@@ -211,3 +213,13 @@ def test_what_is_too_old_for_another_may_stay(judged: Judge) -> None:
     finding = next(entry for entry in findings if entry.row == "peft-0.14-transformers-4.43")
     texts = [remedy.text for remedy in finding.remedies]
     assert "Or, where transformers has to stay, install peft before 0.14.0." in texts
+
+
+@pytest.mark.parametrize(
+    ("also", "severity"), [("sglang: 0.4.3", "advice"), ("openai: 1.60.0", "warning")]
+)
+def test_what_vllm_cannot_serve_is_advice_where_sglang_is(also: str, severity: str) -> None:
+    """SGLang took layers of vLLM and served models that its vLLM does not know."""
+    facts = parse_report(f"torch 2.5.1\nvllm: 0.6.4.post1\n{also}\nWe serve DeepSeek-V3.\n")
+    findings = [entry for entry in judge(facts, load_matrix()) if entry.row == "deepseek-v3-vllm"]
+    assert [entry.severity for entry in findings] == [severity]
