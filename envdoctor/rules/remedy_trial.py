@@ -1,6 +1,6 @@
 """Remedies held against the environment that they would leave behind: one that brings an error of
-its own is said with that error, behind the others. What was measured of two packages is cured by
-the nearest release of either that cures these two and breaks nothing else.
+its own is said with that error, where no other is left. What was measured of two packages is cured
+by the nearest release of either that cures these two and breaks nothing else.
 """
 
 from __future__ import annotations
@@ -61,15 +61,16 @@ def tried_remedies(
         left -= len(finding.remedies) if is_judged else 0
         fitting: List[Remedy] = []
         others: List[Remedy] = []
+        breaking: List[Remedy] = []
         for remedy in finding.remedies:
-            objection = _refused_by(remedy, facts, matrix)
+            objection, kept = _refused_by(remedy, facts, matrix), others
             if not objection and is_judged:
-                objection = _brought_by(remedy, known, facts, matrix, judge)
+                objection, kept = _brought_by(remedy, known, facts, matrix, judge), breaking
             if not objection and is_judged:
                 remedy = _with_bound(remedy, known, facts, matrix, judge)
             if objection:
                 text = f"{remedy.text.rstrip('.')}; {objection}"
-                others.append(remedy._replace(text=text, commands=()))
+                kept.append(remedy._replace(text=text, commands=()))
             else:
                 fitting.append(remedy)
         if is_judged and finding.code == "ED301":
@@ -80,7 +81,8 @@ def tried_remedies(
             left -= len(nearest)
             if nearest:
                 fitting, others = nearest, []
-        changed = (*fitting, *others)
+        # What breaks something else is said only where nothing else can be done.
+        changed = (*fitting, *others) if fitting or others else tuple(breaking)
         tried.append(finding if changed == finding.remedies else finding._replace(remedies=changed))
     return tried
 
