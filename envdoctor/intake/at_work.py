@@ -1,4 +1,5 @@
-"""Whether a report tells of a run that got to work: it served, generated or trained.
+"""Whether a report tells of a run that got to work (it served, generated or trained), and of one
+that is meant for the CPU.
 
 What such a run loads did load, whatever a table says of its release. A report that tells of a
 failure to start or to import proves nothing, though it speaks of throughput.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["shown_at_work"]
+__all__ = ["meant_for_cpu", "shown_at_work"]
 
 _LONGEST = 200_000  # characters that are gone through
 #: What servers and trainers print of their work, and what is measured of one that works.
@@ -30,6 +31,17 @@ _FAILED = re.compile(
     r"(?:import|load|start|launch|run|compile|build|install)\b",
     re.IGNORECASE,
 )
+#: Settings and files that make a run or a build one for the CPU.
+_FOR_CPU = re.compile(
+    r"\bDockerfile\.cpu\b|\bVLLM_TARGET_DEVICE=[\"']?cpu\b|(?<!\S)--device[= ]cpu\b"
+    r"|\bdevice(?:_map)?=[\"']cpu[\"']"
+)
+
+
+def meant_for_cpu(text: str) -> str:
+    """Return the setting or the file by which a report's run is one for the CPU, "" for none."""
+    match = _FOR_CPU.search(text[:_LONGEST])
+    return match.group() if match else ""
 
 
 def shown_at_work(text: str) -> str:

@@ -123,6 +123,7 @@ def _gpus_missing(context: Context, needing: str) -> Optional[Finding]:
         and context.facts.value("torch.cuda_available") is None
     ):
         return None
+    for_cpu = None if proof else context.facts.value("report.for_cpu")
     reason = proof or f"{needing} {'is a CUDA build' if needing == 'torch' else 'needs one'}"
     torch = context.facts.value("torch.version")
     tail = (
@@ -133,9 +134,9 @@ def _gpus_missing(context: Context, needing: str) -> Optional[Finding]:
         code="ED108",
         component="container-gpu",
         kind="not-exposed",
-        severity="error" if proof else "warning",
+        severity="error" if proof else "advice" if for_cpu else "warning",
         message=f"No GPU is visible here, although {reason}{f' (torch {torch})' if torch else ''}"
-        + ("." if proof else tail),
+        + ("." if proof else f"; {for_cpu} is for the CPU." if for_cpu else tail),
         evidence=context.evidence(
             "gpus",
             "torch.cuda_available",
@@ -145,7 +146,7 @@ def _gpus_missing(context: Context, needing: str) -> Optional[Finding]:
             "gpus.expected",
         ),
         sources=(_TOOLKIT,),
-        remedies=_EXPOSE_GPUS if proof else (_CPU_BUILDS, *_EXPOSE_GPUS),
+        remedies=_EXPOSE_GPUS if proof else (_CPU_BUILDS, *(() if for_cpu else _EXPOSE_GPUS)),
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from envdoctor.app import judge
-from envdoctor.intake.at_work import shown_at_work
+from envdoctor.intake.at_work import meant_for_cpu, shown_at_work
 from envdoctor.intake.pasted_report import parse_report
 from envdoctor.matrix.loader import load_matrix
 
@@ -49,3 +49,23 @@ def test_a_run_at_work_refutes_that_what_it_uses_does_not_load():
     assert [before[key].severity for key in keys] == ["error", "error"]
     assert [after[key].severity for key in keys] == ["advice", "advice"]
     assert not any(after[key].remedies for key in keys)
+
+
+NO_GPU = """PyTorch version: 2.4.0+cu121
+Is CUDA available: False
+GPU models and configuration: No CUDA
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("python serve.py --device cpu\n", "advice"),
+        ("VLLM_TARGET_DEVICE=cpu python setup.py install\n", "advice"),
+        ("python serve.py --device cuda\n", "warning"),
+        ("it falls back to the cpu\n", "warning"),
+    ],
+)
+def test_what_is_meant_for_the_cpu_misses_no_gpu(text, severity):
+    assert bool(meant_for_cpu(text)) == (severity == "advice")
+    assert by_code(f"{NO_GPU}{text}")["ED108", "container-gpu"].severity == severity
