@@ -620,7 +620,7 @@ FIELDS: Mapping[str, Field] = {
     "ray.module_path": _environment("ray", "str", "Where 'import ray' would find its module."),
     # a requirements file that stands for the environment
     "report.lines": _host("report", "int", "Lines of a report that state something."),
-    "report.at_work": _host(
+    "report.at_work": _environment(
         "report", "str", "Words of a report that tell of a run at work: it served or trained."
     ),
     "report.for_cpu": _host("report", "str", "By which a run or a build is for the CPU."),
