@@ -99,10 +99,10 @@ def check(
     before = changes.before if changes is not None else {}
     findings = _judge_all(nodes, matrix, run, framework, judged, before)
     if reading is not None and knowledge is not None:
-        traces, told, rest = _explained(
+        traces, notes, rest = _explained(
             reading, knowledge, nodes, matrix, findings, complained_of=True
         )
-        findings = [*_findings_of(traces), *rest, *told]
+        findings = [*_findings_of(traces), *rest, *notes]
     if not run:
         findings = _with_tried_remedies(findings, nodes, matrix)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
@@ -472,12 +472,12 @@ def diagnose(
     elif logs and len(given) == 1:
         nodes = (_joined(given[0], own),)
     findings = _judge_all(nodes, matrix, run, framework)
-    traces, told, rest = _explained(reading, knowledge, nodes, matrix, findings)
+    traces, notes, rest = _explained(reading, knowledge, nodes, matrix, findings)
     tried = _with_tried_remedies([*[trace.finding for trace in traces], *rest], nodes, matrix)
     traces = [trace._replace(finding=finding) for trace, finding in zip(traces, tried)]
     return Diagnosis(
         tuple([_addressed_trace(trace, nodes) for trace in traces]),
-        (*_grave(tried[len(traces) :], nodes), *addressed(told, nodes)),
+        (*_grave(tried[len(traces) :], nodes), *addressed(notes, nodes)),
         reading.sources,
         reading.lines,
         reading.size,

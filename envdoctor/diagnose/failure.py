@@ -117,15 +117,15 @@ def explain(
         if finding.key not in spoken and finding.caused_by not in spoken
     ]
     known = {*spoken, *(finding.key for finding in rest)}
-    told = [advice for advice in advice_of([*passed, *survived]) if advice.key not in known]
+    notes = [advice for advice in advice_of([*passed, *survived]) if advice.key not in known]
     if not has_failed(drafts, failure) and all(lived.get(name) for name in reading.sources):
         outweighed = [finding for finding in rest if _is_outweighed(finding)]
         rest = [finding for finding in rest if finding not in outweighed]
-        told += [
+        notes += [
             finding._replace(severity="advice", message=f"{finding.message} {_RAN}")
             for finding in outweighed
         ]
-    return traces, told, rest
+    return traces, notes, rest
 
 
 def _toned(event: Event, knowledge: Knowledge) -> Event:

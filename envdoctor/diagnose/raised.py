@@ -349,13 +349,13 @@ def split_survived(
     ended = has_failed(drafts, failure)
     passed = _passed(raised, failure)
 
-    def is_told(draft: TraceDraft) -> bool:
+    def is_note(draft: TraceDraft) -> bool:
         if ended or _is_stopping(draft):
             return False
         warned = _is_only_warned(draft, passed) and not complained_of
         return warned or _was_outlived(draft, lived)
 
-    said = {id(_root(draft)) for draft in drafts if not is_told(draft)}
+    said = {id(_root(draft)) for draft in drafts if not is_note(draft)}
     return (
         [draft for draft in drafts if id(_root(draft)) in said],
         [draft for draft in drafts if id(_root(draft)) not in said],

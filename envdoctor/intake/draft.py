@@ -175,7 +175,7 @@ class Draft:
         """Return what one sentence alone tells, with that sentence, by distribution or field."""
         values = {name: self.claimed(name) for name in _RELEASES}
         values.update((name, claim.value.version) for name, claim in self._distributions.items())
-        told: Dict[str, str] = {}
+        sentences: Dict[str, str] = {}
         for name, value in values.items():
             agreeing = [
                 telling
@@ -186,10 +186,10 @@ class Draft:
             ]
             lines = {telling.line for telling in agreeing}
             if len(lines) == 1 and all(telling.sentence for telling in agreeing):
-                told[name] = (
+                sentences[name] = (
                     f"{' '.join(agreeing[0].sentence.split())[:_QUOTED]} (line {lines.pop()})"
                 )
-        return told
+        return sentences
 
     def states_release(self, name: str) -> bool:
         """Tell whether more than sentences tell the version of a distribution, or a range."""
@@ -318,16 +318,16 @@ class Draft:
         before, text = self._last_devices.get(rank, (-9, ""))
         self._last_devices[rank] = (line.number, line.text)
         is_listed = line.number == before + 1 and line.text == text
-        told = {
+        earlier = {
             index: _model(device.name or "")
             for index, device in self._devices.get(rank, {}).items()
             if not is_listed
         }
         for count, device in stated:
             model = _model(device.name or "")
-            same = [index for index, other in told.items() if other == model][:count]
+            same = [index for index, other in earlier.items() if other == model][:count]
             for index in same:
-                del told[index]
+                del earlier[index]
                 self.device(index, device, line, rank)
             start = len(self._devices.get(rank, ()))
             if count == 1 and not start:

@@ -41,7 +41,8 @@ def at_work_behind(tail: bytes, number: int) -> int:
             form = _form(piece)
             if form:
                 places.setdefault(form, []).append(number)
-    return max((found[-_TIMES] - 1 for found in places.values() if len(found) >= _TIMES), default=0)
+    last = (lines[-_TIMES] - 1 for lines in places.values() if len(lines) >= _TIMES)
+    return max(last, default=0)
 
 
 def _form(piece: bytes) -> str:

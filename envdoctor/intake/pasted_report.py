@@ -136,8 +136,7 @@ class _RayReader:
 
 def _described(name: str, value: str) -> str:
     """Return a value without what a person says of it (``/opt/lib first``) and without the command
-    that it is set for, or one of the form that
-    they describe in its place (``MIG UUID``).
+    that it is set for, or one of the form that they describe in its place (``MIG UUID``).
     """
     if name == "CUDA_VISIBLE_DEVICES" and value.upper().replace("-", " ") == "MIG UUID":
         return "MIG-00000000-0000-0000-0000-000000000000"

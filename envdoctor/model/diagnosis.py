@@ -57,8 +57,7 @@ class Diagnosis(NamedTuple):
 
     ``traces``: roots in their order, each followed by its consequences. ``findings``: what a check
     of the same environment finds besides, of which no line speaks, and as advice what the log tells
-    of without failing by it. exit_code: 1 where a log says
-    that something failed, else 0.
+    of without failing by it. exit_code: 1 where a log says that something failed, else 0.
     """
 
     traces: Tuple[Trace, ...]

@@ -309,8 +309,10 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
     stated = workload.number("tensor_parallel_size") is not None
     how = "as stated" if stated else "nothing states a tensor parallel size"
     over = f"{split:g} GPUs" if split > 1 else "one GPU"
-    commands = (f"--tensor-parallel-size {enough}",) if (enough or 99) <= len(devices) else ()
-    more = [Remedy(f"Spread the weights over {enough} GPUs.", commands, "safe")] if enough else []
+    more = []
+    if enough is not None:
+        commands = (f"--tensor-parallel-size {enough}",) if enough <= len(devices) else ()
+        more.append(Remedy(f"Spread the weights over {enough} GPUs.", commands, "safe"))
     yield Finding(
         "ED617",
         "gpu-memory",
@@ -330,7 +332,7 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
 
 
 def _serves(workload: Workload, facts: Facts) -> bool:
-    """Tell whether one of the engines runs the model, and nothing else that a report names."""
+    """Tell whether one of the engines is there to run the model, or a setting of theirs is."""
     known = facts.value("distributions") or {}
     return any(name in known for name in _ENGINES) or workload.setting("max_model_len") is not None
 

@@ -18,7 +18,7 @@ def read(text):
     ("text", "platform"),
     [
         ('  File "C:\\Users\\me\\venv\\Lib\\site-packages\\peft\\__init__.py", line 3', "win32"),
-        ("Obtaining file:///D:/work/project", "win32"),
+        ("Obtaining file:///D:/src/project", "win32"),
         ("Python version: 3.12.9 (main) [MSC v.1942 64 bit (AMD64)]", "win32"),
         ("  Downloading scipy-1.14.0-cp312-cp312-win_amd64.whl (44 MB)", "win32"),
         ("Could not locate cudnn_cnn_infer64_8.dll.", "win32"),
