@@ -26,6 +26,7 @@ from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
 from .platforms import glibc_of_release
 from .presence import is_advised
+from .told_reasons import tells_of_failure, told_reasons
 
 __all__ = ["parse_report"]
 
@@ -194,7 +195,8 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
             which only the day is known, and to disbelieve a version that none of them has.
 
     Raises:
-        NothingRecognised: there is nothing about an environment in it.
+        NothingRecognised: there is nothing about an environment in it, and no failure of a package
+            that it names.
         InputError: the text is too large, or none.
     """
     text = without_unticked(text)
@@ -208,10 +210,19 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     read_hints_of_machine(text, draft)
     _presume_glibc(text, draft)
     facts = draft.facts()
-    if not any(True for _ in facts):
-        raise NothingRecognised(_nothing_in(text), f"what is read: {FORMATS}")
     evidence = Evidence("report")
+    told: Dict[str, Fact[Any]] = {}
+    failing = tells_of_failure(text[:_SHORT_TEXT])
+    reasons = told_reasons(lines) if failing else ()
+    if reasons:
+        told["report.reasons"] = Known(reasons, evidence)
+    if not any(True for _ in facts):
+        named = named_distributions(text[:_SHORT_TEXT])
+        if not (reasons or (failing and named)):
+            raise NothingRecognised(_nothing_in(text), f"what is read: {FORMATS}")
+        told["report.named"] = Known(named, evidence)
     read: Dict[str, Fact[Any]] = {
+        **told,
         "report.lines": Known(readers.lines, evidence),
         "report.unread": Known(tuple(readers.unread), evidence),
     }

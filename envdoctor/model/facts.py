@@ -630,6 +630,17 @@ FIELDS: Mapping[str, Field] = {
     "report.cuda": _environment(
         "report", "str", "A CUDA version that a report names without saying whose, '11.8'."
     ),
+    "report.named": _host(
+        "report",
+        "strings",
+        "Distributions that a report names which states nothing of an environment.",
+    ),
+    "report.reasons": _host(
+        "report",
+        "strings",
+        "Sentences by which a report says what the reason is, '12: …'; '12?: …' where its writer "
+        "only supposes it.",
+    ),
     "report.single_sentences": _host(
         "report",
         "variables",

@@ -152,6 +152,8 @@ CODES: Mapping[str, str] = {
     "ED905": "no-environment",
     "ED906": "check-failed",
     "ED907": "unread-files",
+    "ED908": "told-reasons",
+    "ED909": "nothing-stated",
 }
 
 #: Those of CODES whose rule is gone, with the day on which it went.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["RULES_HERE", "fault_finding"]
 
 _STALE_DAYS = 90
+_MOST_NAMED = 4
 _MOST_PLACES = 8  # that could not be read, for different reasons
 
 
@@ -315,6 +316,79 @@ def check_unread(context: Context) -> Iterator[Finding]:
         )
 
 
+def check_told_reasons(context: Context) -> Iterator[Finding]:
+    """What a report itself gives as the reason.
+
+    What it checks:
+        Nothing: it repeats the sentences by which the writer of a report names a cause, or says
+        what a package does not have or support.
+
+    Why it matters:
+        Who was there often knows, and what stands in a sentence alone is judged by no rule.
+
+    How to fix:
+        Hold it against the log and the versions: it is the writer's word, or guess.
+
+    References:
+        README
+    """
+    for reason in context.facts.value("report.reasons", ()):
+        number, _, sentence = reason.partition(": ")
+        verb = "supposes" if number.endswith("?") else "says"
+        number, words = number.rstrip("?"), sentence.rstrip(".")
+        yield Finding(
+            code="ED908",
+            component="report",
+            kind="not-judged",
+            severity="advice",
+            subject=number,
+            message=f"What the report itself {verb} of the reason: “{words}”. It was not verified.",
+            evidence=(Evidence(f"report, line {number}"),),
+        )
+
+
+def check_stated(context: Context) -> Iterator[Finding]:
+    """A report that states nothing of an environment.
+
+    What it checks:
+        Whether a report of a failure names packages and gives no version, no GPU, driver or CUDA,
+        no setting and no limit.
+
+    Why it matters:
+        Nothing was judged then: silence is no sign of health.
+
+    How to fix:
+        Add what the finding lists, and the log from its first line on.
+
+    References:
+        README
+    """
+    named = context.facts.value("report.named")
+    if named is None:
+        return
+    names = (
+        f"it names {', '.join(named[:_MOST_NAMED])} without a version" if named else "no package"
+    )
+    yield Finding(
+        code="ED909",
+        component="report",
+        kind="not-judged",
+        severity="advice",
+        message=f"The environment was not judged: the report states nothing of it ({names}, and "
+        "no GPU, driver, CUDA, setting or limit).",
+        evidence=context.evidence("report.lines"),
+        remedies=(
+            Remedy(
+                "Add what 'python -m torch.utils.collect_env', 'pip list' and 'nvidia-smi' print, "
+                "the command or the configuration of the run, and its log; or run envdoctor where "
+                "it failed.",
+                (),
+                "safe",
+            ),
+        ),
+    )
+
+
 RULES_HERE: Tuple[Rule, ...] = (
     Rule("ED901", "probe-failed", "probe-failed", "A probe failed", check_probes),
     Rule("ED902", "matrix-age", "stale-matrix", "The matrix is old", check_matrix_age),
@@ -345,5 +419,19 @@ RULES_HERE: Tuple[Rule, ...] = (
         "probe-failed",
         "Something that is there could not be read",
         check_unread,
+    ),
+    Rule(
+        "ED908",
+        "told-reasons",
+        "not-judged",
+        "What a report itself says of the reason",
+        check_told_reasons,
+    ),
+    Rule(
+        "ED909",
+        "nothing-stated",
+        "not-judged",
+        "A report states nothing of an environment",
+        check_stated,
     ),
 )

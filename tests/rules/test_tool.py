@@ -110,3 +110,19 @@ def test_a_rule_that_raises_hides_nothing(monkeypatch: pytest.MonkeyPatch, matri
     assert "ED903" in codes(found)
     with pytest.raises(ZeroDivisionError):
         rules.judge(facts_of(), matrix, propagate=True)
+
+
+def test_reasons_that_a_report_tells_are_repeated_as_its_words(judged: Judge) -> None:
+    found = judged(facts_of(report_reasons=("3: X is too old", "9?: Y is too new")))
+    told = [finding for finding in found if finding.code == "ED908"]
+    assert [finding.severity for finding in told] == ["advice", "advice"]
+    assert "says of the reason: “X is too old”" in told[0].message
+    assert "supposes of the reason: “Y is too new”" in told[1].message
+    assert [entry.source for entry in told[1].evidence] == ["report, line 9"]
+
+
+def test_a_report_that_states_nothing_is_asked_for_more(judged: Judge) -> None:
+    finding = by_code(judged(facts_of(report_named=("vllm",))), "ED909")
+    assert "it names vllm without a version" in finding.message
+    assert "collect_env" in finding.remedies[0].text
+    assert "ED909" not in codes(judged(facts_of(python_version="3.11.4")))

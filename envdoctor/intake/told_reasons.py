@@ -1,0 +1,204 @@
+"""What the writer of a report says is the reason: sentences that name a cause in words (``this is
+because``, ``due to``, ``the culprit is``), or that deny, of a package or a platform, what was
+needed (``vllm 0.7.3 does not support enable_ssl_refresh``, ``X was removed in 4.0``).
+
+The sentence is kept as it stands. Nobody here knows whether it is so: whoever shows it says whose
+words they are. A wish, a question or a plan gives no reason, and neither does a text in which
+nothing fails.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Iterator, List, NamedTuple, Set, Tuple
+
+from .clean_text import Line
+from .distribution_names import COMMON_WORDS, known_distribution
+
+__all__ = ["tells_of_failure", "told_reasons"]
+
+_LONGEST = 600  # characters of a line that somebody wrote
+_SHORTEST = 20  # of a sentence
+_SHOWN = 300  # of a sentence
+_MOST = 2
+_NEAR = 120  # characters before a word that names a cause
+_SENTENCES = re.compile(r"(?<=[.;!?])\s+|(?<=[。；！？])")
+#: What says that something goes wrong; without it a text asks or wishes.
+_FAILS = re.compile(
+    r"\b(?:errors?|exceptions?|fail\w*|crash\w*|broken|breaks?|traceback|cannot|can't|unable|hangs?|"
+    r"stuck|bug|conflicts?|OOM|killed|refused|denied|does ?n[o']t work|not working|missing)\b"
+    r"|Error\b|报错|错误|失败|无法|不能|冲突|崩溃",
+    re.IGNORECASE,
+)
+#: Words that name a cause; what stands behind them is it.
+_CAUSAL = re.compile(
+    r"\b(?:because(?: of)?|due to|caused by|owing to|"
+    r"(?:root cause|culprit|reason(?: (?:for|why|behind) [^.,;]{1,60})?) "
+    r"(?:is|was|seems to be|appears to be|turned out to be)|"
+    r"turn(?:s|ed) out|the reason being|"
+    r"(?:comes?|came|stems?|results?|arises?|originates?) from (?:the fact|a|an|the|using|having)|"
+    r"(?:problem|issue|error|failure|crash|bug|incompatibility) (?:is|was|lies|seems to be|"
+    r"appears to be) (?:that|with(?:in)?|in|between|from|the|a|an)|"
+    r"only (?:happens?|occurs?|fails?|appears?|affects?|crashes) "
+    r"(?:with|on|in|when|if|for|under))\b"
+    r"|因为|由于|导致|原因是|引起",
+    re.IGNORECASE,
+)
+_OF_RELEASE = (
+    r"(?:(?:was|were|has been|have been|is|are|got|been) (?:\w+ )?(?:removed|renamed|moved|"
+    r"deprecated|dropped|relocated|replaced|refactored)|no longer (?:exists?|available|has|have|"
+    r"provides?|exports?|includes?|accepts?|supports?))"
+)
+_DENIED = (
+    r"(?:(?:does|do|did|is|are|was) ?(?:not|n't)|doesn't|don't|didn't|cannot|can't|no longer|"
+    r"lacks?|lacking|miss(?:es|ing)|without)"
+)
+_GIVEN = (
+    r"(?:support\w*|provid\w*|includ\w*|accept\w*|hav\w*|ha[sd]|ship\w*|expos\w*|contain\w*|"
+    r"recogni[sz]\w*|know\w*|implement\w*|compatible|built|compiled|available|export\w*|defin\w*|"
+    r"find|match|work)"
+)
+#: What is said of a package or a platform, which has to stand before it in the clause.
+_SAID_OF = re.compile(
+    rf"\b(?:{_OF_RELEASE}|{_DENIED} (?:\w+ ){{0,2}}?{_GIVEN}|"
+    r"(?:is|are|was|seems?|be) (?:too (?:old|new)|outdated|incompatible|not compatible)|"
+    r"(?:conflict\w*|conflicting|in conflict|clash\w*) with|hard-?code[ds]|overrid(?:es|den)|"
+    r"(?:is|are|was) (?:only|set|pinned|limited) (?:to|for|on|in|with)|mismatch\w*)\b"
+    r"|不支持|不兼容|冲突|版本太|版本过|移除|缺少",
+    re.IGNORECASE,
+)
+_REMOVED = re.compile(rf"\b{_OF_RELEASE} (?:in|from|since|as of|with)\b", re.IGNORECASE)
+#: The same, where what it is said of stands behind it.
+_SAYS_OF = re.compile(
+    r"\b(?:(?:older|outdated|old|newer|wrong|mismatch\w*|incompatible) (?:version|release|build)s? "
+    r"(?:of|for)|(?:missing|lack(?:s|ing)?(?: of)?|no) (?:\w+ ){0,2}?(?:support|wheels?|build|"
+    r"binaries|kernels?|compatibility) (?:for|in|of)?|mismatch\w* between|"
+    r"conflicts? between|incompatib\w+ (?:between|with|of))\b",
+    re.IGNORECASE,
+)
+#: Parts of an environment that are no distribution.
+_PARTS = re.compile(
+    r"\b(?:docker\w*|podman|containers?|image|kubernetes|k8s|slurm|arm64|aarch64|x86(?:_64)?|"
+    r"rocm|cuda|cudnn|nccl|nvcc|driver|kernels?|gcc|glibc|libstdc\+\+|cmake|compiler|toolkit|python|"
+    r"conda|gpus?|vram|shm|shared memory|memory|disk|permissions?|root|windows|macos|mac|linux|"
+    r"wsl2?|ubuntu|bf16|bfloat16|fp16|fp8|fp4|int8|awq|gptq|tokenizers?|numa|infiniband|"
+    r"nvlink|ip|ipv[46]|ports?|interface|hostname|proxy|network|ulimit|sm_?\d{2,3}a?|hopper|ampere|"
+    r"blackwell|volta|turing|[ABHLV]\d{2,3}|RTX|requirements(?:\.txt)?|dockerfile\S*|"
+    r"environment variables?|(?-i:[A-Z]{2,}(?:_[A-Z0-9]+)+))\b|显存|内存|驱动|版本|镜像|容器",
+    re.IGNORECASE,
+)
+#: Words of any text, and what installs: of it much is said that it prints itself.
+_NO_PART = COMMON_WORDS | {"pip", "setuptools", "uv"}
+_PACKAGE = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{1,40})(?![\w/]|\.\w)")
+#: What makes of a sentence a wish, a plan, a question, advice or a courtesy.
+_NO_REASON = re.compile(
+    r"\?\s*$"
+    r"|^\W*(?:please|thanks?|could|can|would|is there|are there|do we|does|how|what|why|any)\b"
+    r"|\b(?:would be|would like|it'd be|feature|proposal|propose|nice to|i want|we want|i need to|"
+    r"we need to|looking forward|wonder\w*|should (?:we|i|be)|plan to|in the future|"
+    r"not (?:because|due to|caused by)|requires \S+, but)\b"
+    r"|^\W*(?:if|when|unless) (?:you|we|i)\b|希望|请问|是否|吗[？?。]?\s*$",
+    re.IGNORECASE,
+)
+#: How sure the writer is.
+_SUPPOSED = re.compile(
+    r"\b(?:maybe|might|may|perhaps|probabl[ey]|seems?|seemingly|likely|possibl[ey]|presum\w+|"
+    r"I (?:think|guess|believe|assume|suspect)|suspect\w*|guess|not sure|could be|appears?|"
+    r"looks like)\b|可能|应该是|好像|似乎|猜",
+    re.IGNORECASE,
+)
+
+
+#: A sentence whose reason is that of what its writer did, not of what failed.
+_MOTIVE = re.compile(r"^\W*(?:I|we)\b", re.IGNORECASE)
+
+
+class _Reason(NamedTuple):
+    rank: int
+    number: int
+    text: str
+
+
+def tells_of_failure(text: str) -> bool:
+    """Tell whether a text says that something goes wrong."""
+    return _FAILS.search(text) is not None
+
+
+def told_reasons(lines: Iterable[Line]) -> Tuple[str, ...]:
+    """Return the sentences of a text that give a reason, the plainest first, each as ``LINE:
+    sentence``, with ``LINE?`` where the writer only supposes it.
+
+    Args:
+        lines: Those of the whole text.
+    """
+    reasons: List[_Reason] = []
+    seen: Set[str] = set()
+    for line in lines:
+        if len(line.text) <= _LONGEST and not line.prompt and line.text not in seen:
+            seen.add(line.text)
+            reasons += _reasons_of(line)
+    return tuple(reason.text for reason in sorted(reasons)[:_MOST])
+
+
+def _reasons_of(line: Line) -> Iterator[_Reason]:
+    if _PRINTED.match(line.text):
+        return
+    for sentence in _SENTENCES.split(line.text):
+        sentence = sentence.strip(" -*>")
+        if len(sentence) < _SHORTEST or _NO_REASON.search(sentence) or not _is_prose(sentence):
+            continue
+        is_causal = _gives_cause(sentence)
+        if not (is_causal or _is_said_of_part(sentence)):
+            continue
+        supposed = _SUPPOSED.search(sentence) is not None
+        shown = sentence if len(sentence) <= _SHOWN else f"{sentence[:_SHOWN]}…"
+        rank = 2 * supposed + (not is_causal)
+        yield _Reason(rank, line.number, f"{line.number}{'?' if supposed else ''}: {shown}")
+
+
+_PLAIN = re.compile(r"(?<![\w./=@:\\-])[A-Za-z][a-z']*(?![\w/=@\\(-]|\.\w)")
+_HAN = re.compile(r"[\u4e00-\u9fff]")
+_WORDS = 5  # of a sentence, from which it is none that a program printed
+#: What programs print: a level, an exception, code, a path at its beginning.
+_PRINTED = re.compile(
+    r"\s*(?:Traceback \(|File \"|\w*Warning: |raise |except |import |from \S+ import |assert |"
+    r"[\w.]+(?:Error|Exception)\b:?|error:|warning:|/\S+/\S+|\w+\([^)]*\)?\s*$|[{\[<|=#$])"
+    r"|.{0,160}\b(?:WARNING|WARN|UserWarning|FutureWarning|INFO|DEBUG|ERROR)\b"
+)
+
+
+def _is_prose(sentence: str) -> bool:
+    if _PRINTED.match(sentence):
+        return False
+    return len(_PLAIN.findall(sentence)) >= _WORDS or len(_HAN.findall(sentence)) >= _WORDS
+
+
+def _gives_cause(sentence: str) -> bool:
+    """Tell whether a sentence names a cause that is part of an environment."""
+    for match in _CAUSAL.finditer(sentence):
+        before = sentence[: match.start()]
+        if _MOTIVE.match(before) and not _FAILS.search(before):
+            continue
+        if _names_part(before[-_NEAR:]) or _names_part(sentence[match.end() :]):
+            return True
+    return False
+
+
+def _is_said_of_part(sentence: str) -> bool:
+    said = _SAID_OF.search(sentence)
+    if said is not None and _names_package(sentence[: said.start()]):
+        return True
+    removed = _REMOVED.search(sentence)
+    if removed is not None and _names_package(sentence[removed.end() :]):
+        return True
+    says = _SAYS_OF.search(sentence)
+    return says is not None and _names_part(sentence[says.start() :])
+
+
+def _names_part(text: str) -> bool:
+    return _PARTS.search(text) is not None or _names_package(text)
+
+
+def _names_package(text: str) -> bool:
+    names = (known_distribution(word) for word in _PACKAGE.findall(text))
+    return any(name is not None and name not in _NO_PART for name in names)

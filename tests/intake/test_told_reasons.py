@@ -1,0 +1,66 @@
+"""Which sentences of a report give a reason, and which only wish, ask or print."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.errors import NothingRecognised
+from envdoctor.intake import parse_report
+
+
+def reasons_of(text):
+    return parse_report(text).value("report.reasons", ())
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The build fails because the image has no arm64 wheel of outlines-core.",
+        "The import error is due to a numpy that is newer than what scipy was compiled against.",
+        "It turns out that our vllm==0.7.3 does not support the argument in serve_http, so it fails.",
+        "The root cause is that the container has only 64 MB of shared memory and workers crash.",
+        "This fails since that class was removed in transformers 5.0 by the maintainers.",
+        "The recipe is using an older version of vllm which is missing some imports.",
+        "The torch version in requirements.txt conflicts with the one that the readme wants.",
+        "报错的原因是镜像里面的 torch 版本和 flash-attn 不兼容。",
+    ],
+)
+def test_what_a_sentence_names_as_the_reason_is_kept_with_its_line(sentence):
+    assert reasons_of(f"It crashes with an error on torch 2.6.0\n\n{sentence}") == (
+        f"3: {sentence}",
+    )
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Could it be that the crash is caused by the driver of this machine?",
+        "Please add support, because many users of torch want it on Windows.",
+        "I use docker because containers are easier for me to handle than conda.",
+        "It would be nice to have this in vllm because torch has it already.",
+        "ImportError: this is because of torch 2.6 which the program does not support",
+        "WARNING 11-20 10:00:00 the slow path is used because triton is not installed here",
+        "We changed the colours of the page because nobody liked the old ones.",
+    ],
+)
+def test_wishes_questions_motives_and_output_give_no_reason(sentence):
+    assert reasons_of(f"It crashes with an error on torch 2.6.0\n\n{sentence}") == ()
+
+
+def test_a_text_in_which_nothing_fails_gives_no_reason():
+    assert reasons_of("torch 2.6.0\n\nWe chose this since vllm does not support Windows.") == ()
+
+
+def test_a_guess_is_marked_and_stands_behind_what_is_said_plainly():
+    text = (
+        "torch 2.6.0 fails to load.\nMaybe this is because of the driver of this machine.\n"
+        "The reason is that the toolkit is one of CUDA 11 only."
+    )
+    assert [entry.split(":")[0] for entry in reasons_of(text)] == ["3", "2?"]
+
+
+def test_a_failure_of_packages_without_a_version_is_no_refusal():
+    facts = parse_report("My vllm server crashes with an error after a while.")
+    assert facts.value("report.named") == ("vllm",)
+    with pytest.raises(NothingRecognised):
+        parse_report("An error in the kitchen.")
