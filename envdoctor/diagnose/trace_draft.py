@@ -239,7 +239,7 @@ def _finding(
         component=component or signature.layer,
         kind=kind,
         severity=severity,
-        message=f"{fill(signature.title, groups)}.",
+        message=f"{fill(signature.title, groups).rstrip('.')}.",
         verdict=verdict,
         subject=signature.id,
         sources=(signature.source,),
@@ -355,7 +355,9 @@ def advice_of(drafts: Sequence[TraceDraft]) -> List[Finding]:
 
 
 def _trace(draft: TraceDraft) -> Trace:
-    lines = list(dict.fromkeys([*draft.quoted, *_quoted(draft.events)]))
+    # The failing exception and what a signature matched may be one line, told of differently.
+    quoted = [*draft.quoted, *_quoted(draft.events)]
+    lines = list({(line.source, line.number): line for line in reversed(quoted)}.values())[::-1]
     finding = _finding_of_trace(draft, lines)
     established = draft.parent is not None and draft.role == "effect"
     return Trace(

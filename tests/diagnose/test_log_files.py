@@ -240,6 +240,14 @@ def test_a_crash_is_the_root_of_an_actors_death(matrix):
     assert "segmentation-fault" in subjects
 
 
+@pytest.mark.parametrize("path", sorted(LOGS.glob("*.log")), ids=lambda path: path.stem)
+def test_each_line_is_quoted_once_and_each_sentence_ends_once(matrix, path):
+    for trace in diagnose([str(path)], None, matrix).traces:
+        places = [(line.source, line.number) for line in trace.lines]
+        assert len(places) == len(set(places)), trace.lines
+        assert not trace.finding.message.endswith(".."), trace.finding.message
+
+
 def test_the_kernels_own_lines(matrix):
     diagnosis = diagnose([str(LOGS / "linux-6.18-memcg-oom.log")], None, matrix)
     assert diagnosis.traces[0].finding.kind == "host-oom"
