@@ -389,34 +389,16 @@ class Draft:
 
     def facts(self) -> Facts:
         """Settle all claims."""
-        table: Dict[str, Fact[Any]] = {}
-        for field, reason in self._unknown.items():
-            table[field] = Unknown(reason)
-        for field, claim in self._absent.items():
-            table[field] = Absent(self._evidence(claim.line, claim.note))
-        for field, claim in self._claims.items():
-            none = self._absent.get(field)
-            if none is None or claim.rank <= none.rank:
-                table[field] = Known(claim.value, self._evidence(claim.line, claim.note))
+        table = self._settled_claims()
         self._settle_devices(table)
         self._settle_distributions(table)
+        self._settle_variables(table)
         sentences = self._single_sentences()
         if sentences:
             table["report.single_sentences"] = Known(sentences, Evidence(self._source))
         if self._contradictions:
             contradictions = tuple(self._contradictions.values())
             table["report.contradictions"] = Known(contradictions, Evidence(self._source))
-        missing = {
-            name: line for name, line in self._missing.items() if name not in self._distributions
-        }
-        if missing:
-            evidence = self._lines(list(missing.values()))
-            table["distributions.absent"] = Known(tuple(sorted(missing)), evidence)
-        if self._variables:
-            lines = [line for _, line in self._variables.values()]
-            variables = {name: value for name, (value, _) in sorted(self._variables.items())}
-            table["variables"] = Known(variables, self._lines(lines))
-            table["variables.complete"] = Known(False, self._lines(lines, "an excerpt"))
         if self._request:
             evidence = self._lines([line for _, line in self._request.values()])
             settings = {name: value for name, (value, _) in self._request.items()}
@@ -427,7 +409,33 @@ class Draft:
             table["toolkits"] = Known(toolkits, self._lines(lines))
         return Facts(table)
 
+    def _settled_claims(self) -> Dict[str, Fact[Any]]:
+        """Settle the fields of one value; the better claim wins, "absent" only over worse ones."""
+        table: Dict[str, Fact[Any]] = {}
+        for field, reason in self._unknown.items():
+            table[field] = Unknown(reason)
+        for field, claim in self._absent.items():
+            table[field] = Absent(self._evidence(claim.line, claim.note))
+        for field, claim in self._claims.items():
+            none = self._absent.get(field)
+            if none is None or claim.rank <= none.rank:
+                table[field] = Known(claim.value, self._evidence(claim.line, claim.note))
+        return table
+
+    def _settle_variables(self, table: Dict[str, Fact[Any]]) -> None:
+        if self._variables:
+            lines = [line for _, line in self._variables.values()]
+            variables = {name: value for name, (value, _) in sorted(self._variables.items())}
+            table["variables"] = Known(variables, self._lines(lines))
+            table["variables.complete"] = Known(False, self._lines(lines, "an excerpt"))
+
     def _settle_distributions(self, table: Dict[str, Fact[Any]]) -> None:
+        missing = {
+            name: line for name, line in self._missing.items() if name not in self._distributions
+        }
+        if missing:
+            evidence = self._lines(list(missing.values()))
+            table["distributions.absent"] = Known(tuple(sorted(missing)), evidence)
         if not self._distributions:
             return
         for name in self._distributions:

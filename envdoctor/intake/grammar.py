@@ -64,7 +64,7 @@ _INNER_CUDA = re.compile(
     r"\bCUDA(?: version)?[: ]*(\d{1,2}\.\d{1,2})|\b(cu\d{2,3})\b", re.IGNORECASE
 )
 #: Keys whose value may hold what parts other values.
-_WHOLE = frozenset(["gpus", "release", "nothing", "directory", "image", "os", "arch list", "text"])
+_WHOLE = frozenset(["nothing", "directory", "image", "arch list", "text"])
 
 
 class StatementReader:
@@ -154,17 +154,23 @@ class StatementReader:
                 self._begin(line, heading)
                 if subject_of(heading) is not None:
                     return True
+        understood = self._read_row(text, line, draft)
+        return read_sentence(text, line, draft) if understood is None else understood
+
+    def _read_row(self, text: str, line: Line, draft: Draft) -> Optional[bool]:
+        """Read a name and a version in two columns; None where these are no row of a table."""
         row = _TABLE_ROW.fullmatch(text)
-        if row is not None:
-            in_table = self._row == (line.number - 1, row.start(2))
-            self._row = (line.number, row.start(2))
-            subject = subject_of(row.group(1)) if known_distribution(row.group(1)) else None
-            if subject is not None and subject.kind == "distribution":
-                return state(Claim(subject, "labelled", row.group(2), line), draft)
-            if in_table and _DOTTED.fullmatch(row.group(2)):
-                draft.distribution(row.group(1), row.group(2), line)
-                return True
-        return read_sentence(text, line, draft)
+        if row is None:
+            return None
+        in_table = self._row == (line.number - 1, row.start(2))
+        self._row = (line.number, row.start(2))
+        subject = subject_of(row.group(1)) if known_distribution(row.group(1)) else None
+        if subject is not None and subject.kind == "distribution":
+            return state(Claim(subject, "labelled", row.group(2), line), draft)
+        if in_table and _DOTTED.fullmatch(row.group(2)):
+            draft.distribution(row.group(1), row.group(2), line)
+            return True
+        return None
 
     def _read_pair(self, key: str, value: str, line: Line, draft: Draft) -> Optional[bool]:
         """Read ``key: value``; None leaves the line to the reader of sentences."""
@@ -175,30 +181,29 @@ class StatementReader:
             return self._read_in_block(key, value, line, draft)
         if subject.kind == "memory" and _STEP.search(line.text):
             return True
-        if subject.kind == "distribution" and subject.name:
-            self._listed = line.number
+        if subject.kind == "distribution":
+            self._open_distribution(subject, key, value, line, draft)
         elif subject.kind == "setting":
             self._configured = line.number
-        parts = [value] if subject.kind in _WHOLE else _split(value, _PARTS)
-        if subject.kind == "os":
-            parts = _split(value, _OS_PARTS)
-        if subject.kind == "distribution":  # what is indented below belongs to it
-            self._begin(line, key)
-        if subject.kind == "distribution" and FROM_SOURCE.search(value):
-            draft.built_here(subject.name, line)
-        if not state(Claim(subject, "labelled", parts[0], line), draft):
-            return None if len(parts) == 1 else read_sentence(value, line, draft) or None
-        _read_aside(subject, key, parts[0], line, draft)
-        rest = parts[1:]
-        if subject.kind == "release" and "," in value:
-            rest = _PARTS.split(value)[1:]
-        if subject.kind == "gpus":  # "2x A6000, driver 545.23"
-            rest = [part for part in _split(value, _PARTS)[1:] if not parse_gpus(part)]
+        stated, rest = _parts_of(subject.kind, value)
+        if not state(Claim(subject, "labelled", stated, line), draft):
+            return None if stated == value else read_sentence(value, line, draft) or None
+        _read_aside(subject, key, stated, line, draft)
         for part in rest[:40]:
             self._read(part, line, draft)
         if subject.kind == "setting":
             read_assigned(value, line, draft)
         return True
+
+    def _open_distribution(
+        self, subject: Topic, key: str, value: str, line: Line, draft: Draft
+    ) -> None:
+        """Take what is indented below for the distribution's, and the next lines for its list's."""
+        if subject.name:
+            self._listed = line.number
+        self._begin(line, key)
+        if FROM_SOURCE.search(value):
+            draft.built_here(subject.name, line)
 
     def _read_in_block(self, key: str, value: str, line: Line, draft: Draft) -> Optional[bool]:
         """Read what its neighbours tell to be a module that a tool lists, or a setting of a
@@ -239,6 +244,18 @@ class StatementReader:
         """Take what is indented further for a part of this."""
         outer = [entry for entry in self._sections if entry[0] < line.indent]
         self._sections = [*outer[-20:], (line.indent, name)]
+
+
+def _parts_of(kind: str, value: str) -> Tuple[str, List[str]]:
+    """Divide a value into what states its key and what else stands behind a comma."""
+    if kind == "gpus":  # "2x A6000, driver 545.23"
+        return value, [part for part in _split(value, _PARTS)[1:] if not parse_gpus(part)]
+    if kind == "release":
+        return value, _PARTS.split(value)[1:] if "," in value else []
+    if kind in _WHOLE:
+        return value, []
+    stated, *rest = _split(value, _OS_PARTS if kind == "os" else _PARTS)
+    return stated, rest
 
 
 def _split(text: str, pattern: re.Pattern[str]) -> List[str]:

@@ -121,33 +121,37 @@ class LimitsReader:
 
     def _read_files(self, line: Line, draft: Draft) -> bool:
         text = line.text
-        if text.startswith("Max "):
-            match = _PROC.fullmatch(text)
-            if match:
-                limit, hard = parse_limit(match.group(2)), parse_limit(match.group(3))
-                if limit is not None:
-                    draft.put(_PROC_LIMITS[match.group(1)], limit, line, EXACT)
-                if hard is not None and match.group(1) == "open files":
-                    draft.put("rlimit.nofile_hard", hard, line, EXACT)
-                return True
-        if "/dev/shm" in text:
-            match = _DF.search(text)
-            if match:
-                for field, size in (
-                    ("shm.size", match.group(1)),
-                    ("shm.available", match.group(2)),
-                ):
-                    number = parse_size(size, binary=True, unit=1024)
-                    if number is not None:
-                        draft.put(field, number, line, EXACT)
-                return True
-            match = _SHM_MOUNT.search(text)
-            if match:
-                draft.put("shm.size", parse_size(match.group(1)), line, EXACT)
-                return True
+        if text.startswith("Max ") and self._read_proc_limits(line, draft):
+            return True
+        if "/dev/shm" in text and self._read_shared_memory(line, draft):
+            return True
         if text.startswith(("Mem", "Swap")):
             return self._read_memory(line, draft)
         return self._read_system(line, draft)
+
+    def _read_proc_limits(self, line: Line, draft: Draft) -> bool:
+        match = _PROC.fullmatch(line.text)
+        if match is None:
+            return False
+        limit, hard = parse_limit(match.group(2)), parse_limit(match.group(3))
+        if limit is not None:
+            draft.put(_PROC_LIMITS[match.group(1)], limit, line, EXACT)
+        if hard is not None and match.group(1) == "open files":
+            draft.put("rlimit.nofile_hard", hard, line, EXACT)
+        return True
+
+    def _read_shared_memory(self, line: Line, draft: Draft) -> bool:
+        match = _DF.search(line.text)
+        if match:
+            for field, size in zip(("shm.size", "shm.available"), match.groups()):
+                number = parse_size(size, binary=True, unit=1024)
+                if number is not None:
+                    draft.put(field, number, line, EXACT)
+            return True
+        match = _SHM_MOUNT.search(line.text)
+        if match:
+            draft.put("shm.size", parse_size(match.group(1)), line, EXACT)
+        return match is not None
 
     def _read_memory(self, line: Line, draft: Draft) -> bool:
         match = _MEMINFO.match(line.text)

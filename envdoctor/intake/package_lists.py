@@ -177,20 +177,8 @@ class PackageReader:
             self._end(draft)
             self._table, self._block_what = True, "a whole package list"
             return True
-        if line.raw.lstrip().startswith("#"):
-            match = _CONDA_HEADER.match(line.raw.strip())
-            if match:
-                self._end(draft)
-                self._conda, self._block_what = line, "a whole conda list"
-                draft.put("python.environment", "conda", line)
-                return True
-            if re.match(r"#\s*Name\s+Version\s+Build\s+Channel", line.raw.strip()):
-                if self._conda is None:  # the address above was left out
-                    self._end(draft)
-                    self._conda, self._block_what = line, "a whole conda list"
-                return True
-            if self._conda is not None and re.match(r"#\s*(?:Name\s+Version|$)", line.raw.strip()):
-                return True
+        if line.raw.lstrip().startswith("#") and self._read_conda_header(line, draft):
+            return True
         if (self._table or self._block) and _RULE.fullmatch(line.raw.strip()):
             return True
         match = _UV_ENVIRONMENT.search(line.text)
@@ -206,6 +194,20 @@ class PackageReader:
                 re.search(r"\|\s*(?:grep|egrep|rg|head|tail|findstr|awk|sed)\b", line.text)
             )
         return False
+
+    def _read_conda_header(self, line: Line, draft: Draft) -> bool:
+        text = line.raw.strip()
+        if _CONDA_HEADER.match(text):
+            self._end(draft)
+            self._conda, self._block_what = line, "a whole conda list"
+            draft.put("python.environment", "conda", line)
+            return True
+        if re.match(r"#\s*Name\s+Version\s+Build\s+Channel", text):
+            if self._conda is None:  # the address above was left out
+                self._end(draft)
+                self._conda, self._block_what = line, "a whole conda list"
+            return True
+        return self._conda is not None and bool(re.match(r"#\s*(?:Name\s+Version|$)", text))
 
     def _read_row(self, line: Line, draft: Draft) -> bool:
         match = _LIST_ROW.match(line.raw.strip())

@@ -8,7 +8,7 @@ capability, ``gpu`` the name of a device, ``part_of`` the module that a compiled
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Tuple
+from typing import Callable, Mapping, NamedTuple, Tuple
 
 from ..model.facts import Gpu
 from ..model.sizes import parse_size
@@ -243,34 +243,55 @@ def _read_builder(text: str, line: Line, draft: Draft) -> bool:
 
 def _put(group: str, value: str, line: Line, draft: Draft, rank: int) -> None:
     kind, _, name = group.partition("_")
-    field = name.replace("__", ".")
-    if kind == "dist":
-        draft.distribution(name, value.rstrip("."), line, rank)
-    elif kind == "set":
-        draft.request("engine", value.upper(), line)
-    elif kind == "size":
-        draft.request(name, str(parse_size(value) or value), line)
-    elif kind == "bytes":
-        draft.put(field, int(value), line, rank)
-    elif kind == "true":
-        draft.put(field, True, line, rank)
-    elif group == "compat":
-        draft.put("compat.cuda_version", value.replace("-", "."), line, rank)
-    elif group == "cap":
-        digits = re.sub(r"\D", "", value)
-        device = Gpu(compute_capability=f"{digits[:-1]}.{digits[-1]}")
-        draft.device(0, device, line, PROSE + 9)
-    elif group == "gpu":
-        draft.device(0, Gpu(name=value), line, PROSE + 9)
-    elif group == "torch_cuda":
-        draft.put("torch.cuda", f"{value[:-1]}.{value[-1]}", line, rank)
-    elif group == "part_of":
-        package = known_distribution(value)
-        if package is not None and package != "torch":
-            draft.distribution(package, None, line, rank)
-    elif group == "wheel_cuda":
-        draft.distribution("nvidia-cuda-runtime", None, line, rank)
-    elif group == "count":
-        draft.device_count = int(value)
+    write = _WRITERS.get(group) or _WRITERS.get(f"{kind}_")
+    if write is not None:
+        write(draft, name, value, line, rank)
     else:
         draft.put(group.replace("__", "."), value, line, rank)
+
+
+def _put_capability(draft: Draft, _name: str, value: str, line: Line, _rank: int) -> None:
+    digits = re.sub(r"\D", "", value)
+    device = Gpu(compute_capability=f"{digits[:-1]}.{digits[-1]}")
+    draft.device(0, device, line, PROSE + 9)
+
+
+def _put_part(draft: Draft, _name: str, value: str, line: Line, rank: int) -> None:
+    package = known_distribution(value)
+    if package is not None and package != "torch":
+        draft.distribution(package, None, line, rank)
+
+
+def _put_count(draft: Draft, _name: str, value: str, _line: Line, _rank: int) -> None:
+    draft.device_count = int(value)
+
+
+#: By the name of a group, or by what it begins with; any other group is a field with its text.
+_WRITERS: Mapping[str, Callable[[Draft, str, str, Line, int], object]] = {
+    "dist_": lambda draft, name, value, line, rank: draft.distribution(
+        name, value.rstrip("."), line, rank
+    ),
+    "set_": lambda draft, _, value, line, __: draft.request("engine", value.upper(), line),
+    "size_": lambda draft, name, value, line, _: draft.request(
+        name, str(parse_size(value) or value), line
+    ),
+    "bytes_": lambda draft, name, value, line, rank: draft.put(
+        name.replace("__", "."), int(value), line, rank
+    ),
+    "true_": lambda draft, name, _, line, rank: draft.put(
+        name.replace("__", "."), True, line, rank
+    ),
+    "compat": lambda draft, _, value, line, rank: draft.put(
+        "compat.cuda_version", value.replace("-", "."), line, rank
+    ),
+    "cap": _put_capability,
+    "gpu": lambda draft, _, value, line, __: draft.device(0, Gpu(name=value), line, PROSE + 9),
+    "torch_cuda": lambda draft, _, value, line, rank: draft.put(
+        "torch.cuda", f"{value[:-1]}.{value[-1]}", line, rank
+    ),
+    "part_of": _put_part,
+    "wheel_cuda": lambda draft, _, __, line, rank: draft.distribution(
+        "nvidia-cuda-runtime", None, line, rank
+    ),
+    "count": _put_count,
+}

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ...model.row import EFFECTS, Row, Term
 from ...model.versions import Version, VersionSet
@@ -27,23 +39,32 @@ def pair_remarks(
     """Written rows that say the same, that another one shadows, or whose pins lead into another
     one, derived ones too.
     """
-    by_component: Dict[Any, List[Row]] = {}
-    by_package: Dict[str, List[Row]] = {}
-    for row in rows:
-        by_component.setdefault(row.component, []).append(row)
-    for row in (*rows, *derived):
-        for name in {term.component for term in version_terms(row)}:
-            by_package.setdefault(name, []).append(row)
-    for group in by_component.values():
-        for row, other in combinations(group, 2):
-            if row.id in chosen or other.id in chosen:
-                yield from _pair(row, other)
+    for row, other in _of_one_component(rows):
+        if row.id in chosen or other.id in chosen:
+            yield from _pair(row, other)
+    by_package = _rows_by_package((*rows, *derived))
     for row in rows:
         pinned = _pinned_ranges(row)
-        for name in pinned:
-            for other in by_package.get(name, ()):
-                if other is not row and (row.id in chosen or other.id in chosen):
-                    yield from _contradiction(row, other, name, pinned, bench)
+        others = ((name, other) for name in pinned for other in by_package.get(name, ()))
+        for name, other in others:
+            if other is not row and (row.id in chosen or other.id in chosen):
+                yield from _contradiction(row, other, name, pinned, bench)
+
+
+def _of_one_component(rows: Sequence[Row]) -> Iterator[Tuple[Row, Row]]:
+    by_component: Dict[Any, List[Row]] = {}
+    for row in rows:
+        by_component.setdefault(row.component, []).append(row)
+    for group in by_component.values():
+        yield from combinations(group, 2)
+
+
+def _rows_by_package(rows: Iterable[Row]) -> Mapping[str, Sequence[Row]]:
+    by_package: Dict[str, List[Row]] = {}
+    for row in rows:
+        for name in {term.component for term in version_terms(row)}:
+            by_package.setdefault(name, []).append(row)
+    return by_package
 
 
 def _pinned_ranges(row: Row) -> Dict[str, VersionSet]:
