@@ -61,6 +61,7 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     ),
     "gradient_checkpointing": Field("bool", "Activations are recomputed."),
     "lora_rank": Field("int", "Rank of LoRA; 0 is a full update."),
+    "adapters": Field("int", "Adapters of LoRA that are trained side by side."),
     "mini_batch": Field(
         "int", "Sequences per optimizer step, over all GPUs, before the factor rollout.n."
     ),
@@ -96,6 +97,9 @@ _ROLE_FIELDS: Mapping[str, Field] = {
         "(Megatron's sequence parallelism).",
     ),
     "loss_chunks": Field("int", "Pieces that logits and their loss are made in; 1 is all at once."),
+    "fused_head": Field(
+        "bool", "These pieces are never whole: head and loss are made together, also backwards."
+    ),
     "fused_backward": Field(
         "bool", "The optimizer steps inside of the backward pass, layer by layer."
     ),

@@ -1,5 +1,6 @@
 """Defaults as the source of a checkout declares them: fields of dataclasses and pydantic models,
-and options of argparse. The files are read as syntax trees, nothing is run.
+also of models inside of models, and options of argparse. The files are read as syntax trees,
+nothing is run.
 """
 
 from __future__ import annotations
@@ -7,14 +8,21 @@ from __future__ import annotations
 import ast
 import os
 from functools import lru_cache
-from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from .adapter import Run, read_small
 from .key_tables import KeyTable, common_values, own_table
 
-__all__ = ["checkout_table", "class_defaults", "declared_defaults", "option_defaults"]
+__all__ = [
+    "checkout_table",
+    "class_defaults",
+    "declared_defaults",
+    "nested_defaults",
+    "option_defaults",
+]
 
 _NOTHING: Any = object()
+_DEEPEST = 12  # models inside of models
 
 
 def declared_defaults(
@@ -79,6 +87,118 @@ def class_defaults(text: str, names: Sequence[str]) -> Dict[str, Any]:
     return values
 
 
+def nested_defaults(read: Callable[[str], Optional[str]], module: str, name: str) -> Dict[str, Any]:
+    """Return what the fields of a pydantic model or dataclass are by default, those of the models
+    inside of it by dotted keys. A model that is None by default is a key of its own beside them;
+    one without a default is read by its type, and all else without a constant is left out.
+
+    read: the text of a module by its dotted name, None where there is none.
+    """
+    return _ModelReader(read).defaults(module, name)
+
+
+class _ModelReader:
+    """Follows the names of classes through the modules that import them."""
+
+    def __init__(self, read: Callable[[str], Optional[str]]) -> None:
+        self.read = read
+
+    def defaults(self, module: str, name: str, depth: int = 0) -> Dict[str, Any]:
+        """Return the defaults of one class, its own over those of its bases."""
+        place = self._class(module, name) if depth < _DEEPEST else None
+        if place is None:
+            return {}
+        home, node = place
+        values: Dict[str, Any] = {}
+        for base in node.bases:
+            if isinstance(base, ast.Name):
+                values.update(self.defaults(home, base.id, depth + 1))
+        for statement in node.body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                key = statement.target.id
+                if key.startswith("_"):
+                    continue
+                below = [one for one in values if one == key or one.startswith(f"{key}.")]
+                for one in below:
+                    del values[one]
+                values.update(self._field(home, key, statement, depth))
+        return values
+
+    def _field(self, module: str, key: str, statement: ast.AnnAssign, depth: int) -> Dict[str, Any]:
+        model, given = _model_of(statement)
+        inside: Dict[str, Any] = {}
+        if model and self._class(module, model) is not None:
+            inside = {**self.defaults(module, model, depth + 1), **given}
+        values = {f"{key}.{name}": value for name, value in inside.items()}
+        default = _default(statement.value)
+        if default is not _NOTHING and default is not ...:
+            values[key] = default
+        return values
+
+    def _class(self, module: str, name: str) -> Optional[Tuple[str, ast.ClassDef]]:
+        """Return the class that a module calls by a name, and the module that defines it."""
+        for _ in range(_DEEPEST):
+            tree = _tree(self.read(module) or "")
+            for node in tree.body if tree is not None else ():
+                if isinstance(node, ast.ClassDef) and node.name == name:
+                    return module, node
+            source = _imported(tree, name) if tree is not None else None
+            if source is None:
+                return None
+            module, name = source
+        return None
+
+
+def _model_of(statement: ast.AnnAssign) -> Tuple[str, Dict[str, Any]]:
+    """Return the class of which a field is an instance, and the constants that the instance is
+    given which it is by default; "" where it is none.
+    """
+    value = statement.value
+    named = {word.arg: word.value for word in getattr(value, "keywords", ()) if word.arg}
+    if isinstance(value, ast.Call) and ast.unparse(value.func) in ("Field", "field"):
+        factory = named.get("default_factory")
+        if isinstance(factory, ast.Name):
+            return factory.id, {}
+        value = named.get("default") or (value.args[0] if value.args else None)
+        named = {word.arg: word.value for word in getattr(value, "keywords", ()) if word.arg}
+    if isinstance(value, ast.Call):
+        constants = {name: _constant(node) for name, node in named.items()}
+        name = value.func.id if isinstance(value.func, ast.Name) else ""
+        return name, {key: one for key, one in constants.items() if one is not _NOTHING}
+    is_empty = value is None or (isinstance(value, ast.Constant) and value.value in (None, ...))
+    return (_named_type(statement.annotation) if is_empty else ""), {}
+
+
+def _named_type(annotation: ast.expr) -> str:
+    """Return the one class that ``X``, ``X | None``, ``Optional[X]`` or ``Annotated[X, …]`` names,
+    also in quotes; "" where there is none or there are several.
+    """
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        tree = _tree(annotation.value)
+        first = tree.body[0] if tree is not None and tree.body else None
+        return _named_type(first.value) if isinstance(first, ast.Expr) else ""
+    if isinstance(annotation, ast.BinOp):
+        sides = [_named_type(side) for side in (annotation.left, annotation.right)]
+        names = [name for name in sides if name]
+        return names[0] if len(names) == 1 else ""
+    if isinstance(annotation, ast.Subscript):
+        inside = annotation.slice
+        if ast.unparse(annotation.value) in ("Annotated", "Optional"):
+            return _named_type(inside.elts[0] if isinstance(inside, ast.Tuple) else inside)
+        return ""
+    return annotation.id if isinstance(annotation, ast.Name) else ""
+
+
+def _imported(tree: ast.Module, name: str) -> Optional[Tuple[str, str]]:
+    """Return module and name of what a module imports under a name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for one in node.names:
+                if (one.asname or one.name) == name:
+                    return node.module, one.name
+    return None
+
+
 def option_defaults(text: str) -> Dict[str, Any]:
     """Return what ``add_argument`` gives its options by default, as far as that is a constant."""
     tree = _tree(text)
@@ -134,7 +254,7 @@ def _constant(node: Optional[ast.expr]) -> Any:
         return _NOTHING
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def _tree(text: str) -> Optional[ast.Module]:
     try:
         return ast.parse(text)

@@ -37,6 +37,7 @@ ADAPTERS = (
     "ms-swift",
     "axolotl",
     "torchtune",
+    "prime-rl",
     "slime",
     "areal",
     "verl-sft",
@@ -46,7 +47,7 @@ ADAPTERS = (
     "vllm",
     "sglang",
 )
-_CONFIGS = (".yaml", ".yml", ".json")
+_CONFIGS = (".yaml", ".yml", ".json", ".toml")
 _SCRIPTS = (".sh", ".slurm", ".sbatch")
 
 

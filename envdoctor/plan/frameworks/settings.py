@@ -13,6 +13,7 @@ from ...errors import InputError
 from ...model.evidence import Evidence
 from ...model.record import NamedTuple
 from ...model.redaction import redact, redact_tree, redacted_start
+from ...model.toml import parse_toml
 from ..shell.reader import MARK, Word
 
 __all__ = [
@@ -251,7 +252,9 @@ class _Nested:
 
 
 def read_config(text: str, name: str) -> List[Setting]:
-    """Read a YAML or JSON file into its leaves, each with its line. Raises :class:`InputError`."""
+    """Read a YAML, JSON or TOML file into its leaves, each with its place. Raises
+    :class:`InputError`.
+    """
     if len(text) > MAX_CONFIG_BYTES:
         raise InputError(
             f"{name}: expected a configuration, found {len(text)} characters; at most "
@@ -259,7 +262,8 @@ def read_config(text: str, name: str) -> List[Setting]:
         )
     if "\x00" in text:
         raise InputError(f"{name}: expected a configuration, found binary data")
-    settings = _read_json(text, name) if name.endswith(".json") else _read_yaml(text, name)
+    read = {"json": _read_json, "toml": _read_toml}.get(name.rpartition(".")[2], _read_yaml)
+    settings = read(text, name)
     return [_without_secret(setting) for setting in settings]
 
 
@@ -281,6 +285,21 @@ def _read_json(text: str, name: str) -> List[Setting]:
         raise InputError(f"{name}: nested too deep to be a configuration") from None
     if not isinstance(tree, dict):
         raise InputError(f"{name}: expected a JSON object, found {type(tree).__name__}")
+    return _leaves_of(tree, name)
+
+
+def _read_toml(text: str, name: str) -> List[Setting]:
+    try:
+        leaves = _leaves_of(parse_toml(text), name)
+    except ValueError as error:
+        raise InputError(f"{name}: expected TOML: {error}") from None
+    return [
+        leaf._replace(place=Evidence(name, redacted_start(f"{leaf.key} = {leaf.value}", 200)))
+        for leaf in leaves
+    ]
+
+
+def _leaves_of(tree: Mapping[str, Any], name: str) -> List[Setting]:
     return [
         leaf
         for key, value in tree.items()

@@ -15,7 +15,7 @@ from ...model.record import NamedTuple
 from .adapter import CERTAIN, Run, RunReading
 from .configuration import Configuration, Converter, Fields, integer, share_gpus
 from .declared import declared_defaults
-from .key_tables import own_table
+from .key_tables import KeyTable, own_table
 from .problems import value_problems
 from .settings import Setting, flags, override, overrides
 from .unread import other_models, unread_settings
@@ -92,6 +92,14 @@ class Trainer:
         """Return where a checkout declares the defaults of a run."""
         return self.declared
 
+    def table(self, run: Run) -> KeyTable:
+        """Return keys and defaults by the versions that a run may be of: what its checkout declares
+        over those of the release that the adapter was written against.
+        """
+        declared = declared_defaults(run, self.declared_in(run))
+        where = f"{self.source} of this checkout" if declared else self.source
+        return own_table(self.name, ("",), {**self.defaults_of(run), **declared}, where)
+
     def owns(self, run: Run) -> bool:
         """Tell whether a run is certainly this framework's."""
         raise NotImplementedError
@@ -107,11 +115,9 @@ class Trainer:
     def read(self, run: Run) -> RunReading:
         """Read the run."""
         launch = self.launch(run)
-        declared = declared_defaults(run, self.declared_in(run))
-        where = f"{self.source} of this checkout" if declared else self.source
-        table = own_table(self.name, ("",), {**self.defaults_of(run), **declared}, where)
+        table = self.table(run)
         configuration = Configuration(
-            table, ("",), launch.given, launch.files, run.environ, absent=launch.absent
+            table, table.versions, launch.given, launch.files, run.environ, absent=launch.absent
         )
         facts, names = configuration.read(self.fields, {})
         place = Evidence(run.name, run.entry)

@@ -27,7 +27,7 @@ and saving.
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import List, Mapping, Optional, Tuple
 
 from ...matrix.model_sizes import ModelSize
 from ...model.memory_plan import PHASES, MemoryTerm
@@ -53,6 +53,24 @@ _CHUNKED = (
     "torchtune modules/loss/cross_entropy_loss.py; Liger fused_linear_cross_entropy.py: logits are "
     "made and left piece by piece"
 )
+#: Losses that are made of all logits at once, by framework: bytes for each at the least, and why.
+_WHOLE_LOSS: Mapping[str, Tuple[int, str]] = {
+    "trl": (
+        10,
+        (
+            "bf16, the upcast and its log_softmax at once, and as many copies in fp32 again: "
+            "transformers loss/loss_utils.py@v4.48.0 ForCausalLMLoss"
+        ),
+    ),
+    "prime-rl": (
+        8,
+        (
+            "log_softmax and its gradient in fp32, and up to three copies more: prime-rl "
+            "trainer/sft/train.py@v0.3.0"
+        ),
+    ),
+}
+_FUSED = "prime-rl trainer/models/layers/lm_head.py@v0.3.0: pieces, made again for the gradients"
 _BATCH = "verl/workers/rollout/vllm_rollout/vllm_rollout.py:217@fb532783a"
 _FIELDS_FP32 = 7
 #: Trainers that hand the type in which weights are kept to from_pretrained; others load fp32 and
@@ -211,6 +229,9 @@ def _stored(size: ModelSize, recomputes: Optional[bool]) -> Tuple[int, int, str]
 def _logits(inputs: Inputs) -> Tuple[int, float, str]:
     """Return the bytes for each logit at least and at the most, and which code says so."""
     chunks = inputs.get("actor.loss_chunks")
+    if chunks and inputs.get("actor.fused_head") is True:
+        # bf16, and five fp32 copies, of one piece at a time.
+        return 0, 24 / int(chunks), _FUSED
     if chunks and int(chunks) > 1:
         # The head may still be taken at once in bf16, with its gradient; all else by pieces.
         return 0, 4 + 20 / int(chunks), _CHUNKED
@@ -224,15 +245,9 @@ def _logits(inputs: Inputs) -> Tuple[int, float, str]:
                 "verl/workers/actor/dp_actor.py"
             ),
         )
-    if inputs.get("actor.loss_chunks") == 1 and inputs.framework == "trl":
-        return (
-            10,
-            22,
-            (
-                "bf16, the upcast and its log_softmax at once, and as many copies in fp32 again: "
-                "transformers loss/loss_utils.py@v4.48.0 ForCausalLMLoss"
-            ),
-        )
+    least, source = _WHOLE_LOSS.get(inputs.framework, (2, ""))
+    if inputs.get("actor.loss_chunks") == 1 and source:
+        return least, 22, source
     return (
         2,
         22,

@@ -6,7 +6,7 @@ import re
 from typing import Any, Mapping, Optional, Tuple
 
 from ...matrix.model_sizes import ModelSize
-from ...model.evidence import Evidence, Known
+from ...model.evidence import Absent, Evidence, Known
 from ...model.facts import Facts
 from ...model.memory_plan import Input
 from ...model.record import NamedTuple
@@ -126,8 +126,11 @@ class Inputs:
 
     @property
     def generates(self) -> bool:
-        """The run produces texts, with an engine or by itself."""
-        return self.get("algorithm") not in ("sft", "dpo", "rm")
+        """The run produces texts, with an engine or by itself, unless that is known to be done
+        elsewhere.
+        """
+        elsewhere = isinstance(self.workload.get("rollout.engine"), Absent)
+        return self.get("algorithm") not in ("sft", "dpo", "rm") and not elsewhere
 
     @property
     def nodes(self) -> int:

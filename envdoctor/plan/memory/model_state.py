@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from typing import List, Mapping, Optional, Tuple
 
+from ...model.evidence import Known
 from ...model.memory_plan import PHASES, MemoryTerm
 from .inputs import Inputs, Role
 from .pinned import SOURCE as PINNED
@@ -113,17 +114,19 @@ class ModelState:
         return (0.0, per[1] / 2) if self.get("fused_backward") else per
 
     def _adapter_share(self) -> float:
+        """Return adapters as a share of the model: one on every linear layer, those of each expert
+        too, takes rank times its inputs and outputs.
+        """
         size, rank = self.role.size, self.lora or 0
         whole = size.root / size.high if self.get("trains_embedding") else 0.0
         if not (size.hidden and size.layers and size.intermediate):
             return 0.1 + whole
-        # An adapter on every linear layer: rank times (inputs + outputs).
-        return (
-            rank
-            * size.layers
-            * (8 * size.hidden + 3 * (size.hidden + size.intermediate))
-            / size.high
-        ) + whole
+        each: float = size.layers * (8 * size.hidden + 3 * (size.hidden + size.intermediate))
+        if size.experts and size.active:
+            # Their own width is not kept; what a token goes through has at least that of these.
+            each += size.experts * (1 / size.hidden + size.active / size.intermediate)
+        side_by_side = int(self.inputs.get(f"{self.role.name}.adapters") or 1)
+        return side_by_side * rank * each / size.high + whole
 
     def resident(
         self,
@@ -162,15 +165,18 @@ class ModelState:
             )
 
     def gathered_layer(self) -> None:
-        """One layer at a time is whole on each GPU, in bf16, with the next one; so is the root."""
+        """One layer at a time is whole on each GPU, in bf16, with the next one; so is the root.
+        Experts that are spread over GPUs need not be gathered at all.
+        """
         size, role = self.role.size, self.role
         if not size.layers:
             return
         layer = max(size.high - size.root, 0) // size.layers * (2 if size.rough else 1)
+        stay = size.experts // size.layers if size.experts and self._spreads_experts() else 0
         self.gpu.append(
             MemoryTerm(
                 "gathered layer",
-                0 if role.present is None or size.rough else 2 * layer,
+                0 if role.present is None or size.rough else 2 * max(layer - stay, 0),
                 2 * 3 * layer + 2 * 2 * size.root,
                 "2 B x (one layer .. three layers, embedding and head, their gradients)",
                 "PyTorch FSDP: limit_all_gathers, at most two all-gathers ahead",
@@ -180,6 +186,11 @@ class ModelState:
                 passing=True,
             )
         )
+
+    def _spreads_experts(self) -> bool:
+        """Tell whether experts lie on several GPUs, or may do so."""
+        ways = self.inputs.workload.get(f"{self.role.name}.expert_parallel")
+        return ways is not None and not (isinstance(ways, Known) and ways.value == 1)
 
     def add_trained(self) -> None:
         """Add what training keeps: of a strategy without a class nothing is known."""

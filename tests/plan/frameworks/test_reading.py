@@ -461,7 +461,7 @@ def test_very_many_settings_cost_little(tmp_path: Path, words: str, count: int) 
 def test_adapters_are_the_frameworks() -> None:
     training = {"verl", "easyr1", "tinyzero", "simplerl", "openrlhf", "trl"}
     tables = {"llamafactory", "transformers", "nemo-rl", "ms-swift", "axolotl", "torchtune"}
-    tables |= {"slime", "areal", "verl-sft", "deepspeed-chat", "megatron"}
+    tables |= {"slime", "areal", "verl-sft", "deepspeed-chat", "megatron", "prime-rl"}
     assert set(ADAPTERS) == training | tables | {"vllm", "sglang"}
 
 

@@ -14,6 +14,7 @@ SEEDS = {
     "tinyzero_58.sh": (["memory=500GiB", "gpu=A100-SXM4-80GB:4"], "tinyzero"),
     "verl_lora.sh": (["memory=500GiB", A100], None),
     "trl_grpo.sh": (["memory=200GiB", A100], None),
+    "prime_rl_wiki.sh": (["memory=500GiB", A100], None),
 }
 NUMBERS = {
     "data.max_response_length": [1024, 4096, 16384, 32768, 131072],
@@ -81,6 +82,11 @@ RUNS = {
     "cutoff_len: 2048\nper_device_train_batch_size: 1\npure_bf16: true\ntemplate: qwen\n",
     "axolotl.yaml": "base_model: Qwen/Qwen2.5-7B\nsequence_len: 2048\nmicro_batch_size: 1\n"
     "adapter: lora\nlora_r: 8\ngradient_accumulation_steps: 1\nbf16: true\n",
+    "prime-rl.toml": "seq_len = 4096\n[model]\nname = 'Qwen/Qwen2.5-7B'\n[deployment]\n"
+    "num_train_gpus = 2\nnum_infer_gpus = 6\n[orchestrator]\nbatch_size = 512\n[inference]\n"
+    "[trainer.model.lora]\nrank = 8\n",
+    "prime-rl-sft.sh": "uv run sft @ none.toml\ntorchrun --nproc-per-node 8 "
+    "src/prime_rl/trainer/sft/train.py --model.name Qwen/Qwen2.5-7B --data.seq-len 4096 --model.ac",
     "serve.sh": "vllm serve Qwen/Qwen2.5-7B -tp 2 --max-model-len 4096",
 }
 WORSE = {
