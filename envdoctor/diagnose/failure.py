@@ -38,6 +38,7 @@ from .raised import (
     without_survived,
 )
 from .sonames import tell_sonames
+from .stated_beside import state_beside
 from .trace_draft import (
     Knowledge,
     TraceDraft,
@@ -109,6 +110,7 @@ def explain(
     drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)
     if complained_of:
         trust_complaint(drafts)
+    state_beside(drafts, contexts[0])
     traces = traces_of(drafts)
     spoken = {trace.finding.key for trace in traces}
     rest = [

@@ -26,7 +26,7 @@ from ..model.finding import Remedy
 from ..model.log import Event, Frame, Raised
 from ..model.pattern import pattern
 from ..model.versions import try_version
-from ..rules.rule import Context, is_built_for_rocm
+from ..rules.rule import Context, place_of_builds
 from ..rules.wheel_tags import place_without_wheels
 from .trace_draft import TraceDraft, code_of_log, groups_of
 
@@ -247,16 +247,9 @@ def _doubt(
     checkout = next((file for file in asked.sources if _is_checkout(file, module)), "")
     if checkout:
         return f"{package} runs from sources ({checkout}), whose release is not known"
-    if _place_of_builds(context):
+    if place_of_builds(context):
         return f"Which build of {package} is here is not known: releases are for Linux with CUDA"
     return ""
-
-
-def _place_of_builds(context: Context) -> str:
-    """Return for what builds here are made, "" for Linux with CUDA or where that is not known."""
-    if is_built_for_rocm(context):
-        return "ROCm"
-    return {"darwin": "macOS", "win32": "Windows"}.get(context.facts.value("os.platform"), "")
 
 
 def doubt_builds(
@@ -266,7 +259,7 @@ def doubt_builds(
     register fewer of them (``USE_ROCM`` in csrc/torch_bindings.cpp, csrc/cpu/torch_bindings.cpp,
     https://github.com/vllm-project/vllm/tree/v0.8.5/csrc).
     """
-    places = {_place_of_builds(context) for context in contexts}
+    places = {place_of_builds(context) for context in contexts}
     for draft in drafts:
         if draft.signature is None or draft.signature.id != "operators-not-registered":
             continue

@@ -15,9 +15,9 @@ from ..model.finding import Remedy
 from ..model.record import NamedTuple
 from ..model.requirement import try_requirement
 from ..model.versions import parse_version, try_version
-from ..rules.rule import Context
+from ..rules.rule import Context, place_of_builds
 from ..rules.torch_extensions import Torch, installed_torch
-from .trace_draft import TraceDraft, groups_of
+from .trace_draft import TraceDraft, code_of_log, groups_of
 
 if TYPE_CHECKING:
     from ..model.version import Version
@@ -30,6 +30,7 @@ _SIGNATURES = (
     "cudnn-part-not-found",
     "library-not-found",
 )
+_OF_DRIVER = "driver-library-not-found"
 _SONAME = re.compile(r"(?P<stem>lib[A-Za-z_]+)\.so\.(?P<major>\d{1,2})\b")
 #: Libraries that carry the CUDA major in their name: the wheel of each, and its folder below
 #: site-packages/nvidia (file listings of the wheels; those for CUDA 13 share nvidia/cu13).
@@ -42,6 +43,8 @@ _OF_CUDA = {
     "libcupti": ("cuda-cupti", "cuda_cupti"),
 }
 _UNSUFFIXED = 13  # from this CUDA on the wheels have no -cuNN
+#: Platforms on which no build for CUDA runs.
+_WITHOUT_CUDA = ("ROCm", "macOS")
 #: Packages that bring a part of cuDNN and open the others by name: the first release of each cuDNN
 #: major. https://github.com/OpenNMT/CTranslate2/releases/tag/v4.5.0
 _OPEN_CUDNN = {"ctranslate2": ((8, "3.0.0"), (9, "4.5.0"))}
@@ -100,10 +103,16 @@ def tell_sonames(
     """Say who asks for a library that was not found and what brings it, and put the remedies that
     follow in the place of the general ones.
     """
-    for draft in drafts:
-        if draft.signature is None or draft.signature.id not in _SIGNATURES:
+    place = place_of_builds(context)
+    for draft in list(drafts):
+        if draft.signature is None or draft.signature.id not in (*_SIGNATURES, _OF_DRIVER):
             continue
         groups = groups_of(draft.events[0], modules)
+        if place in _WITHOUT_CUDA and _is_of_cuda(draft, groups):
+            _tell_place(draft, groups, place, context)
+            continue
+        if draft.signature.id == _OF_DRIVER:
+            continue
         name = groups.get("library", "")
         package = _OF_DEBIAN.get(name)
         if package is not None:
@@ -118,6 +127,43 @@ def tell_sonames(
             _tell_cuda(draft, _Wanted(stem, major, asker), context)
         elif stem.startswith("libcudnn"):
             _tell_cudnn(draft, major, context)
+
+
+def _is_of_cuda(draft: TraceDraft, groups: Mapping[str, str]) -> bool:
+    """Tell whether a library is one of CUDA or of NVIDIA's driver."""
+    is_of_driver = draft.signature is not None and draft.signature.id == _OF_DRIVER
+    name = groups.get("library", "").split(".so")[0]
+    return is_of_driver or name in _OF_CUDA or name.startswith(("libcudnn", "libcu", "libnccl"))
+
+
+def _tell_place(
+    draft: TraceDraft,
+    groups: Mapping[str, str],
+    place: str,
+    context: Context,
+) -> None:
+    """Say that a build for CUDA was taken where none can run."""
+    library = groups.get("library", "") or "libcuda.so.1"
+    library += f".so.{groups['major']}" if "major" in groups and ".so" not in library else ""
+    package = groups.get("@frame", "") or _asker(library, context)
+    who = package or "What is imported"
+    words = context.facts.value("report.for_rocm")
+    torch = context.facts.version_of("torch")
+    why = f" (torch {torch})" if "rocm" in (torch or "") else f" ({words!r})" if words else ""
+    draft.finding = draft.finding._replace(
+        message=f"{who} is a build for CUDA: it asks for {library}, and this environment is for "
+        f"{place}{why}, which has no such library.",
+        component=package or draft.finding.component,
+        kind="unsupported",
+        code=code_of_log(package or draft.finding.component, "unsupported"),
+        remedies=(
+            Remedy(
+                f"Install or build {package or 'it'} for {place}, or take an image of the engine "
+                f"that is made for {place}; CUDA's libraries and NVIDIA's driver do not help there."
+            ),
+        ),
+        packages=tuple(dict.fromkeys((*draft.finding.packages, *filter(None, (package,))))),
+    )
 
 
 def _tell_system(draft: TraceDraft, package: str) -> None:

@@ -1,5 +1,5 @@
 """Whether a report tells of a run that got to work (it served, generated or trained), and of one
-that is meant for the CPU.
+that is meant for the CPU or for ROCm.
 
 What such a run loads did load, whatever a table says of its release. A report that tells of a
 failure to start or to import proves nothing, though it speaks of throughput.
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["meant_for_cpu", "shown_at_work"]
+from .presence import is_here
+
+__all__ = ["meant_for_cpu", "meant_for_rocm", "shown_at_work"]
 
 _LONGEST = 200_000  # characters that are gone through
 #: What servers and trainers print of their work, and what is measured of one that works.
@@ -36,6 +38,41 @@ _FOR_CPU = re.compile(
     r"\bDockerfile\.cpu\b|\bVLLM_TARGET_DEVICE=[\"']?cpu\b|(?<!\S)--device[= ]cpu\b"
     r"|\bdevice(?:_map)?=[\"']cpu[\"']"
 )
+
+#: The same for ROCm: images, files, devices, and what somebody says of their machine.
+_FOR_ROCM = re.compile(
+    r"\bDockerfile\.rocm\b|\bVLLM_TARGET_DEVICE=[\"']?rocm\b|\bHSA_OVERRIDE_GFX_VERSION=\S+"
+    r"|\bHIP_VISIBLE_DEVICES=\S+|(?<![\w./-])rocm/[\w.-]+(?::[\w.-]+)?"
+    r"|(?<![\w./:-])(?:[\w.-]+/){0,3}[\w.-]+:[\w.-]*rocm[\w.-]*"
+    r"|--device[= ]/dev/kfd\b|\brocm-smi\b|\brocminfo\b"
+)
+_SAYS_ROCM = re.compile(
+    r"\b(?:using|use|on|with|in|under|have|running|run|my|our|for)\s+(?:(?:an?|the|my|our|latest|"
+    r"AMD|this)\s+){0,2}(?P<what>"
+    r"ROCm(?: ?\d[\d.]*)?\b(?!\s+(?:support|users?|build|backend|and\s+CUDA))|"
+    r"(?:Instinct |Radeon )?MI\d{3}X?\b|Radeon [RP]\w+)",
+    re.IGNORECASE,
+)
+_ELSEWHERE = re.compile(r"\bCUDA \d|\bNVIDIA\b|\bcu1\d\d\b|\bnvidia-smi\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"[.;!?\n]")
+
+
+def meant_for_rocm(text: str) -> str:
+    """Return the words by which a report is one of ROCm, "" for none, or where NVIDIA's things
+    stand beside them.
+    """
+    text = text[:_LONGEST]
+    if _ELSEWHERE.search(text):
+        return ""
+    match = _FOR_ROCM.search(text)
+    if match is not None:
+        return match.group()
+    for said in _SAYS_ROCM.finditer(text) if "ROCm" in text or "MI3" in text else ():
+        before = _SENTENCE.split(text[max(0, said.start() - 90) : said.start("what")])[-1]
+        behind = _SENTENCE.split(text[said.end() : said.end() + 90])[0]
+        if is_here(before, behind):
+            return " ".join(said.group().split())
+    return ""
 
 
 def meant_for_cpu(text: str) -> str:

@@ -55,7 +55,7 @@ _LOGGED = re.compile(
 #: What such lines may hold all the same: the setting-up that an engine prints of itself.
 _TELLING = re.compile(
     r"LLM\sengine|[Ff]ound|you\shave|mismatch|compute capab|NVRM|driver|CUDA[ _]?(?:"
-    r"SETUP|version|specs)|==|settings|requires"
+    r"SETUP|version|specs)|==|settings|requires|set\sby\senvironment"
 )
 
 

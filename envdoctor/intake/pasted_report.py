@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set
 from ..errors import NothingRecognised
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
-from .at_work import meant_for_cpu, shown_at_work
+from .at_work import meant_for_cpu, meant_for_rocm, shown_at_work
 from .clean_text import Line, clean_lines, without_unticked
 from .container_spec import ContainerReader
 from .distribution_names import named_distributions
@@ -229,6 +229,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     for field, words in (
         ("report.at_work", shown_at_work(text)),
         ("report.for_cpu", meant_for_cpu(text)),
+        ("report.for_rocm", meant_for_rocm(text)),
     ):
         if words:
             read[field] = Known(words, evidence)

@@ -2,7 +2,8 @@
 
 A group is named after what it holds: ``driver__release`` is the field driver.release,
 ``dist_torch`` the version of a distribution, ``set_engine`` a launch setting, ``cap`` a compute
-capability, ``gpu`` the name of a device, ``part_of`` the module that a compiled file belongs to.
+capability, ``env_NAME`` a variable, ``gpu`` the name of a device, ``part_of`` the module that a
+compiled file belongs to.
 """
 
 from __future__ import annotations
@@ -165,6 +166,12 @@ _TABLE = _sentences(
         r"\b(?P<set_engine>[Vv][01])\s+engine\b|\bengine\s*[:=]?\s*(?P<set_engine_2>[Vv][01])\b",
         PROSE,
     ),
+    # nccl: "NCCL_SOCKET_IFNAME set by environment to eth2"
+    (
+        "set by environment to",
+        r"\bNCCL_SOCKET_IFNAME set by environment to (?P<env_NCCL_SOCKET_IFNAME>\S{1,60})",
+        LABEL,
+    ),
     # ray status
     ("gpu", r"^[\d.]+/(?P<count>\d{1,4})\.0 GPU$", LABEL),
     (
@@ -271,6 +278,7 @@ _WRITERS: Mapping[str, Callable[[Draft, str, str, Line, int], object]] = {
     "dist_": lambda draft, name, value, line, rank: draft.distribution(
         name, value.rstrip("."), line, rank
     ),
+    "env_": lambda draft, name, value, line, _: draft.variable(name, value, line),
     "set_": lambda draft, _, value, line, __: draft.request("engine", value.upper(), line),
     "size_": lambda draft, name, value, line, _: draft.request(
         name, str(parse_size(value) or value), line

@@ -97,7 +97,7 @@ _NO_REASON = re.compile(
     r"|\b(?:would be|would like|it'd be|feature|proposal|propose|nice to|i want|we want|i need to|"
     r"we need to|looking forward|wonder\w*|should (?:we|i|be)|plan to|in the future|"
     r"not (?:because|due to|caused by)|requires \S+, but)\b"
-    r"|^\W*(?:if|when|unless) (?:you|we|i)\b|希望|请问|是否|吗[？?。]?\s*$",
+    r"|^\W*(?:if|when|unless) (?:we|i)\b|\byou(?:r)?\b|希望|请问|是否|吗[？?。]?\s*$",
     re.IGNORECASE,
 )
 #: How sure the writer is.
@@ -147,6 +147,8 @@ def _reasons_of(line: Line) -> Iterator[_Reason]:
         sentence = sentence.strip(" -*>")
         if len(sentence) < _SHORTEST or _NO_REASON.search(sentence) or not _is_prose(sentence):
             continue
+        if _MOTIVE.match(sentence) and not _FAILS.search(sentence):
+            continue
         is_causal = _gives_cause(sentence)
         if not (is_causal or _is_said_of_part(sentence)):
             continue
@@ -162,7 +164,8 @@ _WORDS = 5  # of a sentence, from which it is none that a program printed
 #: What programs print: a level, an exception, code, a path at its beginning.
 _PRINTED = re.compile(
     r"\s*(?:Traceback \(|File \"|\w*Warning: |raise |except |import |from \S+ import |assert |"
-    r"[\w.]+(?:Error|Exception)\b:?|error:|warning:|/\S+/\S+|\w+\([^)]*\)?\s*$|[{\[<|=#$])"
+    r"(?:\([^()]{1,80}\)\s*)?(?:[\w.]+ )?[\w.]*(?:Error|Exception)\b:?|error:|warning:|/\S+/\S+|"
+    r"\w+\([^)]*\)?\s*$|[{\[<|=#$])"
     r"|.{0,160}\b(?:WARNING|WARN|UserWarning|FutureWarning|INFO|DEBUG|ERROR)\b"
 )
 
@@ -177,8 +180,6 @@ def _gives_cause(sentence: str) -> bool:
     """Tell whether a sentence names a cause that is part of an environment."""
     for match in _CAUSAL.finditer(sentence):
         before = sentence[: match.start()]
-        if _MOTIVE.match(before) and not _FAILS.search(before):
-            continue
         if _names_part(before[-_NEAR:]) or _names_part(sentence[match.end() :]):
             return True
     return False

@@ -624,6 +624,7 @@ FIELDS: Mapping[str, Field] = {
         "report", "str", "Words of a report that tell of a run at work: it served or trained."
     ),
     "report.for_cpu": _host("report", "str", "By which a run or a build is for the CPU."),
+    "report.for_rocm": _host("report", "str", "By which a run or a build is for ROCm."),
     "report.contradictions": _host(
         "report", "strings", "What a report says twice and differently: 'driver.release: … and …'."
     ),

@@ -46,6 +46,7 @@ __all__ = [
     "minor_text",
     "model_kinds",
     "needs_cuda",
+    "place_of_builds",
     "release_minor",
     "torch_cuda",
     "visible_count",
@@ -165,9 +166,20 @@ _CUDA_ENGINES = ("vllm", "sglang", "sgl-kernel", "flash-attn", "deepspeed")
 
 
 def is_built_for_rocm(context: Context) -> bool:
-    """Tell whether the torch that is there is one for AMD GPUs."""
+    """Tell whether the torch that is there is one for AMD GPUs, or a report says to be of ROCm."""
     torch = context.facts.value("torch.version") or context.facts.version_of("torch") or ""
-    return isinstance(context.facts.get("torch.hip"), Known) or "rocm" in torch
+    fields = ("torch.hip", "report.for_rocm")
+    return "rocm" in torch or any(isinstance(context.facts.get(field), Known) for field in fields)
+
+
+_PLACES = {"darwin": "macOS", "win32": "Windows"}
+
+
+def place_of_builds(context: Context) -> str:
+    """Return for what builds here are made, "" for Linux with CUDA or where that is not known."""
+    if is_built_for_rocm(context):
+        return "ROCm"
+    return _PLACES.get(context.facts.value("os.platform"), "")
 
 
 def needs_cuda(context: Context) -> Tuple[str, ...]:

@@ -158,7 +158,9 @@ def check_judged(context: Context) -> Iterator[Finding]:
         severity="advice",
         subject=subject,
         message=f"{what}: {unjudged} are not judged.",
-        evidence=context.evidence("torch.hip", "torch.version", "os.platform", "gpus.other"),
+        evidence=context.evidence(
+            "torch.hip", "torch.version", "report.for_rocm", "os.platform", "gpus.other"
+        ),
     )
 
 
@@ -169,6 +171,9 @@ def _unjudged_platform(context: Context) -> Optional[Tuple[str, str]]:
     """Return a short name of what the matrix does not speak of, and what it is in words."""
     torch = context.facts.value("torch.version") or context.facts.version_of("torch") or ""
     if is_built_for_rocm(context):
+        words = context.facts.value("report.for_rocm")
+        if words and "rocm" not in torch:
+            return "amd", f"The report is of ROCm ({words!r}), for AMD GPUs"
         return "amd", f"torch {torch} is a ROCm build for AMD GPUs".replace("  ", " ")
     if "+xpu" in torch:
         return "intel", f"torch {torch} is a build for Intel GPUs"

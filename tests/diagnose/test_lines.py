@@ -513,3 +513,66 @@ def test_what_is_to_be_typed_belongs_to_the_advice(said):
     )
     texts = [remedy.text for remedy in said(log).traces[0].finding.remedies]
     assert any(text.endswith("install it with: pip install acme-reader.") for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("line", "signature"),
+    [
+        (
+            "AttributeError: 'ModuleNotFoundError' object has no attribute 'OpenAI'",
+            "guarded-import",
+        ),
+        ("RuntimeError: cutlassF: no kernel found to launch!", "attention-no-kernel"),
+        ("error: Unsupported conversion from 'f8E4M3FN' to 'f16'", "triton-conversion"),
+        ("nvcc fatal   : A single input file is required for a non-link phase", "nvcc-refused"),
+        ("nvcc fatal   : Unsupported gpu architecture 'compute_120'", "nvcc-unknown-arch"),
+        ("  CMake 3.26 or higher is required.  You are running version 3.22.1", "cmake-too-old"),
+        ("  No CMAKE_CUDA_COMPILER could be found.", "cmake-no-cuda-compiler"),
+        ("  error: can't find Rust compiler", "rust-missing"),
+        ("  ERROR: Failed building wheel for tokenizers", "wheel-build-failed"),
+        ("/usr/bin/ld: cannot find -laio: No such file or directory", "linker-library-missing"),
+        (
+            'Error: resolving mountpoints: invalid container path "a.txt", must be an absolute path',
+            "container-build-path",
+        ),
+        (
+            (
+                "Warning  FailedScheduling  0/3 nodes are available: 1 node(s) had untolerated taint, "
+                "2 Insufficient nvidia.com/gpu."
+            ),
+            "pod-not-placed",
+        ),
+        (
+            (
+                "ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2) nor "
+                "AF_INET6(10)"
+            ),
+            "nccl-address-family",
+        ),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: ':/usr/local/cuda/bin/nvcc'",
+            "path-is-list",
+        ),
+        (
+            "UnicodeDecodeError: 'charmap' codec can't decode byte 0x8f in position 1: character",
+            "text-encoding",
+        ),
+    ],
+)
+def test_builds_paths_and_what_a_platform_lacks(said, line, signature):
+    subjects = {trace.finding.subject for trace in said(f"{line}\n").traces}
+    assert signature in subjects
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "UnicodeDecodeError: 'utf-8' codec can't decode byte 0x80 in position 0",
+        "FileNotFoundError: [Errno 2] No such file or directory: 'C:/models/a.gguf'",
+        "0/3 nodes are available: 3 node(s) had untolerated taint",
+    ],
+)
+def test_what_is_like_these_and_is_none(said, line):
+    assert not {"text-encoding", "path-is-list", "pod-not-placed"} & {
+        trace.finding.subject for trace in said(f"{line}\n").traces
+    }

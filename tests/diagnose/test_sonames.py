@@ -131,3 +131,18 @@ def test_the_packages_are_those_of_dpkg(prerequisite):
         "libopenblas0-openmp",
     }
     assert held
+
+
+@pytest.mark.parametrize(
+    "line", ["libcuda.so.1: cannot open shared object file: No such file", NVRTC]
+)
+def test_a_library_of_cuda_in_an_environment_of_rocm(finding, tmp_path, line):
+    log = (
+        'Traceback (most recent call last):\n  File "/opt/python3.10/site-packages/sgl_kernel/'
+        f'__init__.py", line 12, in <module>\n    from sgl_kernel import ops\nImportError: {line}'
+    )
+    said = finding(log, "torch==2.4.0+rocm6.1")
+    assert "is a build for CUDA" in said.message
+    assert "sgl-kernel" in said.message
+    assert "for ROCm" in said.message
+    assert not any(word in words(said) for word in ("--gpus", "LD_LIBRARY_PATH", "driver."))

@@ -3,7 +3,7 @@
 import pytest
 
 from envdoctor.app import judge
-from envdoctor.intake.at_work import meant_for_cpu, shown_at_work
+from envdoctor.intake.at_work import meant_for_cpu, meant_for_rocm, shown_at_work
 from envdoctor.intake.pasted_report import parse_report
 from envdoctor.matrix.loader import load_matrix
 
@@ -69,3 +69,29 @@ GPU models and configuration: No CUDA
 def test_what_is_meant_for_the_cpu_misses_no_gpu(text, severity):
     assert bool(meant_for_cpu(text)) == (severity == "advice")
     assert by_code(f"{NO_GPU}{text}")["ED108", "container-gpu"].severity == severity
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am using ROCm. It fails.",
+        "It crashes on my MI300X",
+        "docker run --device=/dev/kfd lmsysorg/sglang:v0.4.3-rocm630",
+        "image: rocm/vllm:latest",
+    ],
+)
+def test_what_tells_of_rocm(text):
+    assert meant_for_rocm(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It works on ROCm but not here",
+        "Is there ROCm support?",
+        "I am using ROCm on one machine and CUDA 12.4 on the other",
+        "torch 2.6.0",
+    ],
+)
+def test_what_tells_nothing_of_rocm(text):
+    assert not meant_for_rocm(text)

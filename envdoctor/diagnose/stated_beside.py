@@ -1,0 +1,174 @@
+"""What stands beside a failure and decides it: the setting, variable, device or limit that the
+message is about, with its value here.
+
+A message names what it is about (``no kernel image``, ``out of memory``, ``max_model_len``), and
+the same log or report often states the value in another place. Which settings, variables and facts
+belong to which words is a table; a setting, a variable or a package that the message names by its
+own name needs none. Nothing is concluded from a value: it is put beside the message.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, AbstractSet, Iterator, List, Mapping, Sequence, Tuple
+
+from ..model.evidence import Evidence
+from ..model.record import NamedTuple
+from ..model.sizes import size_text
+from ..model.versions import canonicalize_name
+from ..rules.rule import Context
+
+if TYPE_CHECKING:
+    from .trace_draft import TraceDraft
+
+__all__ = ["state_beside"]
+
+_MOST = 4  # values in one sentence
+#: A number, a size, a switch, or the name of a type or a method.
+_VALUE = re.compile(
+    r"-?\d[\d.,]*(?:[KMGT]i?B?)?|(?i:true|false|on|off|auto|half|float|awq|gptq|eager|sdpa)|"
+    r"[a-zA-Z]\w*(?:\d|_)\w*|/\S{1,60}|\S*[:=,]\S{1,40}"
+)
+
+
+class _About(NamedTuple):
+    """Words of a message, and what of the run decides what they say: launch settings, environment
+    variables, sizes in bytes among the facts; ``device``: the GPU.
+    """
+
+    words: re.Pattern[str]
+    settings: Tuple[str, ...] = ()
+    variables: Tuple[str, ...] = ()
+    sizes: Tuple[Tuple[str, str], ...] = ()
+    device: bool = False
+
+
+def _about(
+    words: str,
+    settings: str = "",
+    variables: str = "",
+    sizes: Tuple[Tuple[str, str], ...] = (),
+    device: bool = False,
+) -> _About:
+    compiled = re.compile(words, re.IGNORECASE)
+    return _About(compiled, tuple(settings.split()), tuple(variables.split()), sizes, device)
+
+
+_TABLE = (
+    _about(
+        r"bfloat16|\bbf16|float16|\bfp16|\bhalf\b|\bfp8|\bfp4|e4m3|dtype|no kernel|kernel image|"
+        r"no code for this|compute capability|\bsm_?\d|FlashAttention|flash[ _]attn|cutlass|"
+        r"not supported on (?:this|the) (?:device|gpu|arch)|PassManager|Unsupported conversion",
+        "dtype torch_dtype quantization kv_cache_dtype bf16 fp16 attention_backend "
+        "attn_implementation",
+        "VLLM_ATTENTION_BACKEND TORCH_CUDA_ARCH_LIST",
+        device=True,
+    ),
+    _about(
+        r"out of memory|KV cache|memory pressure|GPU memory|\bOOM\b",
+        "gpu_memory_utilization mem_fraction_static max_model_len tensor_parallel_size "
+        "per_device_train_batch_size cpu_offload_gb optimizer_offload",
+        "PYTORCH_CUDA_ALLOC_CONF",
+    ),
+    _about(
+        r"shared memory|\bshm\b|bus error|SIGBUS|DataLoader worker",
+        sizes=(("shm.size", "/dev/shm"),),
+    ),
+    _about(
+        r"AF_INET|socket interface|no address|NCCL|gloo\b|rendezvous",
+        "",
+        "NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME NCCL_IB_DISABLE NCCL_P2P_DISABLE MASTER_ADDR",
+    ),
+    _about(r"\bnvcc\b|CUDA_HOME|toolkit", "", "CUDA_HOME CUDA_PATH TORCH_CUDA_ARCH_LIST"),
+    _about(
+        r"world size|tensor parallel|divisible by|attention heads|invalid device ordinal",
+        "tensor_parallel_size pipeline_parallel_size data_parallel_size nproc_per_node",
+        "CUDA_VISIBLE_DEVICES",
+    ),
+)
+_OF_AMD = re.compile(r"AMD|Radeon|Instinct|\bMI\d{2,3}", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,60}")
+
+
+def state_beside(drafts: Sequence[TraceDraft], context: Context) -> None:
+    """Add to what failed, or likely did, the values that decide what its message is about."""
+    for draft in drafts:
+        if draft.parent is not None or draft.role != "cause" or not (draft.events or draft.quoted):
+            continue
+        if draft.certainty == "candidate" and not draft.is_failure:
+            continue
+        message = draft.finding.message
+        lines = [event.first.text for event in draft.events[:1]] or [draft.quoted[0].text]
+        # Of a line that a signature knows, the signature says which package it is about.
+        unknown = draft.signature is None and not draft.finding.row
+        values = list(_values(f"{message} {lines[0]}", context, unknown))
+        said = [value for value, _ in values if value.rpartition(" ")[2] not in message][:_MOST]
+        if not said:
+            continue
+        read = tuple(entry for _, evidence in values[:_MOST] for entry in evidence)
+        draft.finding = draft.finding._replace(
+            message=f"{message.rstrip('.')}. Here {', '.join(said)}.",
+            evidence=tuple(dict.fromkeys((*draft.finding.evidence, *read))),
+        )
+
+
+def _values(
+    text: str, context: Context, with_packages: bool
+) -> Iterator[Tuple[str, Tuple[Evidence, ...]]]:
+    """Yield what is known of what a text is about, in words, with where it was read."""
+    about = [entry for entry in _TABLE if entry.words.search(text)]
+    if any(entry.device for entry in about):
+        yield from _device(context)
+    request = context.facts.value("request")
+    settings = request.settings() if request is not None else {}
+    variables = context.facts.value("variables") or {}
+    words = {word.replace("-", "_").strip("_") for word in _WORD.findall(text)}
+    wanted = [name for entry in about for name in entry.settings]
+    for name in _chosen(wanted, settings, words):
+        if _is_value(settings[name]):
+            yield f"{name} is {settings[name]}", context.evidence("request")
+    asked = [name for entry in about for name in entry.variables]
+    for name in _chosen(asked, variables, words):
+        yield f"{name} is {variables[name]}", context.evidence("variables")
+    for entry in about:
+        for field, name in entry.sizes:
+            size = context.facts.value(field)
+            if isinstance(size, int):
+                yield f"{name} has {size_text(size)}", context.evidence(field)
+    if with_packages:
+        yield from _packages(words, context)
+
+
+def _chosen(wanted: Sequence[str], known: Mapping[str, str], words: AbstractSet[str]) -> List[str]:
+    """Return of the known names those that the table wants, and those that the words name."""
+    names = [name for name in wanted if name in known]
+    named = [name for name in known if name in words and "_" in name]
+    return list(dict.fromkeys((*names, *named)))
+
+
+def _is_value(value: str) -> bool:
+    """Tell a value from a word of a sentence that was taken for one."""
+    return _VALUE.fullmatch(value) is not None
+
+
+def _device(context: Context) -> Iterator[Tuple[str, Tuple[Evidence, ...]]]:
+    for device in context.visible_gpus()[:1]:
+        model = context.matrix.gpu(device.name, device.pci_id)
+        capability = device.compute_capability or (model.compute_capability if model else "")
+        name = device.name or ""
+        words = f"the GPU is {name}" if name else "the GPU is one"
+        if capability and not _OF_AMD.search(name):
+            words += f" of compute capability {capability}"
+        if name or capability:
+            yield words, context.evidence("gpus")
+
+
+def _packages(
+    words: AbstractSet[str], context: Context
+) -> Iterator[Tuple[str, Tuple[Evidence, ...]]]:
+    """Yield the releases of packages that a message names by themselves."""
+    names = {canonicalize_name(word) for word in words}
+    for name in sorted(names & set(context.distributions)):
+        version = context.facts.version_of(name)
+        if version:
+            yield f"{name} is {version}", context.installed(name)
