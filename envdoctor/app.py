@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .rules import Context
     from .rules.changes import TargetChanges
     from .rules.node_table import ClusterReport, Kind, NodeTable, Section
+    from .rules.relevance import Reported
     from .watch.recording import Recording
 
 __all__ = [
@@ -99,10 +100,13 @@ def check(
     before = changes.before if changes is not None else {}
     findings = _judge_all(nodes, matrix, run, framework, judged, before)
     if reading is not None and knowledge is not None:
+        from .rules.relevance import set_apart
+
         traces, notes, rest = _explained(
             reading, knowledge, nodes, matrix, findings, complained_of=True
         )
-        findings = [*_findings_of(traces), *rest, *notes]
+        seen = _findings_of(traces)
+        findings = set_apart([*seen, *rest, *notes], _reported(seen, reading, knowledge))
     if not run:
         findings = _with_tried_remedies(findings, nodes, matrix)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
@@ -116,19 +120,55 @@ def check(
     return report._replace(since=with_findings(changes.since, [report], [then]))
 
 
+def _reported(seen: Sequence[Finding], reading: Reading, knowledge: Knowledge) -> Reported:
+    """Return what failed in a log, by what was said of it."""
+    from .diagnose.raised import packages_raising
+    from .intake.subject_matter import engines_run
+    from .rules.relevance import Reported
+
+    failed = [
+        finding
+        for finding in seen
+        if finding.verdict == "violated" and finding.severity != "advice"
+    ]
+    named = {name for finding in failed for name in (finding.component, *finding.packages)}
+    return Reported(
+        frozenset([finding.key for finding in failed]),
+        frozenset(named | packages_raising(reading.raised, knowledge.modules)),
+        any(finding.kind != "not-judged" and finding.remedies for finding in failed),
+        engines_run(reading.report),
+    )
+
+
 def _findings_of(traces: Sequence[Trace]) -> List[Finding]:
     """Return what a check says of a log. That something failed is certain even where nothing says
-    why: it is said then, with what most likely stands behind it, and is no open question.
+    why: it is said then, with what most likely stands behind it, and is no open question. That a
+    run was stopped from outside is no failure.
     """
+    from .diagnose.raised import tells_of_stop
+
     # A line that the log holds is no presumption.
     findings = [trace.finding._replace(presumed=False) for trace in traces]
     if any(finding.verdict == "violated" and not finding.caused_by for finding in findings):
         return findings
+    if findings and tells_of_stop(findings[0]):
+        return [_as_stop(findings[0]), *findings[1:]]
     for number, trace in enumerate(traces):
         if trace.certainty == "candidate" and trace.meaning and not trace.finding.caused_by:
             findings[number] = _open_failure(trace, findings[number])
             break
     return findings
+
+
+def _as_stop(finding: Finding) -> Finding:
+    """Return what a check says of a run that was stopped: a note, not a fault."""
+    message = f"{finding.message.rstrip('.')}: it was stopped from outside, and nothing in the log "
+    return finding._replace(
+        verdict="violated",
+        severity="advice",
+        missing=None,
+        message=f"{message}shows that it had failed.",
+    )
 
 
 def _open_failure(trace: Trace, finding: Finding) -> Finding:

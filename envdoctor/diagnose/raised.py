@@ -8,7 +8,7 @@ neither is what came after the run had been stopped from outside.
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..matrix.signatures import distribution_of
 from ..model.finding import Finding
@@ -24,8 +24,10 @@ __all__ = [
     "failure_of",
     "has_failed",
     "join_failure",
+    "packages_raising",
     "split_passed",
     "split_survived",
+    "tells_of_stop",
     "trust_complaint",
     "without_survived",
 ]
@@ -154,6 +156,32 @@ def _is_stop(raised: Raised) -> bool:
 
 def _is_stopping(draft: TraceDraft) -> bool:
     return draft.signature is not None and draft.signature.id in _STOPS
+
+
+def tells_of_stop(finding: Finding) -> bool:
+    """Tell whether a finding says no more than that a run was stopped from outside."""
+    return finding.subject in _STOPS
+
+
+def packages_raising(raised: Sequence[Raised], modules: Mapping[str, str]) -> FrozenSet[str]:
+    """Return the packages in the tracebacks that ended something; torch, through which most calls
+    go, where it raised itself.
+    """
+    packages: Set[str] = set()
+    for entry in raised:
+        if entry.fate == "passed":
+            continue
+        chain: Optional[Raised] = entry
+        while chain is not None:
+            names = [
+                distribution_of(frame.file, modules)
+                for frame in chain.frames
+                if "-packages/" in frame.file
+            ]
+            packages.update(name for name in names[:-1] if name != "torch")
+            packages.update(names[-1:])
+            chain = chain.before
+    return frozenset(packages)
 
 
 def _stopped(raised: Sequence[Raised], events: Sequence[Event]) -> Optional[int]:

@@ -26,6 +26,7 @@ from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
 from .platforms import glibc_of_release
 from .presence import is_advised
+from .subject_matter import other_matter
 from .told_reasons import tells_of_failure, told_reasons
 
 __all__ = ["parse_report"]
@@ -230,6 +231,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
         ("report.at_work", shown_at_work(text)),
         ("report.for_cpu", meant_for_cpu(text)),
         ("report.for_rocm", meant_for_rocm(text)),
+        ("report.other_matter", other_matter(text)),
     ):
         if words:
             read[field] = Known(words, evidence)

@@ -625,6 +625,9 @@ FIELDS: Mapping[str, Field] = {
     ),
     "report.for_cpu": _host("report", "str", "By which a run or a build is for the CPU."),
     "report.for_rocm": _host("report", "str", "By which a run or a build is for ROCm."),
+    "report.other_matter": _host(
+        "report", "str", "The first sentence of a report that speaks of no GPU in its own words."
+    ),
     "report.contradictions": _host(
         "report", "strings", "What a report says twice and differently: 'driver.release: … and …'."
     ),

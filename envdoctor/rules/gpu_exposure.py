@@ -43,7 +43,8 @@ def check_gpu_exposed(context: Context) -> Iterator[Finding]:
     What it checks:
         A CUDA build of torch that sees no device although something shows that there are some: the
         host's kernel module, a container, NVIDIA_VISIBLE_DEVICES, NVIDIA_DRIVER_CAPABILITIES, GPUs
-        that the report names.
+        that the report names. Advice for a report about something else, where only torch could use
+        one.
 
     Why it matters:
         Engines fall back to the CPU or stop with "failed to infer device type" or "no CUDA GPUs are
@@ -134,7 +135,11 @@ def _gpus_missing(context: Context, needing: str) -> Optional[Finding]:
         code="ED108",
         component="container-gpu",
         kind="not-exposed",
-        severity="error" if proof else "advice" if for_cpu else "warning",
+        severity="error"
+        if proof
+        else "advice"
+        if for_cpu or _is_any_torch(context, needing)
+        else "warning",
         message=f"No GPU is visible here, although {reason}{f' (torch {torch})' if torch else ''}"
         + ("." if proof else f"; {for_cpu} is for the CPU." if for_cpu else tail),
         evidence=context.evidence(
@@ -147,6 +152,20 @@ def _gpus_missing(context: Context, needing: str) -> Optional[Finding]:
         ),
         sources=(_TOOLKIT,),
         remedies=_EXPOSE_GPUS if proof else (_CPU_BUILDS, *(() if for_cpu else _EXPOSE_GPUS)),
+    )
+
+
+def _is_any_torch(context: Context, needing: str) -> bool:
+    """Tell whether a report is about something else than a GPU, and nothing but torch could use
+    one: the index's own build is one for CUDA on machines without a GPU, too.
+    """
+    facts, stated = context.facts, context.facts.value("request")
+    return (
+        facts.value("report.other_matter") is not None
+        and needing == "torch"
+        and len(needs_cuda(context)) == 1
+        and facts.value("container.runtime") is None
+        and not (stated is not None and stated.settings())
     )
 
 

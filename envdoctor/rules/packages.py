@@ -11,7 +11,7 @@ from ..model.row import Source
 from ..model.versions import InvalidSpecifier, VersionSet, try_version
 from . import requirement_lines
 from .requirement_lines import Violation, direction
-from .rule import Context, Rule, distribution_evidence, is_unindexed
+from .rule import Context, Rule, distribution_evidence, is_built_for_rocm, is_unindexed
 from .torch_extensions import LINKED
 
 TYPE_CHECKING = False
@@ -69,6 +69,7 @@ _CHECKED_AT_IMPORT = frozenset(
 _LOADED_AT_IMPORT = ("torchvision", "torchaudio")
 #: Whose metadata can make an error or take one back (a build of one's own is judged less surely);
 #: that of all others makes warnings.
+_OF_BUILD = COMPANIONS | {"torch", "triton"}
 WEIGHED = _ENGINES | COMPANIONS | _CHECKED_AT_IMPORT | {"transformers", *LINKED}
 SIDES = {"too-old": "too old", "too-new": "too new"}
 _OPPOSITE = {"too-old": "too-new", "too-new": "too-old"}
@@ -118,20 +119,30 @@ def _shown(distribution: Distribution) -> str:
 
 
 def _all_violations(context: Context) -> List[Violation]:
-    """Return the requirements that are not met, without those that a row breaks on purpose and
-    those on torch's own CUDA wheels (ED205).
+    """Return the requirements that are not met, without those that a row breaks on purpose, those
+    on torch's own CUDA wheels (ED205), and what releases of engines, whose wheels are for CUDA, ask
+    of torch where that is for ROCm: what is built for it asks for another (requirements/rocm.txt of
+    vLLM, the extra srt_hip of SGLang).
     """
     return context.once("violations", lambda: _find_violations(context))
 
 
 def _find_violations(context: Context) -> List[Violation]:
     violations = []
+    for_rocm = is_built_for_rocm(context)
     for violation in requirement_lines.violations(context.facts, context.matrix):
         requirer, required = violation.requirer.name, violation.requirement.name
         is_there = violation.installed is not None
         if is_there and requirer == "torch" and required.startswith("nvidia-"):
             continue
         if is_there and accepted_edges(context)(requirer, required):
+            continue
+        if (
+            not violation.from_metadata
+            and for_rocm
+            and requirer in _ENGINES
+            and required in _OF_BUILD
+        ):
             continue
         violations.append(violation)
     return violations
@@ -242,7 +253,7 @@ def _engines_finding(
     far = any(_is_far(torch, violation.requirement.specifier) for violation in violations)
     exempt = is_unindexed(torch) or all(is_unindexed(entry.requirer) for entry in violations)
     at_work = far and context.facts.value("report.at_work")
-    severity = "error" if far and not exempt else "warning"
+    severity = "advice" if not far else "warning" if exempt else "error"
     tail = "." if far else ", of the same minor: this mostly works."
     if at_work:
         severity, tail = "advice", "; the run here is at work with it."

@@ -164,3 +164,15 @@ def test_a_known_warning_alone_is_named_without_a_failure(said):
     assert (found.traces, found.exit_code) == ((), 0)
     assert noted(found) == [("advice", "numpy-abi-said")]
     assert summary(found) == "envdoctor: the log shows no known failure; 1 note below"
+
+
+@pytest.mark.parametrize("last", ["KeyboardInterrupt", "[rank0] Received signal 15"])
+def test_a_run_that_was_stopped_is_a_note_of_a_check(tmp_path, last):
+    path = tmp_path / "run.log"
+    path.write_text(f"torch 2.6.0\nstep 1 loss 2.5\n{last}\n")
+    report = check(Facts(), logs=[str(path)])
+    (finding,) = [entry for entry in report.findings if entry.code == "ED395"]
+    assert (finding.severity, finding.remedies) == ("advice", ())
+    assert "stopped from outside" in finding.message
+    assert "likely" not in finding.message
+    assert report.exit_code == 0

@@ -1,0 +1,104 @@
+"""What stands beside what failed in a text is advice, and advice there carries no remedy."""
+
+import pytest
+
+from envdoctor import app
+from envdoctor.intake import parse_report
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.finding import Finding, Remedy
+from envdoctor.rules.relevance import Reported, set_apart
+
+MATRIX = load_matrix()
+FAILURE = Finding("ED395", "flashinfer", "missing", "warning", "Python found no flashinfer.")
+FAILED = Reported(frozenset([FAILURE.key]), frozenset(["flashinfer", "sglang"]), True)
+OTHER = Finding(
+    "ED301",
+    "packaging",
+    "too-old",
+    "warning",
+    "packaging is older.",
+    packages=("packaging", "huggingface-hub"),
+    remedies=(Remedy("Install packaging 20.9."),),
+)
+OF_MACHINE = OTHER._replace(code="ED504", component="rlimit-nofile", packages=())
+
+
+def severity_of(finding, reported):
+    return set_apart([finding], reported)[0].severity
+
+
+def test_a_warning_about_other_packages_is_advice_without_a_remedy():
+    assert set_apart([FAILURE, OTHER], FAILED) == [
+        FAILURE,
+        OTHER._replace(severity="advice", remedies=()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("finding", "reported"),
+    [
+        (OTHER, Reported()),  # nothing failed
+        (OTHER._replace(severity="error"), FAILED),
+        (OTHER._replace(packages=("packaging", "sglang")), FAILED),
+        (OTHER._replace(caused_by=FAILURE.key), FAILED),
+        (OF_MACHINE, FAILED._replace(is_explained=False)),
+    ],
+)
+def test_what_may_be_the_cause_stays(finding, reported):
+    assert set_apart([finding], reported) == [finding]
+
+
+def test_a_limit_of_the_machine_is_beside_a_cause_that_is_known():
+    assert severity_of(OF_MACHINE, FAILED) == "advice"
+
+
+def test_an_engine_that_is_not_run_is_judged_where_no_other_is():
+    error = OTHER._replace(severity="error", packages=("torch", "vllm"))
+    assert severity_of(error, Reported(run=frozenset(["sglang"]))) == "advice"
+    assert severity_of(error, Reported(run=frozenset(["sglang", "vllm"]))) == "error"
+    assert severity_of(error, Reported()) == "error"
+
+
+@pytest.fixture(name="checked")
+def _checked(tmp_path):
+    def check(text):
+        path = tmp_path / "issue.txt"
+        path.write_text(text)
+        return app.check(parse_report(text, MATRIX.package), MATRIX, logs=[str(path)]).findings
+
+    return check
+
+
+PACKAGES = "torch 2.7.1+cu126\nvllm 0.8.5\nsglang 0.4.9\n"
+
+
+def test_a_report_of_one_engine_has_no_error_of_the_other(checked):
+    def of_torch(text):
+        return [entry.severity for entry in checked(text) if entry.code == "ED304"]
+
+    assert "error" in of_torch(PACKAGES)
+    served = of_torch(f"python -m sglang.launch_server --model-path /m\n{PACKAGES}")
+    assert served
+    assert "error" not in served
+
+
+def test_what_the_traceback_goes_through_takes_part(checked):
+    text = (
+        "packaging 20.3\nhuggingface-hub 0.24.2\n"
+        "Traceback (most recent call last):\n"
+        '  File "/app/run.py", line 1, in <module>\n'
+        "    import x\n"
+        '  File "/e/lib/python3.10/site-packages/{}/utils/_x.py", line 5, in <module>\n'
+        "    import flashinfer\n"
+        "ModuleNotFoundError: No module named 'flashinfer'\n"
+    )
+
+    def of_packaging(name):
+        return [
+            (entry.severity, bool(entry.remedies))
+            for entry in checked(text.format(name))
+            if entry.code == "ED301"
+        ]
+
+    assert of_packaging("sglang") == [("advice", False)]
+    assert of_packaging("huggingface_hub") == [("warning", True)]
