@@ -90,6 +90,7 @@ class Draft:
         self._notes: Dict[str, Tuple[str, Line]] = {}
         self._contradictions: Dict[str, str] = {}
         self._missing: Dict[str, int] = {}  # distribution -> line
+        self._working: Dict[str, Tuple[str, int]] = {}  # distribution -> release that works, line
         self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
         self._free_memory: Optional[int] = None
         self.device_count: Optional[int] = None
@@ -163,6 +164,11 @@ class Draft:
             self.put("os.architecture", machines.pop(), line, INTENT, "of the wheel's name")
         if canonical == "torch" and text is not None:
             self._torch_label(text, line, rank)
+
+    def works_with(self, name: str, version: str, line: Line) -> None:
+        """Keep the release of a distribution with which, a text says, it works."""
+        self.claims += 1
+        self._working.setdefault(canonicalize_name(name), (version, line.number))
 
     def keep_telling(self, name: str, value: Any, line: Line, rank: int) -> None:
         """Keep where a release, or the value of a field, is told."""
@@ -423,6 +429,10 @@ class Draft:
         return table
 
     def _settle_variables(self, table: Dict[str, Fact[Any]]) -> None:
+        if self._working:
+            evidence = self._lines([line for _, line in self._working.values()])
+            working = {name: version for name, (version, _) in sorted(self._working.items())}
+            table["report.works_with"] = Known(working, evidence)
         if self._variables:
             lines = [line for _, line in self._variables.values()]
             variables = {name: value for name, (value, _) in sorted(self._variables.items())}

@@ -13,8 +13,10 @@ from .distribution_names import known_distribution
 __all__ = ["quoted_errors"]
 
 _LONGEST = 600  # characters of a line that is a sentence
+_SEARCHED = 20_000  # characters that are searched for a call
 _MARKS = re.compile(
-    r"no module named|cannot import|can't import|no attribute|unexpected keyword|argument|"
+    r"no module named|bus error|shared mem|\bshm\b|permission denied|memory pressure|too many open|"
+    r"no space left|cannot import|can't import|no attribute|unexpected keyword|argument|"
     r"(?:cannot|can't|could not|couldn't|unable to|fails? to|failed to|does not|doesn't|not)"
     r" (?:find|locate|have|import|load|open)|"
     r"\b(?:removed|gone|renamed|dropped|missing|exists?|found|available)\b",
@@ -47,6 +49,47 @@ _CALLEE = r"'?(?P<module>(?-i:[A-Z])\w{2,80}|\w+(?:\.\w+)*\(\))'?"
 _LIBRARY = r"(?P<module>lib[A-Za-z]\w{1,40}\.so(?:\.\d{1,4}){1,3})"
 _MODULE = r"'?(?P<module>[A-Za-z_][\w.]{1,120})'?"
 _NOT_OPENED = "ImportError: {module}: cannot open shared object file: No such file or directory"
+#: What people say of a symptom, and the line that a program prints of it.
+_SYMPTOMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(words, re.IGNORECASE), printed)
+    for words, printed in (
+        (
+            (
+                r"\bbus error\b[^.]{0,60}?(?:\bshm\b|shared mem\w+)|insufficient shared mem\w+|"
+                r"(?:not enough|too little|ran out of|out of|insufficient) (?:/dev/)?(?:shm|shared "
+                r"mem\w+)(?! per block)"
+            ),
+            (
+                "ERROR: Unexpected bus error encountered in worker. This might be caused by "
+                "insufficient shared memory (shm)."
+            ),
+        ),
+        (
+            r"\bworkers? \(tasks / actors\) killed due to memory pressure",
+            "1 Workers (tasks / actors) killed due to memory pressure (OOM)",
+        ),
+        (
+            r"\bpermission denied:? '(?P<path>[^'\s]{0,80}/[^'\s]{1,200})'",
+            "PermissionError: [Errno 13] Permission denied: '{path}'",
+        ),
+        (
+            r"\btoo many open files\b",
+            "OSError: [Errno 24] Too many open files",
+        ),
+        (
+            r"\bno space left on device\b",
+            "OSError: [Errno 28] No space left on device",
+        ),
+    )
+)
+#: An argument that is refused, without whose it is; the call stands in the code that is shown.
+_REFUSED_ALONE = re.compile(rf"{_REFUSED} {_NAME}", re.IGNORECASE)
+_CALL = re.compile(r"(?<![\w.])([A-Z]\w{2,80})\(")
+_LONGEST_CALL = 4000  # characters
+#: A name and its module, which a writer put on two lines.
+_PARTED = re.compile(
+    r"(cannot import name '\w{1,80}')\s*\n\s*(from '?[\w.]{1,120}'?)\s*$", re.MULTILINE
+)
 #: The words, and what Python would have printed; the first that fits holds.
 _FORMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(words, re.IGNORECASE), printed)
@@ -97,13 +140,15 @@ def quoted_errors(report: str, modules: Container[str]) -> str:
             them are an address or a file.
     """
     lines: List[str] = []
+    # The line breaks stay as many, so that every line keeps its number.
+    report = _PARTED.sub(r"\1 \2\n", report)
     for line in report.split("\n"):
         marked = len(line) <= _LONGEST and _MARKS.search(line) is not None
-        lines.append(_quoted(line, modules) if marked else "")
+        lines.append(_quoted(line, report, modules) if marked else "")
     return "\n".join(lines)
 
 
-def _quoted(line: str, modules: Container[str]) -> str:
+def _quoted(line: str, report: str, modules: Container[str]) -> str:
     text = line.strip().lstrip("#>*- ").translate(_QUOTES)
     if _PRINTED.match(text):
         return ""
@@ -118,6 +163,38 @@ def _quoted(line: str, modules: Container[str]) -> str:
             continue
         error = printed.format(module=module, name=groups.get("name"), callee=_constructor(module))
         return "" if error in line else error
+    for words, printed in _SYMPTOMS:
+        match = words.search(text)
+        if match is not None:
+            error = printed.format(**match.groupdict())
+            return "" if error in line else error
+    refused = _REFUSED_ALONE.search(text)
+    return _refused(refused.group("name"), report) if refused is not None else ""
+
+
+def _refused(name: str, report: str) -> str:
+    """Return what Python prints of a refused argument where the text shows one call with it."""
+    shown = report[:_SEARCHED]
+    given = re.compile(rf"\b{re.escape(name)}\s*=(?!=)")
+    callees = {
+        match.group(1)
+        for match in _CALL.finditer(shown)
+        if given.search(_arguments(shown, match.end()))
+    }
+    if len(callees) != 1:
+        return ""
+    return f"TypeError: {callees.pop()}.__init__() got an unexpected keyword argument '{name}'"
+
+
+def _arguments(text: str, start: int) -> str:
+    """Return what stands in the brackets of a call, without what stands in brackets of its own."""
+    depth, own = 1, []
+    for letter in text[start : start + _LONGEST_CALL]:
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return "".join(own)
+        if depth == 1:
+            own.append(letter)
     return ""
 
 

@@ -113,6 +113,17 @@ _SUPPOSED = re.compile(
 _MOTIVE = re.compile(r"^\W*(?:I|we)\b", re.IGNORECASE)
 
 
+#: A heading, or the beginning of a line, below or behind which the reason stands.
+_HEADING = re.compile(
+    r"\W*(?:the )?(?P<kind>potential |possible |likely |probable |suspected |underlying )?"
+    r"(?:root )?(?:causes?|reasons?)(?: analysis)?(?: (?:of|for) the (?:bug|issue|failure|problem|"
+    r"error|crash))?\W*(?:[:：]\W*(?P<rest>\S.*))?$|\W*(?:原因分析|根本原因|根因|原因)\W*"
+    r"(?:[:：]\W*(?P<rest2>\S.*))?$",
+    re.IGNORECASE,
+)
+_BELOW = 4  # lines below a heading
+
+
 class _Reason(NamedTuple):
     rank: int
     number: int
@@ -133,11 +144,29 @@ def told_reasons(lines: Iterable[Line]) -> Tuple[str, ...]:
     """
     reasons: List[_Reason] = []
     seen: Set[str] = set()
+    below, supposed = 0, False  # the last line that a heading is about
     for line in lines:
-        if len(line.text) <= _LONGEST and not line.prompt and line.text not in seen:
-            seen.add(line.text)
+        if len(line.text) > _LONGEST or line.prompt or line.text in seen:
+            continue
+        seen.add(line.text)
+        heading = _HEADING.match(line.text)
+        if heading is not None:
+            below, supposed = line.number + _BELOW, bool(heading.group("kind"))
+        words = (heading.group("rest") or heading.group("rest2")) if heading else line.text
+        if words and line.number <= below and _is_prose(words):
+            first = _SENTENCES.split(words)[0]
+            reasons.append(_reason(0, line, first, supposed))
+            below = 0
+        elif heading is None:
             reasons += _reasons_of(line)
     return tuple(reason.text for reason in sorted(reasons)[:_MOST])
+
+
+def _reason(rank: int, line: Line, sentence: str, supposed: bool) -> _Reason:
+    supposed = supposed or _SUPPOSED.search(sentence) is not None
+    shown = sentence if len(sentence) <= _SHOWN else f"{sentence[:_SHOWN]}…"
+    mark = "?" if supposed else ""
+    return _Reason(rank + 3 * supposed, line.number, f"{line.number}{mark}: {shown}")
 
 
 def _reasons_of(line: Line) -> Iterator[_Reason]:
@@ -152,10 +181,7 @@ def _reasons_of(line: Line) -> Iterator[_Reason]:
         is_causal = _gives_cause(sentence)
         if not (is_causal or _is_said_of_part(sentence)):
             continue
-        supposed = _SUPPOSED.search(sentence) is not None
-        shown = sentence if len(sentence) <= _SHOWN else f"{sentence[:_SHOWN]}…"
-        rank = 2 * supposed + (not is_causal)
-        yield _Reason(rank, line.number, f"{line.number}{'?' if supposed else ''}: {shown}")
+        yield _reason(1 + (not is_causal), line, sentence, False)
 
 
 _PLAIN = re.compile(r"(?<![\w./=@:\\-])[A-Za-z][a-z']*(?![\w/=@\\(-]|\.\w)")

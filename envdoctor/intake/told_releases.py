@@ -74,7 +74,9 @@ _NAMELESS_BUILD = re.compile(r"(^|[,;:(]\s*)(?=\d\.\d{1,2}\.\d\+cu\d{2,3}\b)")
 _SHORT_PYTHON = re.compile(r"(?<![\w./-])py(?=3\.\d{1,2}\b)")
 #: ``version 2.6 of torch``.
 _VERSION_OF = re.compile(
-    rf"\bversion\s+v?(\d+\.\d[\w.]*\w|\d+\.\d)\s+of\s+(?:the\s+)?({_NAME})", re.IGNORECASE
+    rf"(?:\bversion\s+v?(?P<one>\d+\.\d[\w.]*\w|\d+\.\d)|"
+    rf"(?<![\w.])v?(?P<two>\d+\.\d[\w.]*\w|\d+\.\d)\s+version)\s+of\s+(?:the\s+)?({_NAME})",
+    re.IGNORECASE,
 )
 #: ``since torch 2.6 it hangs``, ``it crashes since torch 2.6``: that release or a newer one.
 _FAILS = r"\b(?:hangs?|fails?|failing|crash(?:es|ing)?|breaks?|broken)\b"
@@ -94,20 +96,45 @@ _WOULD_WORK = re.compile(
 #: ``works with X 2.5.2 but breaks with 2.6.5``: the one that breaks is there.
 _WORKED = re.compile(
     r"\b(?:works?|worked|runs?|ran|fine|ok)\b(?: \w+){0,2} (?:with|on|in|under|using) "
-    r"([A-Za-z][\w-]{1,40})(?: version)? v?\d+\.\d[\w.]*.{0,40}?"
+    r"(?P<name>[A-Za-z][\w-]{1,40})(?: version)? v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d).{0,40}?"
     r"\b(?:breaks?|broke|broken|fails?|failed|crash(?:es|ed)?|not|errors?)\b(?: \w+){0,3}? "
-    r"(?:with|on|in|since|from|under|using)(?: \1)?(?: version)? v?(\d+\.\d[\w.]*\w|\d+\.\d)",
+    r"(?:with|on|in|since|from|under|using)(?: (?P=name))?(?: version)? "
+    r"v?(?P<bad>\d+\.\d[\w.]*\w|\d+\.\d)",
     re.IGNORECASE,
 )
 #: ``torch 2.5 works fine, 2.6 fails``.
 _BREAKS = re.compile(
-    r"(?<![\w./-])([A-Za-z][\w-]{1,40})(?: version)? v?\d+\.\d[\w.]*"
+    r"(?<![\w./-])(?P<name>[A-Za-z][\w-]{1,40})(?: version)? "
+    r"v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)"
     r"(?: (?:works?|worked|is|was|runs|ran)(?: \w+){0,2})?(?:,|;| but| while| and)(?: but)?"
-    r"(?: with| on| version| \1)? v?(\d+\.\d[\w.]*\w|\d+\.\d) "
+    r"(?: with| on| version| (?P=name))? v?(?P<bad>\d+\.\d[\w.]*\w|\d+\.\d) "
     r"(?:breaks?|broke|fails?|failed|crash(?:es|ed)?|raises?|throws?|gives?|hangs?|errors?|"
     r"doesn't|does not|didn't|no longer|is broken)\b",
     re.IGNORECASE,
 )
+_BROKE = (
+    r"(?:breaks?|broke|fails?|failed|failing|crash(?:es|ed)?|raises?|throws?|gives?|hangs?|errors?|"
+    r"reports?|doesn't|does not|didn't|no longer|is broken|"
+    r"has (?:this|the|an?) (?:error|bug|issue))"
+)
+#: ``peft 0.18.0 fails, while 0.17.0 works``.
+_FAILS_ELSE = re.compile(
+    rf"(?<![\w./-])(?P<name>{_NAME})(?: version)? v?(?P<bad>\d+\.\d[\w.]*\w|\d+\.\d)"
+    rf"(?: version)?(?: will| also| still)? {_BROKE}\b[^.;]{{0,60}}?"
+    r"\b(?:but|while|whereas|though|with|,) (?:(?:with|on|the|using|version|(?P=name)) ){0,3}"
+    r"v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)(?: and (?:earlier|older|below))?(?: versions?)? "
+    r"(?:works?|worked|is fine|was fine|runs?|ran|will not|does not|doesn't|is (?:ok|okay|good))\b",
+    re.IGNORECASE,
+)
+#: ``changing back to 0.17.0 made the error disappear``: of what was named last.
+_CURED_ALONE = re.compile(
+    r"\b(?:chang|switch|roll|go|went|revert|downgrad|mov)(?:ing|ed|e)? ?(?:it )?(?:back )?to "
+    r"(?:the |version |v)*(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)(?: version)?(?P<rest>[^.;]{0,70}?"
+    r"\b(?:fix(?:es|ed)?|solv(?:es|ed)|resolv(?:es|ed)|works?|worked|disappear\w*|gone|went "
+    r"away|goes away)\b)",
+    re.IGNORECASE,
+)
+_NAMED_BEFORE = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{1,40})")
 #: ``downgrading numpy to 1.26.4 solved it``: what was there before is newer; ``from 2.1`` tells it.
 _CURED = re.compile(
     r"\b(?:after |by |when |if )?(?:I |we )?(?:(?P<up>(?:upgrad|updat)(?:ed|ing|e))|"
@@ -132,11 +159,14 @@ _NOT = re.compile(r"\b(?:not|no|never|didn|doesn|nothing|neither)\b|n't", re.IGN
 
 
 class _Told(NamedTuple):
-    """What a match says: of which name, which version or range, and what of its words stays."""
+    """What a match says: of which name, which version or range, what of its words stays, and the
+    release with which it works.
+    """
 
     name: str
     version: str
     rest: str = "; "
+    works: str = ""
 
 
 def _in_order(match: re.Match[str]) -> Optional[_Told]:
@@ -158,7 +188,26 @@ def _before_cure(match: re.Match[str]) -> Optional[_Told]:
         return None
     name = match.group("name") or match.group("other") or match.group("whose")
     old = match.group("old") or match.group("was")
-    return _Told(name, old or f"{'<' if match.group('up') else '>'}{match.group('new')}")
+    new = match.group("new")
+    return _Told(name, old or f"{'<' if match.group('up') else '>'}{new}", works=new)
+
+
+def _works_else(match: re.Match[str]) -> Optional[_Told]:
+    """That one release fails and another works."""
+    good, bad = match.group("good", "bad")
+    return None if good == bad else _Told(match.group("name"), bad, works=good)
+
+
+def _cured_alone(match: re.Match[str]) -> Optional[_Told]:
+    """What was cured by a release of what the text named last."""
+    if _NOT.search(match.group("rest")):
+        return None
+    names = [
+        name
+        for name in _NAMED_BEFORE.findall(match.string[: match.start()])
+        if known_distribution(name) not in (None, *_INSTALLERS)
+    ]
+    return _Told(names[-1], "", match.group(), match.group("good")) if names else None
 
 
 def _since(match: re.Match[str]) -> Optional[_Told]:
@@ -172,10 +221,12 @@ _Reader = Callable[["re.Match[str]"], Optional[_Told]]
 #: The forms, in the order in which they are looked for, and what a match of each tells.
 _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
     (_CURED, _before_cure),
+    (_CURED_ALONE, _cured_alone),
     *((form, _changed) for form in _CHANGES),
     (_PINNED, _in_order),
-    (_WORKED, _in_order),
-    (_BREAKS, _in_order),
+    (_FAILS_ELSE, _works_else),
+    (_WORKED, _works_else),
+    (_BREAKS, _works_else),
     (_SINCE, _since),
 )
 
@@ -201,10 +252,14 @@ def _claimed(told_by: _Reader, line: Line, draft: Draft, match: re.Match[str]) -
     before = _SENTENCE.split(match.string[: match.start()])[-1]
     if told is None or subject is None or not is_here(before, ""):
         return match.group()
-    state(Claim(subject, "said", told.version, line), draft)
+    if told.works and subject.kind == "distribution":
+        draft.works_with(subject.name, told.works, line)
+    if told.version:
+        state(Claim(subject, "said", told.version, line), draft)
     return told.rest
 
 
+_INSTALLERS = ("pip", "uv", "conda")
 _SENTENCE = re.compile(r"[.;!?]\s+")
 #: Kinds of subjects, beside distributions, that have releases.
 _KINDS = frozenset(["python", "release", "toolkit", "cuda"])
@@ -223,12 +278,16 @@ def _subject(name: str) -> Optional[Topic]:
     return subject if subject is not None and subject.kind in _KINDS else None
 
 
+def _behind_name(match: re.Match[str]) -> str:
+    return f"{match.group(3)} {match.group('one') or match.group('two')}"
+
+
 def plain_names(text: str) -> str:
     """Return a text with each version behind its name: ``version 2.6 of torch``, ``py3.12``."""
     if _RELEASE.search(text) is None:
         return text
     if "ersion" in text:
-        text = _VERSION_OF.sub(r"\2 \1", text)
+        text = _VERSION_OF.sub(_behind_name, text)
     if "+cu" in text:
         text = _NAMELESS_BUILD.sub(r"\1torch ", text)
     return _SHORT_PYTHON.sub("python ", text) if "py3." in text else text

@@ -651,6 +651,9 @@ FIELDS: Mapping[str, Field] = {
         "What one sentence of a report alone says, by distribution or field: the sentence.",
     ),
     "report.unread": _host("report", "strings", "Lines of a report that were not understood."),
+    "report.works_with": _environment(
+        "report", "variables", "Releases with which, a report says, it works, by distribution."
+    ),
     "requirements.unpinned": _environment(
         "packages", "strings", "Distributions that the file asks for without one version."
     ),

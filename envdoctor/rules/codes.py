@@ -79,6 +79,7 @@ CODES: Mapping[str, str] = {
     "ED309": "refused-releases",
     "ED310": "wheel-tags",
     "ED311": "wheels-for-platform",
+    "ED312": "told-regression",
     "ED390": "package-rows",
     "ED395": "package-log",
     "ED401": "built-for-torch",

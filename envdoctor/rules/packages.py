@@ -631,6 +631,52 @@ def _missing(
     )
 
 
+def check_told_regression(context: Context) -> Iterator[Finding]:
+    """A report says that another release works.
+
+    What it checks:
+        The releases with which, a report says, what fails here works, against those that are here.
+
+    Why it matters:
+        Who tried both has narrowed the cause down to what changed between them.
+
+    How to fix:
+        Install the release that works until the other one is mended, or what the newer one asks of
+        its callers.
+
+    References:
+        README
+    """
+    for name, good in context.facts.value("report.works_with", {}).items():
+        distribution = context.distributions.get(name)
+        here = _shown(distribution) if distribution is not None else ""
+        if here == good:
+            continue
+        is_release = bool(here) and here[0].isdigit()
+        other = f"{name} {here}, which is here" if is_release else f"the {name} that is here"
+        kind = "version-mismatch"
+        one, two = try_version(here), try_version(good)
+        if is_release and one is not None and two is not None and one != two:
+            kind = "too-new" if one > two else "too-old"
+        yield Finding(
+            code="ED312",
+            component=name,
+            kind=kind,
+            severity="warning",
+            effect="may-block",
+            trust="reported",
+            message=f"By the report it fails with {other}, and works with {name} {good}.",
+            evidence=context.evidence("report.works_with"),
+            remedies=(
+                Remedy(
+                    f"Install the release that works: {name}=={good}.",
+                    (InstallerCall("install", (f"{name}=={good}",)),),
+                ),
+            ),
+            packages=(name,),
+        )
+
+
 def first_of(texts: Sequence[str]) -> str:
     """The first few of some texts, and how many more there are."""
     more = f" and {len(texts) - FEW} more" if len(texts) > FEW else ""
@@ -660,6 +706,14 @@ RULES_HERE: Tuple[Rule, ...] = (
         "missing",
         "A required distribution is not installed",
         check_missing_requirements,
+        half="environment",
+    ),
+    Rule(
+        "ED312",
+        "told-regression",
+        "version-mismatch",
+        "A report says that another release works",
+        check_told_regression,
         half="environment",
     ),
 )

@@ -99,3 +99,31 @@ def test_a_missing_glibc_stands_before_what_rows_say_of_the_same_package(tmp_pat
     assert "ubuntu 20 has glibc 2.31" in first.message
     assert "flash-attn is compiled" in first.message
     assert all(finding.caused_by != first.key for finding in others)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("bus error, insufficient shared memory (shm)", "shared memory"),
+        ("Permission denied: 'data/cache/x'", "may not be read or written: data/cache/x"),
+        ("Workers (tasks / actors) killed due to memory pressure (OOM)", "Ray's memory monitor"),
+        ("the workers die with too many open files", "files open"),
+    ],
+)
+def test_a_symptom_in_a_title_is_the_line_that_a_program_prints(tmp_path, text, said):
+    assert said in judged(tmp_path, f"# {text}\n\ntorch 2.6.0\n")[0].message
+
+
+def test_a_refused_argument_belongs_to_the_one_call_that_has_it(tmp_path):
+    text = (
+        "`unexpected keyword argument tokenizer`\n\ntrainer = ORPOTrainer(\n    model = model,\n"
+        "    tokenizer = tokenizer,\n    args = ORPOConfig(beta = 0.1),\n)\ntorch 2.6.0\n"
+    )
+    assert "ORPOTrainer of this trl takes no tokenizer" in judged(tmp_path, text)[0].message
+    two = text.replace("trainer = ", "other = CPOTrainer(tokenizer = tokenizer)\ntrainer = ")
+    assert not any("takes no tokenizer" in entry.message for entry in judged(tmp_path, two))
+
+
+def test_a_name_and_its_module_on_two_lines(tmp_path):
+    text = "cannot import name 'ops'\nfrom triton.language.extra\ntriton 3.2.0\n"
+    assert "has no ops" in judged(tmp_path, text)[0].message

@@ -64,3 +64,17 @@ def test_a_failure_of_packages_without_a_version_is_no_refusal():
     assert facts.value("report.named") == ("vllm",)
     with pytest.raises(NothingRecognised):
         parse_report("An error in the kitchen.")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("### Root cause\n\nThe wheel holds no kernels for that card.", "3: The wheel holds"),
+        ("**Potential cause:** The image was rebuilt on that very day.", "1?: The image was"),
+        ("Root Cause Analysis:\nThe scheduler passes a set. More words.", "2: The scheduler"),
+    ],
+)
+def test_what_stands_below_a_heading_is_the_reason(text, reason):
+    (first,) = reasons_of(f"{text}\n\nIt crashes with torch 2.6.0\n")
+    assert first.startswith(reason)
+    assert "More words" not in first

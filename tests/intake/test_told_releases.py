@@ -45,3 +45,42 @@ def told(text):
 )
 def test_told(text, releases):
     assert told(text) == releases
+
+
+@pytest.mark.parametrize(
+    ("text", "here", "works"),
+    [
+        ("It works with torch 2.5.1 but breaks with 2.6.0 here", "2.6.0", "2.5.1"),
+        ("torch 2.5.1 works fine, 2.6.0 fails with an error", "2.6.0", "2.5.1"),
+        ("torch 2.6.0 crashes, but 2.5.1 works", "2.6.0", "2.5.1"),
+        (
+            "the torch 2.6.0 version will report an error, while 2.5.1 and earlier will not",
+            "2.6.0",
+            "2.5.1",
+        ),
+        (
+            "After downgrading torch from 2.6.0 to 2.5.1 the problem is gone",
+            "2.6.0",
+            "2.5.1",
+        ),
+        (
+            (
+                "the 2.6.0 version of the torch library is installed. Changing back to 2.5.1 "
+                "caused the error to disappear"
+            ),
+            "2.6.0",
+            "2.5.1",
+        ),
+    ],
+)
+def test_the_release_that_works_is_kept_beside_the_one_that_is_here(text, here, works):
+    facts = parse_report(text)
+    assert facts.version_of("torch") == here
+    assert facts.value("report.works_with") == {"torch": works}
+
+
+@pytest.mark.parametrize(
+    "text", ["torch 2.6.0: switching to 2.5.1 did not fix it", "torch 2.6.0 works on my machine"]
+)
+def test_what_cures_nothing_works_no_better(text):
+    assert parse_report(f"numpy 1.26.4\n{text}").value("report.works_with") is None

@@ -350,3 +350,16 @@ def test_what_another_one_pins_is_no_fault_of_the_release(judged: Judge) -> None
     assert "sglang 0.4.6.post1 pins" in finding.message
     finding = by_code(judged(facts_of([engine, other, "xgrammar 0.1.17"])), "ED301")
     assert finding.severity == "warning"
+
+
+def test_a_release_that_works_by_the_report_is_offered(judged: Judge) -> None:
+    found = judged(facts_of(["peft 0.18.0"], complete=False, report_works_with={"peft": "0.17.0"}))
+    finding = by_code(found, "ED312")
+    assert (finding.kind, finding.severity, finding.trust) == ("too-new", "warning", "reported")
+    assert "fails with peft 0.18.0, which is here, and works with peft 0.17.0" in finding.message
+    assert "peft==0.17.0" in finding.remedies[0].text
+
+
+def test_a_release_that_is_here_and_works_is_no_finding(judged: Judge) -> None:
+    facts = facts_of(["peft 0.17.0"], complete=False, report_works_with={"peft": "0.17.0"})
+    assert "ED312" not in codes(judged(facts))
