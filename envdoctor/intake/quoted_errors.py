@@ -188,7 +188,8 @@ def _refused(name: str, report: str) -> str:
 
 def _arguments(text: str, start: int) -> str:
     """Return what stands in the brackets of a call, without what stands in brackets of its own."""
-    depth, own = 1, []
+    depth = 1
+    own: List[str] = []
     for letter in text[start : start + _LONGEST_CALL]:
         depth += (letter == "(") - (letter == ")")
         if not depth:
