@@ -106,12 +106,19 @@ def _read(folder: str) -> Checkout:
     commit = _commit(folder)
     for name in _VERSION_FILES:
         text = read_small(os.path.join(folder, name)) or ""
+        if name.endswith(".toml"):
+            text = _project(text)
         match = _PLAIN.match(text) if not name.endswith((".py", ".toml")) else _VERSION.search(text)
         if match:
             return Checkout(
                 folder, match.group(1), commit, Evidence(name, match.group().strip()[:80])
             )
     return Checkout(folder, "", commit, Evidence(".git/HEAD", commit) if commit else None)
+
+
+def _project(text: str) -> str:
+    """Return the table of a pyproject.toml that tells its own version, none of a dependency."""
+    return text.partition("[project]")[2].partition("\n[")[0]
 
 
 def _commit(folder: str) -> str:

@@ -17,6 +17,7 @@ __all__ = [
     "checkout_table",
     "class_defaults",
     "declared_defaults",
+    "imported_name",
     "nested_defaults",
     "option_defaults",
 ]
@@ -142,7 +143,7 @@ class _ModelReader:
             for node in tree.body if tree is not None else ():
                 if isinstance(node, ast.ClassDef) and node.name == name:
                     return module, node
-            source = _imported(tree, name) if tree is not None else None
+            source = imported_name(tree, name) if tree is not None else None
             if source is None:
                 return None
             module, name = source
@@ -189,9 +190,10 @@ def _named_type(annotation: ast.expr) -> str:
     return annotation.id if isinstance(annotation, ast.Name) else ""
 
 
-def _imported(tree: ast.Module, name: str) -> Optional[Tuple[str, str]]:
+def imported_name(tree: ast.Module, name: str) -> Optional[Tuple[str, str]]:
     """Return module and name of what a module imports under a name."""
-    for node in ast.walk(tree):
+    inner = [one for node in tree.body if isinstance(node, (ast.If, ast.Try)) for one in node.body]
+    for node in (*tree.body, *inner):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for one in node.names:
                 if (one.asname or one.name) == name:

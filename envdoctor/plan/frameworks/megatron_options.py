@@ -40,6 +40,7 @@ def derive_megatron(reading: TrainerReading) -> None:
     """Fill in what more than one of the options decides."""
     for field, (names, convert) in OPTIMIZER_FIELDS.items():
         reading.fields[field] = reading.get(*names, convert=convert)
+        reading.keys[field] = names[0]
     reading.put("actor.strategy", "megatron")
     for name in ("offload_params", "offload_optimizer"):
         reading.fields.setdefault(f"actor.{name}", Known(False, reading.code))
@@ -62,7 +63,6 @@ def _derive_experts(reading: TrainerReading) -> None:
 
 def _derive_recomputation(reading: TrainerReading) -> None:
     granularity = reading.get("recompute_granularity", convert=text_of)
-    reading.keys["actor.gradient_checkpointing"] = "recompute_granularity"
     kind: Optional[str] = granularity.value if isinstance(granularity, Known) else None
     layers = reading.get("recompute_num_layers", convert=integer)
     method = reading.value("recompute_method", convert=text_of)

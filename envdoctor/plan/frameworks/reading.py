@@ -42,6 +42,7 @@ ADAPTERS = (
     "areal",
     "verl-sft",
     "deepspeed-chat",
+    "megatron-bridge",
     "megatron",
     "transformers",
     "vllm",

@@ -35,7 +35,9 @@ _FRAMEWORKS: Mapping[str, _Traits] = {
     **dict.fromkeys(("nemo-rl", "slime", "areal", "verl-sft"), _RAY),
     **dict.fromkeys(("trl", "llamafactory", "transformers", "ms-swift", "axolotl"), _PLAIN),
     **dict.fromkeys(("torchtune", "prime-rl"), _PLAIN),
-    **dict.fromkeys(("deepspeed", "deepspeed-chat", "megatron"), _Traits(full=True)),
+    **dict.fromkeys(
+        ("deepspeed", "deepspeed-chat", "megatron", "megatron-bridge"), _Traits(full=True)
+    ),
 }
 
 _SEES = re.compile(r"(?<![a-z])(?:vl|vision|llava|omni|internvl|pixtral)(?![a-z])", re.IGNORECASE)

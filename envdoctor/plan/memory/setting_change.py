@@ -47,7 +47,7 @@ def setting_text(workload: Workload, field: str, value: Any) -> str:
     if key.endswith(_OPPOSITE):
         return f"{key}={value == 0}"
     if (
-        workload.value("framework") == "openrlhf"
+        workload.value("framework") in ("openrlhf", "prime-rl")
         and isinstance(value, bool)
         and key.startswith("--")
     ):

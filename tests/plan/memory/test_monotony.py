@@ -87,6 +87,8 @@ RUNS = {
     "[trainer.model.lora]\nrank = 8\n",
     "prime-rl-sft.sh": "uv run sft @ none.toml\ntorchrun --nproc-per-node 8 "
     "src/prime_rl/trainer/sft/train.py --model.name Qwen/Qwen2.5-7B --data.seq-len 4096 --model.ac",
+    "megatron-bridge.sh": "torchrun --nproc_per_node 8 scripts/training/run_recipe.py --recipe r "
+    "-tp 2 -mb 1 -sl 4096 model.from_hf=Qwen/Qwen2.5-7B",
     "serve.sh": "vllm serve Qwen/Qwen2.5-7B -tp 2 --max-model-len 4096",
 }
 WORSE = {
