@@ -57,8 +57,9 @@ class Draft:
     """Collects claims line by line; ``facts()`` settles them.
 
     The sources of GPU lists are kept apart and joined at the end. ``claims`` counts what was
-    claimed so far. ``packages`` gives the known releases of a distribution by its name (as
-    ``Matrix.package`` does): a version that none of them has is not believed.
+    claimed so far, ``lines_read`` holds the numbers of the lines that claimed something.
+    ``packages`` gives the known releases of a distribution by its name (as ``Matrix.package``
+    does): a version that none of them has is not believed.
     """
 
     def __init__(
@@ -95,10 +96,15 @@ class Draft:
         self._free_memory: Optional[int] = None
         self.device_count: Optional[int] = None
         self.claims = 0
+        self.lines_read: Set[int] = set()
+
+    def _count(self, line: Line) -> None:
+        self.claims += 1
+        self.lines_read.add(line.number)
 
     def put(self, field: str, value: Any, line: Line, rank: int = LABEL, detail: str = "") -> None:
         """Claim a value. A contradicting claim of less weight is only noted."""
-        self.claims += 1
+        self._count(line)
         self.keep_telling(field, value, line, rank)
         claim = _Claim(rank, line.number, value, detail)
         old = self._claims.get(field)
@@ -109,12 +115,12 @@ class Draft:
 
     def absent(self, field: str, line: Line, rank: int = LABEL, detail: str = "") -> None:
         """Claim that the report says there is none."""
-        self.claims += 1
+        self._count(line)
         self._absent.setdefault(field, _Claim(rank, line.number, None, detail))
 
     def note(self, what: str, value: str, line: Line) -> None:
         """Keep what a label says in place of a value, for :meth:`noted`; the first one holds."""
-        self.claims += 1
+        self._count(line)
         self._notes.setdefault(what, (value, line))
 
     def noted(self, what: str) -> Tuple[str, Optional[Line]]:
@@ -152,7 +158,7 @@ class Draft:
             canonical not in self._distributions and len(self._distributions) >= _MAX_ENTRIES
         ):
             return
-        self.claims += 1
+        self._count(line)
         self.keep_telling(canonical, text, line, rank)
         claim = _Claim(rank, line.number, Distribution(canonical, text, **extra))
         old = self._distributions.get(canonical)
@@ -172,6 +178,7 @@ class Draft:
 
     def keep_telling(self, name: str, value: Any, line: Line, rank: int) -> None:
         """Keep where a release, or the value of a field, is told."""
+        self.lines_read.add(line.number)
         tellings = self._tellings.setdefault(name, [])
         if isinstance(value, str) and len(tellings) < _MOST_TELLINGS:
             sentence = line.text if rank >= PROSE and is_sentence(line.text) else ""
@@ -229,7 +236,7 @@ class Draft:
 
     def no_distribution(self, name: str, line: Line) -> None:
         """Claim that a distribution is not installed; one that is named with a version is."""
-        self.claims += 1
+        self._count(line)
         self._missing.setdefault(canonicalize_name(name), line.number)
 
     def free_device_memory(self, size: Optional[int]) -> None:
@@ -296,7 +303,7 @@ class Draft:
         if shown is None:
             return False
         if len(self._variables) < _MAX_ENTRIES or name in self._variables:
-            self.claims += 1
+            self._count(line)
             self._variables[name] = (shown, line.number)
         return True
 
@@ -304,12 +311,12 @@ class Draft:
         """Keep one launch setting; the first one holds."""
         key = name.strip().lstrip("-").replace("-", "_")
         if key and not is_secret_name(key) and len(self._request) < 1000:
-            self.claims += 1
+            self._count(line)
             self._request.setdefault(key, (value[:500], line.number))
 
     def device(self, index: int, device: Gpu, line: Line, rank: int) -> None:
         """Claim what a source tells of a device; its later lines add to that."""
-        self.claims += 1
+        self._count(line)
         devices = self._devices.setdefault(rank, {})
         if index not in devices and len(devices) >= 1024:
             return
@@ -346,7 +353,7 @@ class Draft:
     def mention(self, count: int, device: Gpu, line: Line) -> None:
         """Claim the devices of a sentence: they hold where sentences name one model alone."""
         if len(self._mentions) < 100:
-            self.claims += 1
+            self._count(line)
             self._mentions.append((count, device, line.number))
 
     def hint(self, count: int, device: Gpu, line: Line) -> None:
@@ -354,6 +361,7 @@ class Draft:
         and where they are of one model.
         """
         if len(self._hints) < 100:
+            self.lines_read.add(line.number)
             self._hints.append((count, device, line.number))
 
     def may_hint(self) -> bool:
@@ -370,7 +378,7 @@ class Draft:
         self, path: str, version: Optional[str], line: Line, found_via: str, nvcc: bool = False
     ) -> None:
         """Claim a toolkit on disk."""
-        self.claims += 1
+        self._count(line)
         old = self._toolkits.get(path)
         if old is None and len(self._toolkits) < 100:
             self._toolkits[path] = (Toolkit(path, version, found_via, nvcc), line.number)
@@ -380,7 +388,7 @@ class Draft:
     def image(self, name: str, line: Line) -> None:
         """Keep a container image; two different ones say nothing about which of them runs."""
         if len(self._images) < 100:
-            self.claims += 1
+            self._count(line)
             self._images.append((name, line.number))
 
     @property

@@ -6,7 +6,7 @@ Every reader looks at every line; the most specific one takes it.
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ..errors import NothingRecognised
 from ..model.evidence import Evidence, Fact, Known
@@ -16,12 +16,14 @@ from .clean_text import Line, clean_lines, without_unticked
 from .container_spec import ContainerReader
 from .distribution_names import named_distributions
 from .draft import INTENT, LABEL, Draft
+from .environment_modules import ModuleReader
 from .grammar import StatementReader
 from .hinted_machine import read_hints_of_machine
 from .launch_settings import LaunchReader
 from .machine_limits import LimitsReader
 from .mentions import read_mentions
 from .model_names import named_families
+from .no_statement import states_nothing
 from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
 from .platforms import glibc_of_release
@@ -53,7 +55,6 @@ _INLINE = re.compile(
 )
 _RAY = re.compile(r"\bRay:\s*(\d[\w.+-]{0,40})")
 _RAY_PYTHON = re.compile(r"\bPython:\s*(\d[\w.+]{0,40})")
-_SEEMS_TO_STATE = re.compile(r"\d|\w\s*[:=]\s*\S")
 _SHOWN = 160  # characters of a line that was not understood
 _KEPT = 1000  # of such lines
 _SHORT_TEXT = 20_000  # characters that are searched for names alone
@@ -225,7 +226,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     read: Dict[str, Fact[Any]] = {
         **told,
         "report.lines": Known(readers.lines, evidence),
-        "report.unread": Known(tuple(readers.unread), evidence),
+        "report.unread": Known(readers.unread(), evidence),
     }
     for field, words in (
         ("report.at_work", shown_at_work(text)),
@@ -243,10 +244,12 @@ class _Readers:
 
     def __init__(self, draft: Draft) -> None:
         self.lines = 0
-        self.unread: List[str] = []
+        self._unread: List[Line] = []
         self._draft = draft
         self._seen: Set[str] = set()
         self._shapes: Dict[str, int] = {}  # lines not understood, without their numbers
+        self._stating_nothing: Set[str] = set()  # of these the shapes that state nothing
+        self._understood = ""  # the last line that was
         self._last: Optional[Line] = None
         self._ray, self._nvidia, self._packages = _RayReader(), NvidiaReader(), PackageReader()
         self._container, self._limits = ContainerReader(), LimitsReader()
@@ -258,6 +261,7 @@ class _Readers:
             self._packages,
             self._container,
             self._limits,
+            ModuleReader(),
             LaunchReader(),
             _VariableReader(),
         )
@@ -275,7 +279,8 @@ class _Readers:
             return
         shape = text.translate(_WITHOUT_DIGITS)
         if not waiting and self._shapes.get(shape, 0) > _ALIKE:
-            self._not_understood(line, shape)
+            if shape not in self._stating_nothing:
+                self._not_understood(line, shape)
             return
         claims = draft.claims
         families = named_families(text)
@@ -291,16 +296,27 @@ class _Readers:
                 self._seen.add(text)
         if understood:
             self.lines += 1
-        elif _SEEMS_TO_STATE.search(text):
+            self._understood = text
+        elif self._understood.endswith(f" {text}"):  # the same value, of the next device
+            self.lines += 1
+        elif not states_nothing(text):
             self._not_understood(line, shape)
         else:
+            self._stating_nothing.add(shape)
             self._shapes[shape] = self._shapes.get(shape, 0) + 1
 
     def _not_understood(self, line: Line, shape: str) -> None:
         self.lines += 1
         self._shapes[shape] = self._shapes.get(shape, 0) + 1
-        if len(self.unread) < _KEPT:
-            self.unread.append(f"{line.number}: {line.text[:_SHOWN]}")
+        if len(self._unread) < _KEPT:
+            self._unread.append(line)
+
+    def unread(self) -> Tuple[str, ...]:
+        """Return the lines that state something and were not understood, by what reads lines alone
+        or what reads the whole text.
+        """
+        lines = [line for line in self._unread if line.number not in self._draft.lines_read]
+        return tuple([f"{line.number}: {line.text[:_SHOWN]}" for line in lines])
 
     def finish(self) -> None:
         """Say what the lines mean together."""

@@ -14,7 +14,8 @@ _SHOWN = 160  # of a line
 #: A line of one's own words or a command, no row of an environment (``Is CUDA available: False``,
 #: ``nvidia-cublas-cu12==12.1.3.1``), and the GPU in it.
 _OWN_LINE = re.compile(
-    r"^(?![\w .()/*-]{1,60}:(?:\s|\Z))(?!\W{0,6}[\w.-]+ ?(?:==|  +\d))(?=.*[a-z]).{1,2000}",
+    r"^(?![\w \t.()/*-]{1,60}:(?:\s|\Z))(?!\s*(?:#|from\s|import\s))"
+    r"(?!\W{0,6}[\w.-]+ ?(?:==|  +\d))(?=.*[a-z]).{1,2000}",
     re.MULTILINE,
 )
 _GPU = re.compile(r"\b(?:gpus?|cuda|nvidia)\b|\bfalls? back\b", re.IGNORECASE)
