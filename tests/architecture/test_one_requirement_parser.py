@@ -98,10 +98,12 @@ def _faults(path):
             yield text
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_nobody_else_takes_a_requirement_apart(path):
-    allowed = tuple(ALLOWED.get(str(path.relative_to(ROOT / "envdoctor")), {"-": ""}))
-    assert [text for text in _faults(path) if not text.startswith(allowed)] == []
+def test_nobody_else_takes_a_requirement_apart():
+    assert len(SOURCES) > 400
+    for path in SOURCES:
+        name = str(path.relative_to(ROOT / "envdoctor"))
+        allowed = tuple(ALLOWED.get(name, {"-": ""}))
+        assert [text for text in _faults(path) if not text.startswith(allowed)] == [], name
 
 
 def test_what_is_allowed_is_there():

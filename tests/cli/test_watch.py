@@ -195,7 +195,7 @@ def test_an_end_by_exception_is_diagnosed():
     assert "The run failed with ValueError" in errors.split("of CPU time")[1]
 
 
-@pytest.mark.parametrize("program", ["exit 0", "kill -TERM $PPID; sleep 20"])
+@pytest.mark.parametrize("program", ["exit 0", "kill -TERM $PPID; exec sleep 20"])
 def test_a_run_that_ended_well_or_was_stopped_is_not_diagnosed(program):
     _, _, errors = run("--diagnose", "--", "sh", "-c", f"echo 'ValueError: no'; {program}")
     assert "envdoctor: " not in errors

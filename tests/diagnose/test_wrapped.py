@@ -49,7 +49,7 @@ def test_of_python(tmp_path, matrix, name, seed):
 
 
 @pytest.mark.parametrize("name", sorted(TORCH))
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_of_torch(tmp_path, matrix, torch_python, name, seed):
     path = tmp_path / "train.py"
     path.write_text(program(TORCH[name], seed), encoding="utf-8")

@@ -142,8 +142,8 @@ def test_time_is_bounded(name):
 
 def test_time_is_linear():
     block = "\n".join(EVERY_LINE) + "\n"
-    least = least_seconds(lambda: parse(block * 20))
-    within(4 * least * 2 + 0.5, lambda: parse(block * 80))
+    least = least_seconds(lambda: parse(block * 10))
+    within(4 * least * 2 + 0.3, lambda: parse(block * 40))
 
 
 def test_results_do_not_depend_on_chance():

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
@@ -58,6 +59,7 @@ ARCHITECTURES = {
 }
 
 
+@cache
 def releases(name: str) -> List[Version]:
     path = MATRICES / "packages" / f"{name}.json"
     if not path.exists():

@@ -385,15 +385,22 @@ def test_names_with_dots_and_lost_lines_are_told() -> None:
         ("if true; then " * 3000, "inside each other"),
         ("f() " * 3000, "inside each other"),
         ("f() { f; }; f", "deep"),
-        ("f() { g; g; }; g() { h; h; }; " * 2000 + "h() { f; f; }; f", "deep"),
-        (
+        pytest.param(
+            *("f() { g; g; }; g() { h; h; }; " * 2000 + "h() { f; f; }; f", "deep"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             "".join(f"f{n}() {{ f{n + 1}; }}\n" for n in range(5000)) + "for x in 1 2; do f0; done",
             "deep",
+            marks=pytest.mark.slow,
         ),
         ("f() { " + "{ " * 40 + "g" + "; }" * 40 + "; }; " + "g() { f; }; f", "deep"),
         ("[ a" + " -o a" * 10_000 + " ] && [ " + "! " * 10_000 + "a ] && A=1", ""),
         ("A=(a)\n" + "A+=(${A[@]})\n" * 40 + "run ${A[@]}", "more than a launch script"),
-        ("A=" + "a" * 60_000 + "\n" + "run b$A\n" * 1000, "more than a launch script"),
+        pytest.param(
+            *("A=" + "a" * 60_000 + "\n" + "run b$A\n" * 1000, "more than a launch script"),
+            marks=pytest.mark.slow,
+        ),
         ("while [ $# -lt 9 ]; do " * 8 + ":" + "; done" * 8, "more than"),
         ("f() { eval f; eval f; }; f", ""),
         ("A=a\n" + "A=$A$A\n" * 40 + "run $A", ""),
@@ -425,7 +432,7 @@ def test_hostile_scripts_cost_little(script: str, text: str) -> None:
     assert re.match(rf"h\.sh.*{text}" if text else r"\Z", error)
 
 
-@pytest.mark.parametrize("count", [1000, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [300, pytest.param(3000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "unit",
     [
