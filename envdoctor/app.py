@@ -148,7 +148,7 @@ def _findings_of(traces: Sequence[Trace]) -> List[Finding]:
     from .diagnose.raised import tells_of_stop
 
     # A line that the log holds is no presumption.
-    findings = [trace.finding._replace(presumed=False) for trace in traces]
+    findings = [_with_reason(trace)._replace(presumed=False) for trace in traces]
     if any(finding.verdict == "violated" and not finding.caused_by for finding in findings):
         return findings
     if findings and tells_of_stop(findings[0]):
@@ -169,6 +169,16 @@ def _as_stop(finding: Finding) -> Finding:
         missing=None,
         message=f"{message}shows that it had failed.",
     )
+
+
+def _with_reason(trace: Trace) -> Finding:
+    """Return the finding of a trace; of an exception that no signature knows, with what its package
+    says of why it is raised.
+    """
+    finding = trace.finding
+    if finding.subject != "raised" or not trace.meaning or finding.caused_by:
+        return finding
+    return finding._replace(message=f"{finding.message.rstrip('.')}. {trace.meaning}")
 
 
 def _open_failure(trace: Trace, finding: Finding) -> Finding:

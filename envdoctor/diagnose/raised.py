@@ -76,6 +76,8 @@ _SAYS_ANOTHER = pattern(
     r"|(?:[Ss]ubprocess|[Ww]orker|[Cc]hild) (?:process )?(?:died|exited|failed|is dead)"
     r"|worker process has died"
 )
+#: All that is left of an exception of another process, where Ray's traceback was cut.
+_OF_TASK = pattern(r"ray::([\w.:]{1,200}?)\(\)? ?\(?(?:pid=[^\n]*)?$")
 _CONNECTIONS = "multiprocessing/connection.py"
 
 #: What a program says of what to do.
@@ -519,9 +521,15 @@ def _draft_of(
 ) -> TraceDraft:
     """Return the trace of an exception that no signature knows."""
     origin = _origin(raised)
-    package, place = _place(origin.frames, contexts, modules)
+    task = _OF_TASK.match(raised.message)
+    package, place = ("", "") if task else _place(origin.frames, contexts, modules)
     component = package or "application"
     what = _worded(raised)
+    if task is not None:
+        what = (
+            f"{raised.kind.rpartition('.')[2]} in {task.group(1)}, which Ray ran in another process"
+            "; what that process printed is not in this log"
+        )
     certainty = "established" if failure.is_certain else "candidate"
     unsure = "The log ends with an error:" if raised.fate == "said" else "The log holds"
     lead = "The run failed with" if failure.is_certain else unsure

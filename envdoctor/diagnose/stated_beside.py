@@ -33,7 +33,7 @@ _VALUE = re.compile(
 
 class _About(NamedTuple):
     """Words of a message, and what of the run decides what they say: launch settings, environment
-    variables, sizes in bytes among the facts; ``device``: the GPU.
+    variables, sizes in bytes among the facts; ``device``: the GPU; ``fields``: facts, named.
     """
 
     words: re.Pattern[str]
@@ -41,6 +41,7 @@ class _About(NamedTuple):
     variables: Tuple[str, ...] = ()
     sizes: Tuple[Tuple[str, str], ...] = ()
     device: bool = False
+    fields: Tuple[Tuple[str, str], ...] = ()
 
 
 def _about(
@@ -49,9 +50,12 @@ def _about(
     variables: str = "",
     sizes: Tuple[Tuple[str, str], ...] = (),
     device: bool = False,
+    fields: Tuple[Tuple[str, str], ...] = (),
 ) -> _About:
     compiled = re.compile(words, re.IGNORECASE)
-    return _About(compiled, tuple(settings.split()), tuple(variables.split()), sizes, device)
+    return _About(
+        compiled, tuple(settings.split()), tuple(variables.split()), sizes, device, fields
+    )
 
 
 _TABLE = (
@@ -78,6 +82,14 @@ _TABLE = (
         r"AF_INET|socket interface|no address|NCCL|gloo\b|rendezvous",
         "",
         "NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME NCCL_IB_DISABLE NCCL_P2P_DISABLE MASTER_ADDR",
+    ),
+    _about(
+        r"\bno wheel|matching distribution|building it from source|Rust compiler",
+        fields=(
+            ("os.architecture", "the processor"),
+            ("os.platform", "the system"),
+            ("python.version", "Python"),
+        ),
     ),
     _about(r"\bnvcc\b|CUDA_HOME|toolkit", "", "CUDA_HOME CUDA_PATH TORCH_CUDA_ARCH_LIST"),
     _about(
@@ -135,6 +147,10 @@ def _values(
             size = context.facts.value(field)
             if isinstance(size, int):
                 yield f"{name} has {size_text(size)}", context.evidence(field)
+        for field, name in entry.fields:
+            value = context.facts.value(field)
+            if value:
+                yield f"{name} is {value}", context.evidence(field)
     if with_packages:
         yield from _packages(words, context)
 

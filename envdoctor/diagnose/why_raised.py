@@ -49,6 +49,7 @@ _OF_PYTHON = frozenset(
         "TypeError",
     )
 )
+_PLAIN = re.compile(r"'(dict|str|list|tuple|set)' object has no attribute '(\w{1,80})'")
 _SAME = {"EnvironmentError": "OSError", "IOError": "OSError"}
 
 
@@ -67,7 +68,7 @@ def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str
     entry: Optional[Raised] = raised
     while entry is not None:
         lead = "" if entry is raised else f"{entry.kind.rpartition('.')[2]} came first: "
-        why = _stated(entry, contexts, modules) or _asserted(entry)
+        why = _stated(entry, contexts, modules) or _asserted(entry) or _of_plain(entry)
         if why:
             return lead + why
         entry = entry.before
@@ -94,6 +95,18 @@ def _asserted(raised: Raised) -> str:
         return ""
     words = denied(raised.frames[-1].code)
     return f"What that line asserts is not so: {words}." if words else ""
+
+
+def _of_plain(raised: Raised) -> str:
+    """Say what stands where an object with attributes was expected."""
+    match = _PLAIN.fullmatch(raised.message.strip())
+    if match is None or raised.kind != "AttributeError":
+        return ""
+    return (
+        f"The code expects an object with {match.group(2)} and got a plain {match.group(1)}: a "
+        "setting or a result was handed on as it was written, without being made into that object, "
+        "or by a release that hands on another type."
+    )
 
 
 def _questions(raised: Raised) -> Iterator[_Asked]:

@@ -22,6 +22,7 @@ _PYTHON_PATHS = (
     ("python3.", re.compile(r"/python3\.(\d{1,2})/")),
     ("Python3", re.compile(r"[/\\]Python3(\d{1,2})[/\\]")),
     (".cpython-3", re.compile(r"\.cpython-3(\d{1,2})-")),
+    ("-cpython-3", re.compile(r"build/(?:lib|temp|bdist)\.[\w.-]{3,40}-cpython-3(\d{1,2})")),
     ("-cp3", re.compile(r"(?:Downloading|Using cached) \S{1,200}-cp3(\d{1,2})-cp3\1-")),
 )
 #: The first folder below site-packages, with the release where it is one of metadata.
@@ -97,6 +98,8 @@ _ARM = re.compile(
     r"(?:nvidia )?(?:dgx )?spark|gb10|gh200|jetson)|(?P<x86_64>x86_64|amd64|x64))(?![\w.])",
     re.IGNORECASE,
 )
+#: Where setuptools puts what it builds: ``build/lib.linux-aarch64-cpython-310``.
+_BUILT_ON = re.compile(r"build/(?:lib|temp)\.linux-(aarch64|x86_64)\b")
 _LONGEST = 200_000  # characters that are gone through: three times the longest issue
 _SEEN = 200  # marks of one kind
 _CONTAINED = re.compile(r"docker|container|podman|apptainer|kubernetes|k8s", re.IGNORECASE)
@@ -123,6 +126,10 @@ def read_hints_of_machine(text: str, draft: Draft) -> None:
     elsewhere = draft.claimed("os.platform") not in (None, "linux")
     if draft.claimed("os.architecture") is None and not elsewhere:
         arms = _named(_ARM, text)
+        arms += [
+            _Hint(match.group(1), match.start(), match.group())
+            for match in (_first(_BUILT_ON, text) if "build/" in text else ())
+        ]
         if all(hint.value == "aarch64" for hint in arms):
             _agreed("os.architecture", arms, text, draft)
 

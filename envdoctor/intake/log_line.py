@@ -20,6 +20,8 @@ RAY = re.compile(
     r"(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?"
 )
 RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=\s))\s?")
+#: A line break of a page, where a log was pasted as one.
+_BREAK = re.compile(r"\s{0,8}<br ?/?>$", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 SHOWN = 600  # characters of a line that are kept
 
@@ -70,7 +72,8 @@ def cleaned(raw: bytes) -> str:
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     text = text.rpartition("\r")[2] if "\r" in text.rstrip("\r\n") else text
-    return _CONTROL.sub("", text).rstrip()
+    text = _CONTROL.sub("", text).rstrip()
+    return _BREAK.sub("", text) if text.endswith(">") else text
 
 
 def log_line(place: LogPlace) -> LogLine:

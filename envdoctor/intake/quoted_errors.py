@@ -9,14 +9,15 @@ import re
 from typing import Container, List, Tuple
 
 from .distribution_names import known_distribution
+from .presence import is_advised, is_here
 
 __all__ = ["quoted_errors"]
 
 _LONGEST = 600  # characters of a line that is a sentence
 _SEARCHED = 20_000  # characters that are searched for a call
 _MARKS = re.compile(
-    r"no module named|bus error|shared mem|\bshm\b|permission denied|memory pressure|too many open|"
-    r"no space left|cannot import|can't import|no attribute|unexpected keyword|argument|"
+    r"no module named|bus error|shared mem|\bshm\b|permission denied|memory pressure|"
+    r"cannot import|can't import|no attribute|unexpected keyword|argument|"
     r"(?:cannot|can't|could not|couldn't|unable to|fails? to|failed to|does not|doesn't|not)"
     r" (?:find|locate|have|import|load|open)|"
     r"\b(?:removed|gone|renamed|dropped|missing|exists?|found|available)\b",
@@ -28,6 +29,8 @@ _PRINTED = re.compile(
     r"|.{0,160}\b(?:WARNING|WARN|UserWarning|FutureWarning|INFO|DEBUG)\b"
     r"|\[\d{4}-\d\d-\d\d[ T]"
 )
+#: The line of code that Python prints below a warning.
+_WARNED_IN = re.compile(r"  (?:from [\w.]+ import |import \w|warnings\.warn\()")
 _CLASS = re.compile(r"^.{0,300}?\b[A-Z]\w*(?:Error|Exception): ")
 _QUOTES = {ord(mark): "'" for mark in '`´‘’“”"'}
 _DOTTED = r"'?(?P<module>[A-Za-z_]\w{1,60}(?:\.[A-Za-z_]\w{0,80}){1,8})'?(?![\w/(])"
@@ -72,15 +75,13 @@ _SYMPTOMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
             r"\bpermission denied:? '(?P<path>[^'\s]{0,80}/[^'\s]{1,200})'",
             "PermissionError: [Errno 13] Permission denied: '{path}'",
         ),
-        (
-            r"\btoo many open files\b",
-            "OSError: [Errno 24] Too many open files",
-        ),
-        (
-            r"\bno space left on device\b",
-            "OSError: [Errno 28] No space left on device",
-        ),
     )
+)
+#: What nobody met: a question, what is to be avoided.
+_THOUGHT_OF = re.compile(
+    r"\?\s*$|\b(?:avoid\w*|prevent\w*|handl\w+|instead of|without|protect\w*|in case|may|might|"
+    r"could|would|can (?:lead|cause|result)|feature)\b",
+    re.IGNORECASE,
 )
 #: An argument that is refused, without whose it is; the call stands in the code that is shown.
 _REFUSED_ALONE = re.compile(rf"{_REFUSED} {_NAME}", re.IGNORECASE)
@@ -142,8 +143,10 @@ def quoted_errors(report: str, modules: Container[str]) -> str:
     lines: List[str] = []
     # The line breaks stay as many, so that every line keeps its number.
     report = _PARTED.sub(r"\1 \2\n", report)
-    for line in report.split("\n"):
+    rows = report.split("\n")
+    for line, behind in zip(rows, (*rows[1:], "")):
         marked = len(line) <= _LONGEST and _MARKS.search(line) is not None
+        marked = marked and _WARNED_IN.match(behind) is None
         lines.append(_quoted(line, report, modules) if marked else "")
     return "\n".join(lines)
 
@@ -165,9 +168,13 @@ def _quoted(line: str, report: str, modules: Container[str]) -> str:
         return "" if error in line else error
     for words, printed in _SYMPTOMS:
         match = words.search(text)
-        if match is not None:
-            error = printed.format(**match.groupdict())
-            return "" if error in line else error
+        if match is None:
+            continue
+        before, behind = text[: match.start()], text[match.end() :]
+        if not is_here(before, behind) or is_advised(before) or _THOUGHT_OF.search(text):
+            return ""
+        error = printed.format(**match.groupdict())
+        return "" if error in line else error
     refused = _REFUSED_ALONE.search(text)
     return _refused(refused.group("name"), report) if refused is not None else ""
 

@@ -380,17 +380,10 @@ def check_stated(context: Context) -> Iterator[Finding]:
         kind="not-judged",
         severity="advice",
         message=f"The environment was not judged: the report states nothing of it ({names}, and "
-        "no GPU, driver, CUDA, setting or limit).",
+        "no GPU, driver, CUDA, setting or limit). What would tell: the output of 'python -m "
+        "torch.utils.collect_env', 'pip list' and 'nvidia-smi', the command or the configuration "
+        "of the run, and its log.",
         evidence=context.evidence("report.lines"),
-        remedies=(
-            Remedy(
-                "Add what 'python -m torch.utils.collect_env', 'pip list' and 'nvidia-smi' print, "
-                "the command or the configuration of the run, and its log; or run envdoctor where "
-                "it failed.",
-                (),
-                "safe",
-            ),
-        ),
     )
 
 

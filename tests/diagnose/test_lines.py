@@ -525,7 +525,17 @@ def test_what_is_to_be_typed_belongs_to_the_advice(said):
         ("RuntimeError: cutlassF: no kernel found to launch!", "attention-no-kernel"),
         ("error: Unsupported conversion from 'f8E4M3FN' to 'f16'", "triton-conversion"),
         ("nvcc fatal   : A single input file is required for a non-link phase", "nvcc-refused"),
-        ("nvcc fatal   : Unsupported gpu architecture 'compute_120'", "nvcc-unknown-arch"),
+        ("nvcc fatal: Unsupported gpu architecture 'compute_120'", "nvcc-unknown-arch"),
+        ("x.h:3:10: fatal error: cudnn.h: No such file or directory", "build-cudnn-headers"),
+        (
+            "ValueError: '<class 'a.b.Qwen2_5_VLConfig'>' is already used by a Transformers model.",
+            "config-registered-twice",
+        ),
+        ("'aimv2' is already used by a Transformers config, pick", "config-registered-twice"),
+        (
+            "listed in your path were found to be non-existent: {WindowsPath('C')}",
+            "bitsandbytes-before-windows",
+        ),
         ("  CMake 3.26 or higher is required.  You are running version 3.22.1", "cmake-too-old"),
         ("  No CMAKE_CUDA_COMPILER could be found.", "cmake-no-cuda-compiler"),
         ("  error: can't find Rust compiler", "rust-missing"),

@@ -53,3 +53,32 @@ def test_the_value_stands_in_the_message(text, value, tmp_path):
 def test_nothing_is_said_of_what_the_message_is_not_about(tmp_path):
     text = "GPU: Tesla V100\nexport NCCL_SOCKET_IFNAME=eth2\nvllm 0.8.5\nKeyError: 'answer'\n"
     assert "Here" not in message(text, tmp_path)
+
+
+def test_where_a_wheel_was_missing(tmp_path):
+    text = (
+        "copying a.py -> build/lib.linux-aarch64-cpython-310/a\n"
+        "ERROR: Failed building wheel for outlines_core\n"
+    )
+    assert "Here the processor is aarch64, Python is 3.10" in message(text, tmp_path)
+
+
+def test_a_plain_dict_where_an_object_is_expected(tmp_path):
+    text = (
+        'Traceback (most recent call last):\n  File "/x/site-packages/acme/a.py", line 3, in run\n'
+        "    config.is_kind\nAttributeError: 'dict' object has no attribute 'is_kind'\n"
+        "torch 2.6.0\n"
+    )
+    assert "got a plain dict" in message(text, tmp_path)
+
+
+def test_what_is_left_of_a_task_of_ray(tmp_path):
+    text = (
+        'Traceback (most recent call last):\n  File "/x/site-packages/ray/_private/worker.py", line '
+        "958, in get_objects\n    raise value.as_instanceof_cause()\n"
+        "ray.exceptions.RayTaskError(ImportError): ray::entry() (pid=1, ip=10\n"
+        "torch 2.6.0\n"
+    )
+    said = message(text, tmp_path)
+    assert "ImportError in entry, which Ray ran in another process" in said
+    assert "raised by ray" not in said

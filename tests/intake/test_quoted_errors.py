@@ -107,7 +107,6 @@ def test_a_missing_glibc_stands_before_what_rows_say_of_the_same_package(tmp_pat
         ("bus error, insufficient shared memory (shm)", "shared memory"),
         ("Permission denied: 'data/cache/x'", "may not be read or written: data/cache/x"),
         ("Workers (tasks / actors) killed due to memory pressure (OOM)", "Ray's memory monitor"),
-        ("the workers die with too many open files", "files open"),
     ],
 )
 def test_a_symptom_in_a_title_is_the_line_that_a_program_prints(tmp_path, text, said):
