@@ -99,7 +99,7 @@ def _asserted(raised: Raised) -> str:
 
 def _of_plain(raised: Raised) -> str:
     """Say what stands where an object with attributes was expected."""
-    match = _PLAIN.fullmatch(raised.message.strip())
+    match = _PLAIN.fullmatch(raised.message.partition("\n")[0].strip())
     if match is None or raised.kind != "AttributeError":
         return ""
     return (

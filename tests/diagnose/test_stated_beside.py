@@ -65,19 +65,19 @@ def test_where_a_wheel_was_missing(tmp_path):
 
 def test_a_plain_dict_where_an_object_is_expected(tmp_path):
     text = (
+        "torch 2.6.0\n"
         'Traceback (most recent call last):\n  File "/x/site-packages/acme/a.py", line 3, in run\n'
         "    config.is_kind\nAttributeError: 'dict' object has no attribute 'is_kind'\n"
-        "torch 2.6.0\n"
     )
     assert "got a plain dict" in message(text, tmp_path)
 
 
 def test_what_is_left_of_a_task_of_ray(tmp_path):
     text = (
+        "torch 2.6.0\n"
         'Traceback (most recent call last):\n  File "/x/site-packages/ray/_private/worker.py", line '
         "958, in get_objects\n    raise value.as_instanceof_cause()\n"
         "ray.exceptions.RayTaskError(ImportError): ray::entry() (pid=1, ip=10\n"
-        "torch 2.6.0\n"
     )
     said = message(text, tmp_path)
     assert "ImportError in entry, which Ray ran in another process" in said
