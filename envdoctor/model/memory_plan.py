@@ -71,13 +71,23 @@ class Limit(NamedTuple):
     evidence: Tuple[Evidence, ...] = ()
 
 
+class Unstated(NamedTuple):
+    """A setting that a run does not state, and the bounds of a pool with each value that it may
+    have: the setting as one writes it, low and high in bytes.
+    """
+
+    field: str
+    ranges: Tuple[Tuple[str, int, int], ...]
+
+
 class Pool(NamedTuple):
     """One kind of memory: ``host`` (a node's), ``gpu`` (one device's), ``shm`` (/dev/shm of a
     node).
 
     missing: inputs without which ``high`` is no upper bound, each as a question. doubts: inputs
     that would narrow the bounds. unread: settings of the run that nobody here knows, each of which
-    may make ``low`` no lower bound.
+    may make ``low`` no lower bound. unstated: the one of ``doubts`` and of other unstated settings
+    that would narrow the bounds most.
     """
 
     name: str
@@ -87,6 +97,7 @@ class Pool(NamedTuple):
     missing: Tuple[str, ...] = ()
     doubts: Tuple[str, ...] = ()
     unread: Tuple[str, ...] = ()
+    unstated: Optional[Unstated] = None
 
     def bounds(self, phase: str) -> Tuple[int, int]:
         """Return low and high of one phase, bytes."""

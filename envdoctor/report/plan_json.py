@@ -81,6 +81,7 @@ def _pool(pool: Pool) -> Dict[str, Any]:
         "phases": {phase: list(pool.bounds(phase)) for phase in PHASES},
         "missing": [clean(text) for text in pool.missing],
         "doubts": [clean(text) for text in pool.doubts],
+        "unstated": _unstated(pool),
         "terms": [
             {
                 "name": term.name,
@@ -97,6 +98,18 @@ def _pool(pool: Pool) -> Dict[str, Any]:
                 "note": term.note,
             }
             for term in pool.terms
+        ],
+    }
+
+
+def _unstated(pool: Pool) -> Optional[Dict[str, Any]]:
+    if pool.unstated is None:
+        return None
+    return {
+        "field": pool.unstated.field,
+        "ranges": [
+            {"setting": clean(text), "low": low, "high": high}
+            for text, low, high in pool.unstated.ranges
         ],
     }
 

@@ -207,6 +207,15 @@ def _open_points(pool: Pool) -> Iterator[Block]:
         yield paragraph(f"not known, so this is no upper bound: {', '.join(pool.missing)}", 2)
     if pool.unread and limit is not None and pool.high > limit.usable:
         yield paragraph(f"not known here, and may lower it: {', '.join(pool.unread[:4])}", 2)
+    if pool.unstated is not None:
+        ranges = "; ".join(
+            f"{clean(text)} {_range(low, high)} GiB" for text, low, high in pool.unstated.ranges
+        )
+        yield paragraph(f"not stated, and would narrow it most: {ranges}", 2)
+    elif pool.verdict == "tight":
+        widest = max(_at_peak(pool), key=lambda term: term.high - term.low)
+        text = f"{_label(widest)} {_range(widest.low, widest.high)} GiB"
+        yield paragraph(f"no setting that is not stated narrows it much; widest is {text}", 2)
     if pool.doubts and pool.verdict in ("tight", "cannot tell"):
         yield paragraph(f"would narrow it: {', '.join(pool.doubts[:4])}", 2)
 

@@ -40,7 +40,8 @@ def test_each_row_is_what_one_change_makes_of_the_run(run):
     assert len(variants) == 4
     for variant in variants:
         alone, _ = plan(*run, MATRIX, changes=variant.settings)
-        assert variant.plan.pools == alone.plan.pools
+        pools = [pool._replace(unstated=None) for pool in alone.plan.pools]
+        assert list(variant.plan.pools) == pools
     highs = [variant.plan.pool("gpu").high for variant in variants]
     assert highs == sorted(highs)
 

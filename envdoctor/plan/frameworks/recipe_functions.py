@@ -70,6 +70,32 @@ def _function(
     return None
 
 
+def _returns_configuration(
+    read: Callable[[str], Optional[str]], module: str, call: ast.Call, depth: int = 0
+) -> bool:
+    """Tell whether a call makes a container, or is of a function that returns one."""
+    name = ast.unparse(call.func)
+    if name.endswith("Container"):
+        return True
+    place = _function(read, module, name) if name.isidentifier() and depth < _DEEPEST else None
+    if place is None:
+        return False
+    home, function = place
+    assigned = {
+        target.id: node.value
+        for node in function.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+    made = [assigned.get(one.id) if isinstance(one, ast.Name) else one for one in returned]
+    return any(
+        isinstance(one, ast.Call) and _returns_configuration(read, home, one, depth + 1)
+        for one in made
+    )
+
+
 @lru_cache(maxsize=32)
 def _tree(text: str) -> ast.Module:
     try:
@@ -170,15 +196,8 @@ class _Frame:
         """Tell whether a call returns a configuration: a container, or what a function returns that
         itself returns one.
         """
-        name = ast.unparse(call.func)
-        if name.endswith("Container"):
-            return True
-        if any(self._part(argument) == "" for argument in call.args):
-            return True
-        return (
-            name.endswith(("_config", "_common"))
-            and _function(self.read, self.module, name) is not None
-        )
+        is_given = any(self._part(argument) == "" for argument in call.args)
+        return is_given or _returns_configuration(self.read, self.module, call)
 
     def _make(self, prefix: str, call: ast.Call) -> None:
         """Note what a call makes of the configuration, or of a part of it."""

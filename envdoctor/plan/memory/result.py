@@ -19,6 +19,7 @@ from .fit import find_fit, overrides_of
 from .inputs import Inputs
 from .levers import find_levers
 from .setting_change import changed_by
+from .unstated import with_unstated
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
@@ -47,6 +48,7 @@ def plan_run(
     sizes = sizes_of(changed, matrix, configs)
     plan = _gated(make_plan(changed, sizes, facts, matrix), workload)
     levers = find_levers(changed, sizes, plan, facts, matrix)
+    plan = with_unstated(plan, changed, sizes, facts, matrix)
     before = (
         _gated(make_plan(workload, sizes_of(workload, matrix, configs), facts, matrix), workload)
         if changes

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import tempfile
 
 import pytest
+
+from tests.containers.conftest import ray_python  # noqa: F401 - a fixture
 
 from .test_estimate import plan_of
 
@@ -55,3 +59,69 @@ def test_an_optimizer_on_the_host(torch_python, matrix):
         ]
         assert term.low / size == pytest.approx(measured, rel=0.03), strategy
         assert term.high / size >= measured * 0.97, strategy
+
+
+MIB = 1 << 20
+_STORE = """
+import json, os, sys
+os.environ["RAY_raylet_start_wait_time_s"] = "200"  # a busy machine
+os.environ["RAY_local_fs_capacity_threshold"] = "0.999"  # and a full one
+import ray
+asked, put, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+def held():
+    shm = os.statvfs("/dev/shm")
+    return (shm.f_blocks - shm.f_bfree) * shm.f_frsize
+before = held()
+ray.init(num_cpus=1, object_store_memory=asked, include_dashboard=False, logging_level="ERROR",
+         object_spilling_directory=folder, _temp_dir=sys.argv[4])
+size, kept, steps = 16 << 20, [], []
+for number in range(put // size):
+    kept.append(ray.put(bytes([number]) * size))
+    steps.append(held() - before)
+right = all(ray.get(kept[number])[7] == number for number in range(len(kept)))
+files = [os.path.join(path, name) for path, _, names in os.walk(folder) for name in names]
+print(json.dumps({"steps": steps, "right": right, "spilled": sum(map(os.path.getsize, files))}))
+ray.shutdown()
+"""
+
+
+@pytest.mark.slow
+def test_rays_store_holds_what_is_put_and_no_more_than_was_asked_for(
+    ray_python,  # noqa: F811
+    matrix,
+    tmp_path,
+    prerequisite,
+):
+    """The plan takes batches as lying in /dev/shm once they are put, and a store as filling up to
+    what was asked for; beyond that Ray writes files.
+    """
+    asked, put = 192 * MIB, 320 * MIB
+    shm = os.statvfs("/dev/shm")
+    prerequisite(shm.f_bavail * shm.f_frsize > 2 * put, "640 MiB of /dev/shm")
+    folder = tmp_path / "spilled"
+    folder.mkdir()
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as session:
+        done = subprocess.run(
+            [ray_python, "-c", _STORE, str(asked), str(put), str(folder), session],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    assert done.returncode == 0, done.stderr[-2000:]
+    seen = json.loads(done.stdout.strip().splitlines()[-1])
+    assert seen["right"]
+    # Other tests may use /dev/shm beside this one: half of what is put leaves room for them.
+    early = [step for step in seen["steps"] if step < asked * 0.9][:8]
+    assert len(early) == 8
+    for number, step in enumerate(early, 1):
+        assert step == pytest.approx(number * 16 * MIB, abs=8 * MIB)
+    assert max(seen["steps"]) <= asked * 1.05
+    assert seen["spilled"] >= (put - asked) * 0.9
+    plan = plan_of(matrix, ray__object_store=asked, data__multimodal=False)
+    (term,) = [
+        one
+        for pool in plan.pools
+        for one in pool.terms
+        if (pool.name, one.name) == ("shm", "object store")
+    ]
+    assert term.low == term.high == asked
