@@ -189,7 +189,8 @@ _HAN = re.compile(r"[\u4e00-\u9fff]")
 _WORDS = 5  # of a sentence, from which it is none that a program printed
 #: What programs print: a level, an exception, code, a path at its beginning.
 _PRINTED = re.compile(
-    r"\s*(?:Traceback \(|File \"|\w*Warning: |raise |except |import |from \S+ import |assert |"
+    r"\s*(?:#?\d+(?:\.\d+)?\s+(?:\S+:|ERROR|W:|E:)|Traceback \(|File \"|\w*Warning: |raise |"
+    r"except |import |from \S+ import |assert |"
     r"(?:\([^()]{1,80}\)\s*)?(?:[\w.]+ )?[\w.]*(?:Error|Exception)\b:?|error:|warning:|/\S+/\S+|"
     r"\w+\([^)]*\)?\s*$|[{\[<|=#$])"
     r"|.{0,160}\b(?:WARNING|WARN|UserWarning|FutureWarning|INFO|DEBUG|ERROR)\b"

@@ -40,6 +40,7 @@ def test_what_a_sentence_names_as_the_reason_is_kept_with_its_line(sentence):
         "It would be nice to have this in vllm because torch has it already.",
         "ImportError: this is because of torch 2.6 which the program does not support",
         "WARNING 11-20 10:00:00 the slow path is used because triton is not installed here",
+        "5.410 W: GPG error: the key is missing because the image of docker has an old one",
         "We changed the colours of the page because nobody liked the old ones.",
     ],
 )
