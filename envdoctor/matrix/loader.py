@@ -375,6 +375,7 @@ class Matrix(TableViews):
         version_of: Callable[[str], Optional[Version]] = lambda _: None,
         family: str = "",
         choices: Mapping[str, str] = {},
+        variables: Mapping[str, str] = {},
     ) -> List[Row]:
         """Return the rows that can be violated with these distributions, and those that speak of
         none.
@@ -391,6 +392,7 @@ class Matrix(TableViews):
                 releases are left out.
             family: Of the model that is launched, "" where none is named.
             choices: Launch settings that registries know the values of.
+            variables: Those that are set and that an engine calls its own.
         """
         index = self._core["index"]
         numbers = set(index.get("", ()))
@@ -417,6 +419,8 @@ class Matrix(TableViews):
             rows += self._model_families.rows(family, wanted)
         for setting, word in choices.items():
             rows += self._model_families.rows_of_choice(setting, word, wanted)
+        for variable, value in variables.items():
+            rows += self._model_families.rows_of_variable(variable, value, wanted)
         return rows + self._derived_rows("")
 
     def row(self, row_id: str) -> Optional[Row]:

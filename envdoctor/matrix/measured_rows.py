@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CANNOT_LOAD",
     "HAS_NO_LIBRARY",
+    "OVERWRITES",
+    "PYTHON",
+    "REFUSES_CUDA",
     "MissingName",
     "Surfaces",
     "compile_surfaces",
@@ -65,8 +68,8 @@ class MissingName(NamedTuple):
     that is not set.
     pin: the requirement that mends it, "" where none is known. archive, path, line: the witness.
     verb: what the code does with the versions that are "lacking" ("refuses"), "" for an import;
-    text: the words of its message. equal: the importing releases, as places, that refuse any other
-    version than their own.
+    text: the words of its message; without a verb an attribute that is read, no import. equal: the
+    importing releases, as places, that refuse any other version than their own.
     """
 
     id: str
@@ -88,13 +91,27 @@ class MissingName(NamedTuple):
     equal: Sequence[int] = ()
 
 
+#: The interpreter, where it stands for a package.
+PYTHON = "python"
 #: What a statement about a library says that has no symbol which it needs of torch.
 CANNOT_LOAD = "cannot be loaded with"
 #: What a statement about a package says that has no file for the CUDA of torch.
 HAS_NO_LIBRARY = "has no library for"
+#: What a statement says of a build whose code raises beside a torch for another CUDA.
+REFUSES_CUDA = "refuses the CUDA of"
+#: What a statement says of two packages that install the same file.
+OVERWRITES = "overwrites files of"
 #: What is said aloud, with the text of the statement.
-_SAID = ("refuses", "disables", "leaves a part out with", "warns of", CANNOT_LOAD)
-_CODES = {"": "ED308", CANNOT_LOAD: "ED409", HAS_NO_LIBRARY: "ED411"}
+_SAID = (
+    "refuses",
+    "disables",
+    "leaves a part out with",
+    "warns of",
+    CANNOT_LOAD,
+    REFUSES_CUDA,
+    OVERWRITES,
+)
+_CODES = {"": "ED308", CANNOT_LOAD: "ED409", HAS_NO_LIBRARY: "ED411", OVERWRITES: "ED390"}
 
 
 def measured_pairs(documents: Iterable[Mapping[str, Any]]) -> Dict[str, List[str]]:
@@ -271,7 +288,7 @@ class Surfaces:
         places: Dict[str, Optional[int]] = {}
         for consumer in there:
             for provider, text in self._lines.get(consumer, ()):
-                if provider not in there:
+                if provider not in there and provider != PYTHON:
                     continue
                 own = self._place(consumer, version_of, places)
                 other = self._place(provider, version_of, places)
@@ -368,7 +385,9 @@ class Surfaces:
         lacking = self._spans(provider, statement.lacking)
         terms = [
             Term("env", consumer, "version", "in", _set_of(importing)),
-            Term("env", provider, "version", "in", _set_of(lacking)),
+            _python_term(lacking)
+            if provider == PYTHON
+            else Term("env", provider, "version", "in", _set_of(lacking)),
         ]
         terms += [_other_term(name, asked) for name, asked in statement.others]
         if statement.verb == CANNOT_LOAD:  # the wheels that were read are for Linux
@@ -380,10 +399,24 @@ class Surfaces:
             quote = statement.text
             # The bound of a check, or the answer of a function, is no line of a log.
             symptom = quote if statement.verb in _SAID and " " in quote else ""
-            title += f"{statement.verb} {provider} {_words(lacking)}"
+            other = "Python" if provider == PYTHON else provider
+            title += f"{statement.verb} {other} {_words(lacking)}"
             if statement.verb == HAS_NO_LIBRARY:
                 title = f"{who} {statement.verb} the CUDA of this torch, {quote}"
                 symptom = quote
+            elif statement.verb == REFUSES_CUDA:
+                title = (
+                    f"This {consumer} is built for CUDA {statement.name}, and torch for another: "
+                    f"import {consumer} fails"
+                )
+            elif statement.verb == OVERWRITES:
+                title = (
+                    f"{consumer} and {provider} both install {statement.name}: who came last has it"
+                )
+        elif statement.text:  # an attribute of a module
+            title += f"uses {what}, which {provider} {_words(lacking)} does not have"
+            quote = statement.text
+            symptom = f"module '{statement.module}' has no attribute '{statement.name}'"
         elif statement.name:
             title += f"imports {what}, which {provider} {_words(lacking)} does not have"
             quote = f"from {statement.module} import {statement.name}"
@@ -402,7 +435,7 @@ class Surfaces:
             code=_CODES.get(statement.verb, "ED309"),
             title=title,
             symptom=symptom,
-            fix=f"Install {statement.pin}." if statement.pin else "",
+            fix=_fix(consumer, provider, statement),
             pins=(statement.pin,) if statement.pin else (),
             overrides=(),
             mitigations=(),
@@ -423,6 +456,14 @@ class Surfaces:
     def _spans(self, name: str, spans: Sequence[Span]) -> List[Tuple[str, str]]:
         versions = self._head["versions"][name]
         return [(versions[first], versions[last]) for first, last in spans]
+
+
+def _fix(consumer: str, provider: str, statement: MissingName) -> str:
+    if statement.verb == REFUSES_CUDA:
+        return f"Install {consumer} and {provider} from one index, built for the same CUDA."
+    if statement.verb == OVERWRITES:
+        return f"Uninstall both, then install one of {consumer} and {provider}."
+    return f"Install {statement.pin}." if statement.pin else ""
 
 
 def _last_not_above(version: Version, ends: Sequence[str]) -> int:
@@ -451,7 +492,16 @@ def _set_of(spans: Sequence[Tuple[str, str]]) -> VersionSet:
     return VersionSet.parse("||".join(f">={first},<={last}" for first, last in spans))
 
 
+def _python_term(spans: Sequence[Tuple[str, str]]) -> Term:
+    """A release of the interpreter, 3.12, is all its patches."""
+    ends = [(first, last.split(".")) for first, last in spans]
+    ranges = [f">={first},<{major}.{int(minor) + 1}" for first, (major, minor) in ends]
+    return Term("host", "host", "python", "in", VersionSet.parse("||".join(ranges)))
+
+
 def _other_term(name: str, asked: str) -> Term:
+    if name == PYTHON:
+        return Term("host", "host", "python", "in", VersionSet.parse(asked))
     if name.startswith("$"):
         return Term("var", name[1:], "value", "present", asked != "-")
     if asked in ("", "-"):

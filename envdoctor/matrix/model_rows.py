@@ -1,9 +1,10 @@
 """Rows about families of models, and values of launch settings, that a release of transformers or
-of an engine does not know, and about GPUs on which it does not take them.
+of an engine does not know, about GPUs on which it does not take them, and about variables that a
+release does not name anywhere.
 
 ``scripts/measure_surfaces`` writes what it found in the registries of the wheels
 (``matrices/model_families.json``); here it becomes ordinary ``Row`` values. Only where a launch
-names a family or such a setting is the file read.
+names a family or such a setting, or a variable of an engine is set, is the file read.
 
 A family in a text or a name of a model is no proof of a launch, so none of these blocks. Releases
 of an engine that hand what they do not know to transformers are worth a note only.
@@ -56,6 +57,8 @@ class ModelFamilies:
         self._engines: Mapping[str, Any] = document.get("engines", {})
         self._families: Mapping[str, Any] = document.get("families", {})
         self._choices: Mapping[str, Any] = document.get("choices", {})
+        self._states: Mapping[str, Sequence[str]] = document.get("states", {})
+        self._variables: Mapping[str, Mapping[str, Spans]] = document.get("variables", {})
         self._date = document.get("date", "")
         self._made: Dict[str, List[Row]] = {}
 
@@ -74,16 +77,75 @@ class ModelFamilies:
             for row in self._rows_about_choice(setting, word, engine, words[word])
         ]
 
+    def rows_of_variable(self, variable: str, value: str, names: Iterable[str]) -> List[Row]:
+        """Return the rows about a variable that is set and one of these packages: releases that do
+        not name it, and what its value states to those that do.
+        """
+        there = frozenset(names)
+        rows = [
+            row
+            for engine, of_engine in self._variables.items()
+            if engine in there and variable in of_engine
+            for row in self._rows_without_variable(variable, engine, of_engine[variable])
+        ]
+        setting, engine = self._states.get(variable, ("", ""))
+        words = self._choices.get(setting, {}).get(engine, {})
+        if engine in there and value in words:
+            stated = Term("var", variable, "value", "any", frozenset((value,)))
+            read = _set_of(self._variables[engine][variable])
+            about = self._rows_about_choice(setting, value, engine, words[value])
+            rows += [_stated_by(row, stated, read) for row in about]
+        return rows
+
+    def _rows_without_variable(self, variable: str, engine: str, named: Spans) -> Iterator[Row]:
+        """Yield the rows about releases before the first and after the last that name a variable;
+        of those between nothing is said.
+        """
+        title = self._engines[engine]["title"]
+        first, last = named[0][0], named[-1][1]
+        newest = self._engines[engine]["newest"]
+        sides = [("-unread", f"<{first}", f"before {first} does not read", "too-old")]
+        if last != newest:
+            spans = f">{last},<={newest}"
+            sides.append(("-ignored", spans, f"after {last} does not read", "too-new"))
+        for suffix, releases, words, kind in sides:
+            yield self._choice_row(
+                f"{variable.lower().replace('_', '-')}-{engine}{suffix}",
+                (
+                    Term("env", engine, "version", "in", VersionSet.parse(releases)),
+                    Term("var", variable, "value", "present", True),
+                ),
+                effect="note",
+                component=engine,
+                kind=kind,
+                title=f"{title} {words} {variable}",
+                fix=f"Leave {variable} out: nothing follows from it.",
+                sources=(Source(f"wheels of {engine}", f"{variable} stands in {_words(named)}"),),
+                established_by="the text of all Python sources of these releases",
+            )
+
     def all_rows(self) -> List[Row]:
-        """Return the rows about all families and all values of settings."""
+        """Return the rows about all families, all values of settings and all variables."""
         families = [row for family in self._families for row in self._rows_of(family)]
-        return families + [
+        variables = [
+            row
+            for engine, of_engine in self._variables.items()
+            for variable in of_engine
+            for value in self._values_of(variable)
+            for row in self.rows_of_variable(variable, value, (engine,))
+        ]
+        return [*families, *{row.id: row for row in variables}.values()] + [
             row
             for setting, engines in self._choices.items()
             for engine, words in engines.items()
             for word, entry in words.items()
             for row in self._rows_about_choice(setting, word, engine, entry)
         ]
+
+    def _values_of(self, variable: str) -> Iterator[str]:
+        yield ""
+        setting, engine = self._states.get(variable, ("", ""))
+        yield from self._choices.get(setting, {}).get(engine, {})
 
     def _rows_about_choice(
         self, setting: str, word: str, engine: str, entry: Mapping[str, Any]
@@ -137,6 +199,24 @@ class ModelFamilies:
                 symptom=f"The quantization method {word} is not supported for the current GPU",
                 fix=f"Use a GPU of compute capability {capability} or newer, or weights in another "
                 "form.",
+                sources=(source,),
+            )
+
+        for capabilities, spans in entry.get("refused", {}).items():
+            gpus = capabilities.split()
+            yield self._choice_row(
+                f"{base}-on-{gpus[0]}" if len(gpus) == 1 else f"{base}-on-{gpus[0]}-{gpus[-1]}",
+                (
+                    Term("env", engine, "version", "in", _set_of(spans)),
+                    asked,
+                    Term("gpu", "gpu", "sm", "any", frozenset(gpus)),
+                ),
+                component=engine,
+                kind="arch-missing",
+                title=f"{title} does not take {what} on GPUs of compute capability "
+                f"{', '.join(gpus)}",
+                symptom=f"Selected backend {word} is not valid for this configuration",
+                fix="Leave the choice of the attention backend to the engine.",
                 sources=(source,),
             )
 
@@ -246,6 +326,16 @@ class ModelFamilies:
                     established_by="read from the registries in the wheels of all these releases",
                     origin="derived",
                 )
+
+
+def _stated_by(row: Row, stated: Term, read: VersionSet) -> Row:
+    """Return a row about a setting for who sets a variable: of releases that read it."""
+    engine, _, *others = row.terms
+    releases = VersionSet.parse(str(engine.argument)) & read
+    return row._replace(
+        id=f"{row.id}-by-variable",
+        terms=(engine._replace(argument=releases), stated, *others),
+    )
 
 
 def families_fault(document: Any) -> str:

@@ -119,6 +119,8 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
 
 #: ``CHOICES`` of ``matrix.model_rows``, which no start of a container loads.
 _CHOICES = ("quantization", "attention_backend")
+#: How the variables begin that engines call their own: ``variable`` of families.toml.
+_OWN_VARIABLES = (("vllm", "VLLM_"), ("sglang", "SGLANG_"), ("sglang", "SGL_"))
 #: What follows from a release's libraries and torch.
 _OF_LIBRARIES = ("ED407", "ED409", "ED410")
 #: Rows of two packages that were measured, pair by pair (``matrix.measured_rows``) or in builds.
@@ -199,10 +201,19 @@ def _rows_about(context: Context, presumed: Optional[Presumption]) -> List[Row]:
     if presumed is None:
         complete = context.facts.value("distributions.complete") is True
         names = list(context.distributions)
-        return context.matrix.rows_about(names, complete, context.version, family, choices)
-    both = dict.fromkeys((*context.distributions, *presumed.context.distributions))
+        own = _variables_of_engines(context, names)
+        return context.matrix.rows_about(names, complete, context.version, family, choices, own)
+    both = list(dict.fromkeys((*context.distributions, *presumed.context.distributions)))
     version = presumed.context.version
-    return context.matrix.rows_about(list(both), False, version, family, choices)
+    own = _variables_of_engines(context, both)
+    return context.matrix.rows_about(both, False, version, family, choices, own)
+
+
+def _variables_of_engines(context: Context, names: Sequence[str]) -> Dict[str, str]:
+    """Return the variables that are set and belong to an engine that is there."""
+    prefixes = tuple(prefix for engine, prefix in _OWN_VARIABLES if engine in names)
+    held = context.facts.value("variables") if prefixes else None
+    return {name: text for name, text in (held or {}).items() if name.startswith(prefixes)}
 
 
 def _choices(run: Workload) -> Dict[str, str]:

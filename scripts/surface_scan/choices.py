@@ -1,24 +1,41 @@
 """Which values of a launch setting each release of an engine takes, and the GPUs that it takes them
 on: quantisation methods and attention backends, from the engines' registries and classes.
 
-The words stand in registries (``names/<engine>.json``) and in what ``get_name`` of a class returns;
-``get_min_capability`` of the class is what the engine holds against the GPU, where its loader says
-"is not supported for the current GPU".
+The words stand in registries (``names/<engine>.json``), in enumerations, and in what ``get_name``
+of a class returns; ``get_min_capability`` of the class is what the engine holds against the GPU,
+where its loader says "is not supported for the current GPU".
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import (
+    Any,
+    Dict,
+    FrozenSet,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Pattern,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from .documents import runs
 from .measure import Measurement
+from .methods import CAPABILITIES
 from .release import Release
 
-__all__ = ["choices_document"]
+__all__ = ["choices_document", "variables_document"]
 
 _LEAST = re.compile(rb"is not supported for\s*[\"']?\s*[\"']?\s*the current GPU")
-_LOADERS = re.compile(r".*(?:/config(?:/\w+)?|model_loader/\w+|/quantization/\w+)\.py")
+#: What is raised of an attention backend that was asked for and does not serve the GPU.
+_CHECKED = re.compile(rb"is not valid for this")
+_LOADERS = re.compile(
+    r".*(?:/config(?:/\w+)?|model_loader/\w+|/quantization/\w+|/platforms/cuda)\.py"
+)
 
 
 def choices_document(
@@ -26,8 +43,10 @@ def choices_document(
 ) -> Dict[str, Any]:
     """Return by setting, engine and word the releases that take it, and its least capability.
 
-    listed: of ``families.toml``, by setting and engine: the ``tables`` that hold its words, and
-    ``classes``, the folder with a class for each. names: of each engine, what was measured.
+    listed: of ``families.toml``, by setting and engine: the ``tables`` that hold its words,
+    ``classes``, the folder with a class for each, ``enums`` in files below ``enum_folders``, and
+    ``backends``, the folder with classes that say which GPUs they serve. names: of each engine,
+    what was measured.
     """
     document: Dict[str, Any] = {}
     for setting, engines in listed.items():
@@ -45,31 +64,78 @@ def _words(
     measurement: Measurement,
 ) -> Dict[str, Any]:
     versions: List[str] = list(names["versions"])
-    taken: Dict[str, Set[int]] = {}
-    for table in values["tables"]:
+    words = _Words(versions)
+    for table in values.get("tables", ()):
         for span, text in names["registries"].get(table, {}).items():
             for word in text.split():
-                taken.setdefault(word, set()).update(_places(span))
-    least: Dict[str, Dict[int, int]] = {}
-    source: Dict[str, Tuple[str, str, int]] = {}
-    known: Set[int] = set().union(*taken.values()) if taken else set()
+                if re.fullmatch(r"[a-z][\w.-]+", word):
+                    words.taken.setdefault(word, set()).update(_places(span))
+    words.known = set().union(*words.taken.values()) if words.taken else set()
     for release in releases:
-        if release.archive.version not in versions or "classes" not in values:
-            continue
-        place = versions.index(release.archive.version)
-        enforced = _is_enforced(release, measurement)
-        for path, (word, capability, line) in _methods(release, values["classes"], measurement):
-            taken.setdefault(word, set()).add(place)
-            source[word] = (release.archive.file, path, line)
-            known.add(place)
+        if release.archive.version in versions:
+            words.read(release, values, measurement)
+    return {word: words.entry(word) for word in sorted(words.taken)}
+
+
+class _Words:
+    """Where values are taken, by place in the versions, with the GPUs that they are not taken
+    on.
+    """
+
+    def __init__(self, versions: Sequence[str]) -> None:
+        self._versions = versions
+        self.taken: Dict[str, Set[int]] = {}
+        self.known: Set[int] = set()
+        self._least: Dict[str, Dict[int, int]] = {}
+        self._refused: Dict[str, Dict[int, FrozenSet[str]]] = {}
+        self._source: Dict[str, Tuple[str, str, int]] = {}
+
+    def read(self, release: Release, values: Mapping[str, Any], measurement: Measurement) -> None:
+        """Add what a release takes."""
+        place = self._versions.index(release.archive.version)
+        if "classes" in values:
+            self._read_methods(place, release, values["classes"], measurement)
+        for path, key in release.archive.members.items() if "enums" in values else ():
+            if not key or not path.startswith(tuple(values["enum_folders"])):
+                continue
+            for word in measurement.readings.members(key, values["enums"]):
+                self.taken.setdefault(word, set()).add(place)
+                self._source.setdefault(word, (release.archive.file, path, 0))
+                self.known.add(place)
+        if "backends" in values and _says(release, _CHECKED, measurement):
+            for path, key in release.archive.members.items():
+                if key and path.startswith(values["backends"]):
+                    for word, refused, _ in measurement.readings.backends(key):
+                        self._refused.setdefault(word, {})[place] = refused
+
+    def _read_methods(
+        self, place: int, release: Release, folder: str, measurement: Measurement
+    ) -> None:
+        enforced = _says(release, _LEAST, measurement)
+        for path, (word, capability, line) in _methods(release, folder, measurement):
+            if not re.fullmatch(r"[a-z][\w.-]+", word):
+                continue
+            self.taken.setdefault(word, set()).add(place)
+            self._source[word] = (release.archive.file, path, line)
+            self.known.add(place)
             if capability and enforced:
-                before = least.setdefault(word, {}).get(place, capability)
-                least[word][place] = min(before, capability)
-    return {
-        word: _entry(versions, taken[word], known, least.get(word, {}), source.get(word))
-        for word in sorted(taken)
-        if re.fullmatch(r"[a-z][\w.-]+", word)
-    }
+                before = self._least.setdefault(word, {}).get(place, capability)
+                self._least[word][place] = min(before, capability)
+
+    def entry(self, word: str) -> Dict[str, Any]:
+        """Return what is written of a word."""
+        least, refused = self._least.get(word, {}), self._refused.get(word, {})
+        taken, source = self.taken[word], self._source.get(word)
+        entry = _entry(self._versions, taken, self.known, least, source)
+        groups = sorted({gpus for gpus in refused.values() if gpus}, key=sorted)
+        if groups:
+            entry["refused"] = {
+                " ".join(text for text in CAPABILITIES if text in gpus): runs(
+                    self._versions, [place for place in sorted(refused) if refused[place] == gpus]
+                )
+                for gpus in groups
+            }
+        return entry
 
 
 def _entry(
@@ -106,9 +172,9 @@ def _methods(
                 yield path, method
 
 
-def _is_enforced(release: Release, measurement: Measurement) -> bool:
+def _says(release: Release, text: Pattern[bytes], measurement: Measurement) -> bool:
     return any(
-        measurement.readings.says(key, _LEAST)
+        measurement.readings.says(key, text)
         for path, key in release.archive.members.items()
         if key and _LOADERS.fullmatch(path)
     )
@@ -118,3 +184,32 @@ def _places(span: str) -> Iterator[int]:
     for part in span.split(","):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
+
+
+def variables_document(
+    listed: Mapping[str, Any], measurement: Measurement
+) -> Dict[str, Dict[str, List[List[str]]]]:
+    """Return by engine the variables of its own that not all of its releases name anywhere in their
+    Python sources, with the releases that do.
+
+    listed: of ``families.toml``: the ``prefixes`` of an engine's variables.
+    """
+    document = {}
+    for engine, values in listed.items():
+        releases = measurement.releases(engine)
+        word = re.compile(
+            rb"(?<![A-Z0-9_])(?:%s)[A-Z0-9_]*[A-Z0-9]"
+            % b"|".join(prefix.encode() for prefix in values["prefixes"])
+        )
+        named: Dict[str, Set[int]] = {}
+        for place, release in enumerate(releases):
+            for key in filter(None, release.archive.members.values()):
+                for text in measurement.readings.words(key, word):
+                    named.setdefault(text, set()).add(place)
+        versions = [release.archive.version for release in releases]
+        document[engine] = {
+            text: runs(versions, sorted(places))
+            for text, places in sorted(named.items())
+            if len(places) < len(releases)
+        }
+    return document

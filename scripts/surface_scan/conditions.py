@@ -2,7 +2,10 @@
 
 A condition is a list, so that it is JSON:
 
-* ``["version", package, operator, "4.50"]``: the installed version, compared;
+* ``["version", package, operator, "4.50"]``: the installed version, compared; of ``python`` the
+  interpreter's;
+* ``["text", package, operator, "0.8.1"]``: the installed version, compared as a text;
+* ``["use", "multimodal models"]``: what people choose to do;
 * ``["present", package]``;
 * ``["call", "is_x_available", [arguments]]`` and ``["name", "x"]``: to be looked up in the module;
 * ``["and", …]``, ``["or", …]``, ``["not", condition]``, ``["const", true]``;
@@ -15,12 +18,26 @@ Packages stand as the source names them: a module or a distribution.
 from __future__ import annotations
 
 import ast
+import operator as operators
 import re
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 __all__ = [
+    "AS_TEXT",
     "CUDA",
     "NEGATED",
     "NEVER",
@@ -28,6 +45,7 @@ __all__ = [
     "Limits",
     "LookUp",
     "available_name",
+    "clause_holds",
     "condition_of",
     "evaluate",
     "returned_condition",
@@ -57,6 +75,12 @@ _COMPARING = re.compile(
 #: required_torch_version(min_version=1.11)
 _BOUNDED = re.compile(r"_?(?:required|requires|is|has)_([a-z][a-z0-9_]*?)_version")
 _AVAILABLE = re.compile(r"_?(?:is|has|check)_([a-z][a-z0-9_]*?)_(?:available|installed|importable)")
+#: What attributes say that people chose to do.
+_USES = {"is_multimodal": "multimodal models"}
+#: Packages whose ``__version__`` compares with a text as a version does (torch/torch_version.py).
+_COMPARES_TEXTS = frozenset(("torch",))
+#: Libraries of NVIDIA whose version a call of torch gives as a number: 91400 is 9.14.0.
+_NUMBERED = frozenset(("cudnn",))
 
 
 def condition_of(node: ast.expr, scope: Optional[Scope] = None) -> Condition:
@@ -80,7 +104,7 @@ def condition_of(node: ast.expr, scope: Optional[Scope] = None) -> Condition:
         return ["typing"]
     if isinstance(node, ast.Name):
         return scope.conditions.get(name, ["name", name])
-    return UNKNOWN
+    return ["use", _USES[name]] if name in _USES else UNKNOWN
 
 
 class Scope(NamedTuple):
@@ -180,6 +204,8 @@ def _package_of(node: ast.expr) -> Tuple[str, str]:
             words = [text for text in _strings(inner) if not _is_version(text)]
             if words:
                 return words[0], part
+            if isinstance(inner.func, ast.Attribute) and not inner.args:
+                return _last(inner.func.value), part  # torch.backends.cudnn.version()
     name = _last(node)
     if isinstance(node, ast.Call) and node.args:
         name = _last(node.args[0])
@@ -188,7 +214,10 @@ def _package_of(node: ast.expr) -> Tuple[str, str]:
 
 
 def _package_in(node: ast.expr, scope: Scope) -> Tuple[str, str]:
-    name = _last(node.args[0] if isinstance(node, ast.Call) and node.args else node)
+    inner = node.args[0] if isinstance(node, ast.Call) and node.args else node
+    name = _last(inner)
+    if isinstance(inner, ast.Attribute) and f"{_last(inner.value)}.{name}" in scope.versions:
+        return scope.versions[f"{_last(inner.value)}.{name}"], ""
     return (scope.versions[name], "") if name in scope.versions else _package_of(node)
 
 
@@ -204,8 +233,41 @@ def _number(node: ast.expr, scope: Scope) -> Optional[str]:
         return scope.texts[inner.id]
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return str(node.value)
+    if isinstance(node, ast.Constant) and isinstance(node.value, float):
+        # 9.1 may be meant for 9.10.
+        return str(node.value) if re.fullmatch(r"\d+\.\d[1-9]", str(node.value)) else None
     words = [text for text in _strings(node) if _is_version(text)]
-    return words[0] if len(words) == 1 else None
+    # A bound without what a build adds to it.
+    return words[0].partition("+")[0] if len(words) == 1 else None
+
+
+def _of_numbered(number: str) -> str:
+    """The version that one of NVIDIA's numbers stands for: 8902 is 8.9.2, 91400 is 9.14.0."""
+    if not number.isdigit() or len(number) < 4:
+        return number
+    value = int(number)
+    major, rest = divmod(value, 10000 if value >= 90000 else 1000)
+    return f"{major}.{rest // 100}.{rest % 100}"
+
+
+def _of_python(node: ast.Compare, operator: str) -> Optional[Condition]:
+    """The condition that ``sys.version_info >= (3, 12)`` is; None for another comparison."""
+    left, right = node.left, node.comparators[0]
+    cut = isinstance(left, ast.Subscript) and isinstance(left.slice, ast.Slice)
+    asked = left.value if isinstance(left, ast.Subscript) and cut else left
+    is_tuple = isinstance(right, ast.Tuple)
+    numbers = (
+        [item.value for item in right.elts if isinstance(item, ast.Constant)] if is_tuple else []
+    )
+    if ast.unparse(asked) != "sys.version_info" or len(numbers) < 2:
+        return None
+    major, minor = numbers[:2]
+    # (3, 12, 1, …) is above (3, 12), and what is cut to two numbers is not.
+    if operator in (">", "<=") and len(numbers) == 2:
+        minor, operator = minor + cut, {">": ">=", "<=": "<"}[operator]
+    elif operator in ("==", "!="):
+        return UNKNOWN if not cut else ["version", "python", operator, f"{major}.{minor}.*"]
+    return ["version", "python", operator, ".".join(map(str, [major, minor, *numbers[2:3]]))]
 
 
 def _compared(node: ast.Compare, scope: Scope) -> Condition:
@@ -215,10 +277,15 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
         wanted = isinstance(node.ops[0], (ast.IsNot, ast.NotEq))
         if isinstance(left, ast.Name) and left.id in scope.texts:
             return ["const", (scope.texts[left.id] is not None) is wanted]
-        held = condition_of(left, scope)
+        package, _ = _package_in(left, scope)
+        named = isinstance(left, ast.Name) and scope.versions.get(left.id) == package
+        held: Condition = ["present", package] if package and named else condition_of(left, scope)
         return held if wanted else ["not", held]
     if operator is None:
         return UNKNOWN
+    of_python = _of_python(node, operator)
+    if of_python is not None:
+        return of_python
     if operator in ("==", "!=") and _is_no_version(right):  # x_version != "N/A"
         package, part = _package_in(left, scope)
         if not package or part or isinstance(left, ast.Attribute):
@@ -228,8 +295,9 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
     package, part = _package_in(left, scope)
     number = _number(right, scope)
     if not package or number is None:
-        package, part = _package_in(right, scope)
-        number, operator = _number(left, scope), _MIRRORED[operator]
+        left, right = right, left
+        package, part = _package_in(left, scope)
+        number, operator = _number(right, scope), _MIRRORED[operator]
     if not package or number is None or package in ("sys", "python", "cuda", "driver"):
         return UNKNOWN
     if part == "major":
@@ -241,7 +309,18 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
             return UNKNOWN
     elif part:
         return UNKNOWN
+    if package in _NUMBERED:
+        number = _of_numbered(number)
+    ordered = operator not in ("==", "!=") and package not in _COMPARES_TEXTS
+    bare = isinstance(right, ast.Constant) and isinstance(right.value, str)
+    if ordered and bare and _is_text(left):
+        return ["text", package, operator, number]
     return ["version", package, operator, number]
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Whether an expression is a version that nothing parsed."""
+    return not isinstance(node, ast.Call) or _last(node.func) in ("version", "get_version", "str")
 
 
 def _is_no_version(node: ast.expr) -> bool:
@@ -328,6 +407,24 @@ _MACHINE = {
 #: Functions that ask for a variable of the environment that nobody sets by default.
 _SWITCHES = frozenset(("get_bool_env_var", "get_env_flag", "env_flag"))
 
+#: Stands before the operator of a clause that compares versions as texts.
+AS_TEXT = "text"
+
+
+def clause_holds(operator: str, bound: str, version: Version) -> bool:
+    """Tell whether a release meets one clause of ``Limits.versions``."""
+    if operator.startswith(AS_TEXT):
+        return _AS_TEXTS[operator[len(AS_TEXT) :]](str(version), bound)
+    return SpecifierSet(f"{operator}{bound}").contains(version, prereleases=True)
+
+
+_AS_TEXTS: Mapping[str, Callable[[str, str], bool]] = {
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+}
+
 #: (name, arguments) → the condition behind it and the look-up of the place where that stands.
 LookUp = Callable[[str, List[str]], Optional[Tuple[Condition, Any]]]
 
@@ -340,13 +437,15 @@ def evaluate(
     holds: bool,
     look_up: LookUp,
     distribution: Callable[[str], Optional[str]],
+    there: FrozenSet[str] = frozenset(),
     depth: int = 0,
 ) -> Optional[Limits]:
     """Return what must be installed for a condition to hold (or not to), None where that cannot be
     said, ``NEVER`` where it cannot be.
 
     ``look_up`` gives the condition behind a name or a call, with the look-up of the module that it
-    stands in; ``distribution`` the package that a source's word means.
+    stands in; ``distribution`` the package that a source's word means; ``there``: packages that are
+    installed.
     """
     kind = condition[0]
     if depth > 12 or kind == "unknown":
@@ -356,20 +455,26 @@ def evaluate(
     if kind == "const":
         return Limits() if condition[1] is holds else NEVER
     if kind == "not":
-        return evaluate(condition[1], not holds, look_up, distribution, depth + 1)
+        return evaluate(condition[1], not holds, look_up, distribution, there, depth + 1)
     if kind in ("and", "or"):
-        parts = [evaluate(part, holds, look_up, distribution, depth + 1) for part in condition[1:]]
+        parts = [
+            evaluate(part, holds, look_up, distribution, there, depth + 1) for part in condition[1:]
+        ]
         return _all_of(parts) if (kind == "and") is holds else _any_of(parts)
-    if kind == "version":
+    if kind in ("version", "text"):
         package = distribution(condition[1])
         if package is None:
             return None
         operator = condition[2] if holds else NEGATED[condition[2]]
+        if kind == "text":
+            operator = f"{AS_TEXT}{operator}"
         return Limits(versions=((package, operator, condition[3]),), present=(package,))
     if kind == "present":
         package = distribution(condition[1])
         if package is None:
             return None
+        if package in there:
+            return Limits() if holds else NEVER
         return Limits(present=(package,)) if holds else Limits(absent=(package,))
     if kind == "call" and condition[1] in _MACHINE:
         return Limits(present=(CUDA,)) if _MACHINE[condition[1]] is holds else NEVER
@@ -379,7 +484,7 @@ def evaluate(
     if found is None:
         return None
     behind, look_up_there = found
-    return evaluate(behind, holds, look_up_there, distribution, depth + 1)
+    return evaluate(behind, holds, look_up_there, distribution, there, depth + 1)
 
 
 def _all_of(parts: List[Optional[Limits]]) -> Optional[Limits]:

@@ -9,13 +9,13 @@ import json
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from matrix_refresh.errors import UsageFault
 
 from envdoctor.file_replacement import replace_file
 
-from .choices import choices_document
+from .choices import choices_document, variables_document
 from .documents import read_document, runs
 from .measure import Measurement
 
@@ -51,7 +51,15 @@ def write_families(measurement: Measurement, matrices: Path) -> int:
             for setting, engines in document["choices"].items()
         )
         head = json.dumps({key: document[key] for key in ("schema", "date", "engines")})
-        text = f'{head[:-1]}, "families": {{\n{families}\n}}, "choices": {{\n{choices}\n}}}}\n'
+        variables = ",\n".join(
+            f"{json.dumps(engine)}: {{\n{_lines_of(words)}\n}}"
+            for engine, words in document["variables"].items()
+        )
+        states = json.dumps(document["states"])
+        text = (
+            f'{head[:-1]}, "families": {{\n{families}\n}}, "choices": {{\n{choices}\n}},\n'
+            f'"states": {states}, "variables": {{\n{variables}\n}}}}\n'
+        )
         replace_file(str(path), text.encode("utf-8"))
     return len(document["families"])
 
@@ -60,9 +68,12 @@ def _lines(engines: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a setting's words by engine, one per line."""
     parts = []
     for engine, entries in engines.items():
-        words = ",\n".join(f"{json.dumps(word)}: {json.dumps(entries[word])}" for word in entries)
-        parts.append(f"{json.dumps(engine)}: {{\n{words}\n}}")
+        parts.append(f"{json.dumps(engine)}: {{\n{_lines_of(entries)}\n}}")
     return ",\n".join(parts)
+
+
+def _lines_of(entries: Mapping[str, Any]) -> str:
+    return ",\n".join(f"{json.dumps(word)}: {json.dumps(entries[word])}" for word in entries)
 
 
 def family_document(
@@ -101,6 +112,16 @@ def family_document(
             measurement,
             {name: engine.names for name, engine in engines.items()},
         ),
+        "variables": variables_document(
+            {name: of for name, of in listed.get("variable", {}).items() if name in engines},
+            measurement,
+        ),
+        "states": {
+            values["variable"]: [setting, engine]
+            for setting, by_engine in listed.get("choice", {}).items()
+            for engine, values in by_engine.items()
+            if "variable" in values and engine in engines
+        },
     }
 
 
@@ -186,11 +207,17 @@ class _Engine:
         spans = [text for table in tables for text in self._names["registries"].get(table, {})]
         return frozenset(number for text in spans for number in _numbers(text))
 
-    def _of_places(self, modules: Iterable[str]) -> FrozenSet[int]:
-        modules_of = self._names["modules"]
-        return frozenset(
-            number for name in modules for number in _numbers(modules_of.get(name, ""))
-        )
+    def _of_places(self, places: Iterable[str]) -> FrozenSet[int]:
+        """The releases that have one of these modules, or of these names ("module:name")."""
+        numbers: Set[int] = set()
+        for place in places:
+            module, _, name = place.partition(":")
+            if not name:
+                numbers.update(_numbers(self._names["modules"].get(module, "")))
+            for spans, names in self._names["names"].get(module, {}).items() if name else ():
+                if name in names.split():
+                    numbers.update(_numbers(spans))
+        return frozenset(numbers)
 
     def _spans(self, numbers: Iterable[int]) -> List[List[str]]:
         return runs(self._versions, numbers)
@@ -201,7 +228,9 @@ class _Engine:
         """Return a word of those, and the archive, file and line in which a release has it."""
         release = self._measurement.releases(self._name)[number]
         if place:
-            return place, release.archive.file, release.path_of(place), 1
+            module, _, name = place.partition(":")
+            line = self._measurement.readings.line_with(release.source_key(module), name) or 1
+            return place.replace(":", "."), release.archive.file, release.path_of(module), line
         readings = self._measurement.readings
         for module in sorted(release.modules):
             key = release.source_key(module)

@@ -1,10 +1,12 @@
 """Checks of versions in the code of packages: what a module refuses, disables or warns of.
 
-A gate is a list, so that it is JSON: [kind, what, line, at import, conditions, function, message].
+A gate is a list, so that it is JSON: [kind, what, line, at import, conditions, function, message,
+callers]. Callers are the functions of the module that come to it, itself among them.
 
 * ``floor``: a call such as ``assert_pkg_version("sgl-kernel", "0.1.1", …)`` or
   ``require_version("x>=1")``; what: [package, specifier that has to hold].
-* ``if``: ``if <condition about versions>: raise …``; what: the condition.
+* ``if``: ``if <condition about versions>: raise …``, the ``else`` of such, or an ``assert``; what:
+  the condition under which it raises.
 * ``window``: a text "supports X versions from 1 to 2"; what: [package, specifier that is
   supported].
 * ``disable``: a text "Disabling X because X >= 2 is required"; what: [package, specifier].
@@ -25,12 +27,13 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
-from .conditions import Condition, Scope, condition_of, version_of
+from .conditions import Condition, Scope, available_name, condition_of, version_of
+from .module import callees_of, functions_from, functions_of
 
 __all__ = ["GATES_REVISION", "read_gates"]
 
 #: Raised when another reading of the same source is wanted.
-GATES_REVISION = "gates-2"
+GATES_REVISION = "gates-4"
 
 _WORTH = re.compile(
     rb"(?:assert|check|require|ensure|validate)_\w*version\w*\("
@@ -38,7 +41,9 @@ _WORTH = re.compile(
     rb"|Disabling \w+ because"
     rb"|Skipping [^\n]* incompatible|_compatible_versions\b"
     rb"|ersion\w*\)?\s*!="
-    rb"|if [^\n]*ersion[^\n]*(?:[<>]|==|!=)[^\n]*:\s*(?:#[^\n]*)?\n\s*raise\b"
+    rb"|if [^\n]*ersion[^\n]*(?:[<>]|==|!=)[^\n]*:\s*(?:#[^\n]*)?\n"
+    rb"|assert [^\n]*ersion[^\n]*(?:[<>]|==|!=)"
+    rb"|if not is_\w+_available\(\)[^\n]*:\s*(?:#[^\n]*)?\n\s*raise\b"
 )
 _CALL = re.compile(r"(?:assert|check|require|ensure|validate)_\w*version\w*")
 _WINDOW = re.compile(r"supports? (?:only )?(\w+) versions?[: ]*(?:from )?(.*)", re.DOTALL)
@@ -48,6 +53,9 @@ _SKIPPING = re.compile(
     re.DOTALL,
 )
 _PAIRS = re.compile(r"[a-z0-9]+_([a-z0-9]+)_compatible_versions")
+#: Marks a condition whose contrary leaves the function earlier.
+_LEFT = "left"
+_COLOURS = re.compile(r"\x1b\[\d*m|\n-{3,}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)+(?:\.?post\d+)?")
 
 
@@ -70,6 +78,8 @@ class _Gates:
         self._texts, self._versions = _constants(tree)
         self._scope = Scope(self._texts, {}, self._versions)
         self._called = _called_at_import(tree)
+        self._callers = _callers(tree)
+        self._words = _assigned_words(tree)
 
     def found(self) -> Iterator[List[Any]]:
         yield from self._in(self._tree.body, [], "")
@@ -77,16 +87,25 @@ class _Gates:
     def _in(
         self, body: List[ast.stmt], conditions: List[Condition], function: str
     ) -> Iterator[List[Any]]:
+        """Yield the gates of a body. function: ``f``, ``Class.f``, ``Class.`` for what stands in
+        the class itself, "" for the module.
+        """
+        conditions = list(conditions)
+        outside = not function or function.endswith(".")
         for node in body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 if not _CALL.fullmatch(node.name):  # the check itself
-                    yield from self._in(node.body, conditions, function or node.name)
+                    name = f"{function}{node.name}" if outside else function
+                    yield from self._in(node.body, conditions, name)
                 continue
             if isinstance(node, ast.ClassDef):
-                yield from self._in(node.body, conditions, function or node.name)
+                yield from self._in(node.body, conditions, function or f"{node.name}.")
                 continue
             if isinstance(node, ast.If):
                 yield from self._if(node, conditions, function)
+                if not node.orelse and isinstance(node.body[-1], (ast.Return, ast.Continue)):
+                    test = condition_of(node.test, self._scope)
+                    conditions.append([_LEFT, ["not", test]])
                 continue
             if isinstance(node, ast.Try):
                 # What is raised in a try is somebody's to catch; texts are texts.
@@ -105,15 +124,30 @@ class _Gates:
     def _if(self, node: ast.If, conditions: List[Condition], function: str) -> Iterator[List[Any]]:
         test = condition_of(node.test, self._scope)
         raised = next((part for part in node.body if isinstance(part, ast.Raise)), None)
-        if raised is not None:
-            other = self._compared_with_own(node.test)
-            text = _text(raised)
-            if other:
-                yield self._gate("equal", [other], node.lineno, conditions, function, text)
-            elif "version" in str(test):
-                yield self._gate("if", test, node.lineno, conditions, function, text)
-        yield from self._in(node.body, [*conditions, test], function)
+        other = self._compared_with_own(node.test) if raised is not None else ""
+        if raised is not None and other:
+            text = self._text_of(raised)
+            yield self._gate("equal", [other], node.lineno, conditions, function, text)
+        else:
+            yield from self._in(node.body, [*conditions, test], function)
         yield from self._in(node.orelse, [*conditions, ["not", test]], function)
+
+    def _raising(
+        self, node: ast.stmt, conditions: List[Condition], function: str
+    ) -> Iterator[List[Any]]:
+        """Yield the gate that a ``raise`` is, where it stands under conditions about versions."""
+        passed = [part[1] if part[0] == _LEFT else part for part in conditions]
+        about = [part for part in passed if _is_about_packages(part)]
+        if about:
+            others = [part for part in passed if part not in about]
+            said = node.msg if isinstance(node, ast.Assert) else node
+            text = self._text_of(said) if said is not None else ""
+            yield self._gate("if", ["and", *about], node.lineno, others, function, text)
+
+    def _text_of(self, node: ast.AST) -> str:
+        """The texts in an expression, of a name what was assigned to it."""
+        names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
+        return _text(node) or next((self._words[name] for name in names if name in self._words), "")
 
     def _compared_with_own(self, test: ast.expr) -> str:
         """The module whose version has to be another's, as in ``x.__version__ != version``."""
@@ -131,6 +165,11 @@ class _Gates:
     def _statement(
         self, node: ast.stmt, conditions: List[Condition], function: str
     ) -> Iterator[List[Any]]:
+        if isinstance(node, ast.Raise):
+            yield from self._raising(node, conditions, function)
+        elif isinstance(node, ast.Assert):
+            refused: Condition = ["not", condition_of(node.test, self._scope)]
+            yield from self._raising(node, [*conditions, refused], function)
         if isinstance(node, ast.Assign) and _PAIRS.fullmatch(_last(node.targets[0])):
             yield from self._pairs(node, function)
         for part in ast.walk(node):
@@ -162,27 +201,95 @@ class _Gates:
         function: str,
         message: str,
     ) -> List[Any]:
-        at_import = not function or function in self._called
-        return [kind, what, line, at_import, conditions, function, message[:300]]
+        at_import = not function or function.endswith(".") or function in self._called
+        if kind != "if":  # what leaves a function earlier was not looked at
+            conditions = [part for part in conditions if part[0] != _LEFT]
+        callers = sorted(self._callers.get(function, ()))
+        name = function.partition(".")[0]
+        words = _COLOURS.sub("", message)[:300]
+        return [kind, what, line, at_import, conditions, name, words, callers]
 
 
 def _constants(tree: ast.Module) -> Tuple[Dict[str, Optional[str]], Dict[str, str]]:
-    """Module-level names that hold a text or a version made of one, and those that hold the
-    version of a package.
+    """Names that hold a text or a version made of one, and those that hold the version of a
+    package, ``self.x`` among them, also cut or made a number.
     """
     texts: Dict[str, Optional[str]] = {}
     versions: Dict[str, str] = {}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
-            continue
-        name, value = node.targets[0].id, node.value
-        package = version_of(value)
+    assigned = [
+        (_dotted(node.targets[0]), node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _dotted(node.targets[0])
+    ]
+    for name, value in assigned:
         inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
-        if package:
-            versions[name] = package
-        elif isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
             texts[name] = inner.value
-    return texts, versions
+    for name, value in assigned:
+        package = version_of(value) or _version_by_name(value, texts, versions)
+        if package:
+            same = versions.get(name, package) == package
+            versions[name] = package if same else ""
+            texts.pop(name, None)
+    return texts, {name: package for name, package in versions.items() if package}
+
+
+def _dotted(node: ast.expr) -> str:
+    """The name that is assigned to, or ``self.x``; "" for another target."""
+    if isinstance(node, ast.Attribute) and _last(node.value) == "self":
+        return f"self.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+#: What leaves a version what it is.
+_KEEPING = frozenset(("float", "int", "str", "parse", "Version", "version", "LooseVersion"))
+
+
+def _version_by_name(
+    value: ast.expr, texts: Dict[str, Optional[str]], versions: Dict[str, str]
+) -> str:
+    """The package whose version is asked for by a name that holds its own, or is cut out of a name
+    that holds its version: ``version(package)``, ``float(str(x_version)[:3]) / 100``.
+    """
+    if isinstance(value, ast.Call) and re.fullmatch(r"_?(?:get_)?version", _last(value.func)):
+        argument = _dotted(value.args[0]) if len(value.args) == 1 else ""
+        if texts.get(argument) and not _is_version(texts[argument] or ""):
+            return texts[argument] or ""
+    names = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)} - _KEEPING
+    if isinstance(value, (ast.Call, ast.BinOp, ast.Subscript)) and len(names) == 1:
+        return versions.get(names.pop(), "")
+    return ""
+
+
+def _is_about_packages(condition: Condition) -> bool:
+    if condition[0] == "call":
+        return bool(available_name(condition[1]))
+    if condition[0] in ("not", "and", "or"):
+        return any(_is_about_packages(part) for part in condition[1:])
+    return condition[0] in ("version", "text", "present") or (
+        condition[0] == "name" and "version" in condition[1]
+    )
+
+
+def _assigned_words(tree: ast.Module) -> Dict[str, str]:
+    """What is assigned to names that hold a text, the last where there are several."""
+    return {
+        node.targets[0].id: text
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        if isinstance(node.value, (ast.Constant, ast.JoinedStr, ast.BinOp))
+        if (text := _text(node.value)) and " " in text
+    }
+
+
+def _callers(tree: ast.Module) -> Dict[str, Set[str]]:
+    """Return by function those of the module that come to it, itself among them."""
+    callees = callees_of(functions_of(tree))
+    callers: Dict[str, Set[str]] = {}
+    for start in callees:
+        for name in functions_from(callees, start):
+            callers.setdefault(name, set()).add(start)
+    return callers
 
 
 def _last(node: ast.AST) -> str:

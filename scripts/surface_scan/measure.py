@@ -15,18 +15,21 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Se
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
+from envdoctor.matrix.measured_rows import OVERWRITES
 from envdoctor.model.requirement import try_requirement
 
-from .conditions import CUDA, Limits
-from .cuda_files import cuda_file_statements
+from .conditions import AS_TEXT, CUDA, Limits, clause_holds
+from .cuda_files import cuda_check_statements, cuda_file_statements
 from .documents import read_document, runs, write_document
 from .links import link_statements
-from .packages import Packages
+from .packages import PYTHON, Packages
 from .release import Demand, Gate, Readings, Release
-from .store import Sources
+from .store import Archive, Sources
 
 __all__ = ["Measurement", "measure"]
 
+#: Releases of the interpreter that wheels are made for.
+_PYTHONS = tuple(f"3.{minor}" for minor in range(8, 16))
 _EFFECTS = {True: "blocks", False: "degrades"}
 
 
@@ -37,6 +40,7 @@ class _Key(NamedTuple):
     limits: Limits
     alternatives: Tuple[Tuple[str, str], ...]
     main: bool
+    used: bool
 
 
 class Measurement:
@@ -56,10 +60,20 @@ class Measurement:
         if package not in self._releases:
             found = [
                 Release(archive, self.packages, self.readings)
-                for archive in self._sources.archives(package)
+                for archive in self._archives(package)
             ]
             self._releases[package] = sorted(found, key=lambda release: release.version)
         return self._releases[package]
+
+    def _archives(self, package: str) -> Iterable[Archive]:
+        """The archives of a package; of the interpreter, and of packages that are not read, their
+        versions alone.
+        """
+        if package == PYTHON:
+            return [Archive(PYTHON, version, "", "", "", {}) for version in _PYTHONS]
+        if package not in self.packages.elsewhere:
+            return self._sources.archives(package)
+        return [Archive(package, version, "", "", "", {}) for version in self.requires(package)]
 
     def newest(self, package: Optional[str]) -> Optional[Release]:
         """Return the newest release of a package, which speaks for functions that another imports
@@ -89,7 +103,11 @@ class Measurement:
             path = self.matrices / "packages" / f"{package}.json"
             document = json.loads(path.read_text("utf-8")) if path.exists() else {"releases": []}
             self._requires[package] = {
-                entry["version"]: entry["requires"]
+                entry["version"]: [
+                    *entry["requires"],
+                    # A release of the interpreter is any of its patches.
+                    f"{PYTHON}{entry['requires_python']}" if entry.get("requires_python") else "",
+                ]
                 for entry in document["releases"]
                 if "requires" in entry
             }
@@ -111,10 +129,13 @@ class Measurement:
             except InvalidSpecifier:
                 continue
             (sometimes if requirement.marker else always).append(specifier)
+        versions = [other.version for other in self.releases(provider)]
+        if provider == PYTHON:
+            versions = [Version(f"{version}.99") for version in versions]
         return [
-            all(other.version in specifier for specifier in always)
-            and (not sometimes or any(other.version in specifier for specifier in sometimes))
-            for other in self.releases(provider)
+            all(version in specifier for specifier in always)
+            and (not sometimes or any(version in specifier for specifier in sometimes))
+            for version in versions
         ]
 
 
@@ -141,7 +162,9 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
     asked: Dict[_Key, Dict[int, Demand]] = {}
     for number, release in enumerate(releases):
         for demand in release.demands(entries, measurement.newest):
-            if not _meets(release.version, demand.limits, consumer):
+            both = (consumer, demand.provider)
+            limits = demand.limits
+            if not _meets(release.version, limits, consumer) or _is_text(limits, both):
                 continue
             key = _Key(
                 demand.provider,
@@ -150,6 +173,7 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
                 demand.limits,
                 demand.alternatives,
                 demand.entry.main,
+                demand.used,
             )
             asked.setdefault(key, {}).setdefault(number, demand)
     allowed: Dict[Tuple[int, str], List[bool]] = {}
@@ -181,9 +205,12 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
         if pairs <= set().union(*seen):
             continue
         covered.setdefault((key.provider, others), set()).update(pairs)
-        statements.append(_statement(measurement, releases, key, demands, missing))
+        statement = _statement(measurement, releases, key, demands, missing)
+        statements += [statement, *_beside(measurement.packages, key, statement)]
     statements += gate_statements(measurement, consumer)
     statements += cuda_file_statements(measurement.packages, releases, measurement.matrices)
+    statements += cuda_check_statements(measurement.packages, releases, measurement.matrices)
+    statements += overwriting_statements(measurement, consumer)
     optional = consumer in measurement.packages.optional
     links = link_statements(measurement.matrices, consumer, optional)
     return _with_own_ids([*statements, *links])
@@ -196,7 +223,8 @@ def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, A
     for number, release in enumerate(releases):
         for gate, path, line in release.gates(measurement.newest):
             provider = measurement.packages.distribution(gate.package)
-            if provider and provider != consumer:
+            both = (consumer, provider or "")
+            if provider and provider != consumer and not _is_text(gate.limits, both):
                 # Words and functions change more often than what is asked.
                 key = gate._replace(package=provider, message="", use="")
                 found.setdefault(key, {}).setdefault(number, (path, line, gate))
@@ -243,6 +271,45 @@ def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, A
     return statements
 
 
+def overwriting_statements(measurement: Measurement, consumer: str) -> List[Dict[str, Any]]:
+    """Return one statement for each package that installs a file that this one installs too."""
+    statements = []
+    for provider, said in measurement.packages.overwrites.get(consumer, {}).items():
+        own, others = measurement.releases(consumer), measurement.releases(provider)
+        files = {path for release in others for path in release.archive.members}
+        shared = sorted(
+            {path for release in own for path in release.archive.members} & files,
+            key=lambda path: (path.count("/"), "__init__" not in path, path),
+        )
+        if not shared:
+            continue
+        path = shared[0]
+        having = [number for number, release in enumerate(own) if path in release.archive.members]
+        place = own[having[-1]].place_of(said) if said else None
+        theirs = [number for number, other in enumerate(others) if path in other.archive.members]
+        statements.append(
+            {
+                "id": f"overwrites-{provider}",
+                "provider": provider,
+                "module": "",
+                "name": path,
+                "effect": "degrades" if place else "note",
+                "verb": OVERWRITES,
+                "text": said if place else "",
+                "in": runs([release.archive.version for release in own], having),
+                "lacking": runs([release.archive.version for release in others], theirs),
+                "kind": "two-copies",
+                "component": consumer,
+                "archive": own[having[-1]].archive.file,
+                "path": path,
+                "line": 0,
+            }
+        )
+        if place:
+            statements[-1]["path"], statements[-1]["line"] = place
+    return statements
+
+
 def _with_own_ids(statements: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Tell statements apart that speak of one name under different conditions."""
     seen: Dict[str, int] = {}
@@ -282,9 +349,16 @@ def _removed_before(measurement: Measurement, key: _Key) -> bool:
 
 def _meets(version: Version, limits: Limits, package: str) -> bool:
     return package not in limits.absent and all(
-        SpecifierSet(f"{operator}{text}").contains(version, prereleases=True)
+        clause_holds(operator, text, version)
         for name, operator, text in limits.versions
         if name == package
+    )
+
+
+def _is_text(limits: Limits, both: Sequence[str]) -> bool:
+    """Whether versions of third packages are compared as texts: no range says that."""
+    return any(
+        operator.startswith(AS_TEXT) for name, operator, _ in limits.versions if name not in both
     )
 
 
@@ -332,14 +406,16 @@ def _statement(
         "path": witness.path,
         "line": witness.line,
     }
+    if key.used:
+        statement["text"] = f"{key.module}.{key.name}"
     if witness.entry.use:
         statement["use"] = witness.entry.use
     statement["entry"] = witness.entry.module
     others = list(_others(key.limits, archive.package, key.provider))
     others += [
-        [name, asked]
-        for name, asked in measurement.packages.patched.get((key.provider, key.name), ())
-        if name != archive.package
+        [patch.by, f"!{patch.releases}"]
+        for patch in measurement.packages.patched.get((key.provider, key.name), ())
+        if patch.by != archive.package
     ]
     if others:
         statement["with"] = others
@@ -349,6 +425,23 @@ def _statement(
     if pin:
         statement["pin"] = pin
     return statement
+
+
+def _beside(packages: Packages, key: _Key, statement: Dict[str, Any]) -> Iterable[Dict[str, Any]]:
+    """Yield what is said where a third package would put the name there beside another's releases,
+    which are not there.
+    """
+    patches = packages.patched.get((key.provider, key.name), ())
+    unpatched = [[patch.by, f"!{patch.releases}"] for patch in patches]
+    rest = [pair for pair in statement.get("with", ()) if pair not in unpatched]
+    for patch in patches:
+        asked = try_requirement(patch.beside)
+        if asked is not None and asked.name != statement["component"] and len(rest) < 2:
+            yield {
+                **statement,
+                "id": f"{statement['id']}-beside-{patch.by}",
+                "with": [*rest, [patch.by, patch.releases], [asked.name, f"!{asked.specifier}"]],
+            }
 
 
 def _identity(key: _Key, consumer: str) -> str:
@@ -385,7 +478,7 @@ def _pin(
     allowed = measurement.allowed(releases[numbers[-1]], provider)
     lacking = frozenset(missing)
     fitting = [number for number in range(len(others)) if number not in lacking and allowed[number]]
-    if fitting:
+    if fitting and provider != PYTHON:
         last = first = fitting[-1]
         while first - 1 in fitting:
             first -= 1

@@ -1,11 +1,20 @@
-"""Quantisation methods that a module defines: classes that say their name and the least GPU."""
+"""Quantisation methods and attention backends that a module defines: classes that say their name
+and the GPUs that they take, and enumerations of their names.
+"""
 
 from __future__ import annotations
 
 import ast
-from typing import Any, List, Tuple
+import operator
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
-__all__ = ["read_methods"]
+__all__ = ["CAPABILITIES", "read_backends", "read_members", "read_methods"]
+
+#: Compute capabilities of which a class is asked.
+CAPABILITIES = (
+    *("6.0", "6.1", "7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3"),
+    *("11.0", "12.0", "12.1"),
+)
 
 
 def read_methods(source: bytes) -> List[Tuple[str, Any, int]]:
@@ -35,3 +44,113 @@ def _returned(node: ast.ClassDef, name: str) -> Tuple[Any, int]:
             if len(returned) == 1 and isinstance(returned[0].value, ast.Constant):
                 return returned[0].value.value, returned[0].lineno
     return None, 0
+
+
+def read_members(source: bytes, name: str) -> FrozenSet[str]:
+    """Return the members of an enumeration in a source, none where it has none of that name."""
+    if f"class {name}(".encode() not in source:
+        return frozenset()
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset(
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name == name
+        for part in node.body
+        if isinstance(part, ast.Assign)
+        for target in part.targets
+        if isinstance(target, ast.Name) and target.id.isupper()
+    )
+
+
+def read_backends(source: bytes) -> List[Tuple[str, FrozenSet[str], int]]:
+    """Return (name, compute capabilities that it refuses, line) of the classes in a source that
+    say theirs, where ``supports_compute_capability`` compares and does nothing else.
+    """
+    if b"supports_compute_capability" not in source:
+        return []
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        word, _ = _returned(node, "get_name")
+        test = _returned_expression(node, "supports_compute_capability")
+        if not isinstance(word, str) or test is None:
+            continue
+        answers = {text: _answer(test, _numbers(text)) for text in CAPABILITIES}
+        if None not in answers.values():
+            refused = frozenset(text for text, answer in answers.items() if not answer)
+            found.append((word, refused, test.lineno))
+    return found
+
+
+def _returned_expression(node: ast.ClassDef, name: str) -> Optional[ast.expr]:
+    for part in node.body:
+        if isinstance(part, ast.FunctionDef) and part.name == name:
+            last = part.body[-1]
+            return last.value if isinstance(last, ast.Return) and len(part.body) == 1 else None
+    return None
+
+
+def _numbers(text: str) -> Tuple[int, int]:
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
+_COMPARED: Dict[type, Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+
+
+def _answer(node: ast.expr, capability: Tuple[int, int]) -> Optional[bool]:
+    """What a test says of a capability; None where it asks for anything else."""
+    if isinstance(node, ast.BoolOp):
+        answers = [_answer(part, capability) for part in node.values]
+        if None in answers:
+            return None
+        return all(answers) if isinstance(node.op, ast.And) else any(answers)
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        return node.value
+    if not isinstance(node, ast.Compare):
+        return None
+    values = [_value(part, capability) for part in (node.left, *node.comparators)]
+    if None in values:
+        return None
+    answer = True
+    for kind, left, right in zip(node.ops, values, values[1:]):
+        if isinstance(kind, ast.In) and isinstance(right, list):
+            answer = answer and left in right
+        elif type(kind) in _COMPARED and type(left) is type(right):
+            answer = answer and _COMPARED[type(kind)](left, right)
+        else:
+            return None
+    return answer
+
+
+def _value(node: ast.expr, capability: Tuple[int, int]) -> Any:
+    """A capability as (major, minor), a part of it, or a list of such; None for anything else."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        values = [_value(part, capability) for part in node.elts]
+        return None if None in values else values
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        numbers = [_value(part, capability) for part in node.args]
+        made = node.func.id == "DeviceCapability" and len(numbers) == 2
+        return tuple(numbers) if made and None not in numbers else None
+    if isinstance(node, ast.Name):
+        return capability if node.id in ("capability", "device_capability") else None
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return {"major": capability[0], "minor": capability[1]}.get(node.attr)
+    return None

@@ -8,7 +8,8 @@ The reading is JSON, so that it is kept: a source that many releases share is pa
 * ``trees``: folders, relative to the module's, whose modules' ``__all__`` it offers (transformers'
   ``define_import_structure``).
 * ``places``: submodules of lazy names.
-* ``imports``: see :class:`Import`. ``names``: conditions by the module-level name or the function
+* ``imports``: see :class:`Import`. ``used``: attributes of imported modules that the module's own
+  statements read, see :class:`Use`. ``names``: conditions by the module-level name or the function
   that holds them.
 """
 
@@ -17,14 +18,36 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 from .conditions import Condition, Scope, condition_of, returned_condition
 
-__all__ = ["REVISION", "Import", "read_module"]
+__all__ = [
+    "REVISION",
+    "Import",
+    "Use",
+    "callees_of",
+    "functions_from",
+    "functions_of",
+    "read_module",
+    "read_started",
+]
 
 #: Raised when another reading of the same source is wanted.
-REVISION = "7"
+REVISION = "9"
 
 _CAUGHT = frozenset(
     (
@@ -55,6 +78,19 @@ class Import(NamedTuple):
     after: List[int]
 
 
+class Use(NamedTuple):
+    """Attributes of an imported module that a statement reads when the module is imported.
+
+    module: as it was imported. chain: ``nn.Module`` of ``torch.nn.Module``. conditions: all have to
+    hold for it to be read.
+    """
+
+    line: int
+    module: str
+    chain: str
+    conditions: List[Condition]
+
+
 def read_module(source: bytes) -> Dict[str, Any]:
     """Return the reading of a module; ``dynamic`` where it cannot be parsed."""
     try:
@@ -79,6 +115,7 @@ def read_module(source: bytes) -> Dict[str, Any]:
         "trees": reader.trees,
         "names": reader.names,
         "places": reader.places,
+        "used": [list(use) for use in reader.uses()],
     }
     reading.update({key: value for key, value in optional.items() if value})
     return reading
@@ -102,6 +139,13 @@ class _Reader:
         self._words: Dict[str, Set[str]] = {}
         self._computed: Set[str] = set()
         self._text_of: Dict[str, Optional[str]] = {}
+        self._aliases: Dict[str, str] = {}  # "" where it may be one of several modules
+        self._used: Dict[Tuple[str, str, str], Use] = {}
+        self._stored: Set[Tuple[str, str]] = set()
+
+    def uses(self) -> List[Use]:
+        """Return the attributes that are read, but those that the module sets itself."""
+        return [use for use in self._used.values() if (use.module, use.chain) not in self._stored]
 
     def finish(self) -> None:
         """Add the words of the tables that ``__getattr__`` looks into, wherever they stood."""
@@ -116,6 +160,8 @@ class _Reader:
             self.statement(statement)
 
     def statement(self, node: ast.stmt) -> None:
+        for part in _evaluated(node):
+            self._attributes(part)
         visit = getattr(self, f"_{type(node).__name__.lower()}", None)
         if visit is not None:
             visit(node)
@@ -128,6 +174,8 @@ class _Reader:
         for alias in node.names:
             self.bound.add(alias.asname or alias.name.split(".")[0])
             self._add(node.lineno, 0, alias.name, None)
+            top = alias.name.partition(".")[0]
+            self._alias(alias.asname or top, alias.name if alias.asname else top)
 
     def _importfrom(self, node: ast.ImportFrom) -> None:
         names = [alias.name for alias in node.names]
@@ -137,6 +185,8 @@ class _Reader:
                 self.stars.append([node.level, node.module or ""])
         else:
             self.bound.update(alias.asname or alias.name for alias in node.names)
+            for alias in node.names if not node.level else ():
+                self._alias(alias.asname or alias.name, f"{node.module}.{alias.name}")
         if node.module != "__future__":
             self._add(node.lineno, node.level, node.module or "", names)
 
@@ -152,6 +202,36 @@ class _Reader:
                 list(self._after),
             )
         )
+
+    def _alias(self, name: str, module: str) -> None:
+        same = self._aliases.get(name, module) == module
+        self._aliases[name] = module if same else ""
+
+    def _attributes(self, node: ast.AST) -> None:
+        """Note the attributes of modules in an expression that is evaluated for sure."""
+        if isinstance(node, ast.Attribute):
+            names = [node.attr]
+            owner = node.value
+            while isinstance(owner, ast.Attribute):
+                names.append(owner.attr)
+                owner = owner.value
+            module = self._aliases.get(owner.id, "") if isinstance(owner, ast.Name) else ""
+            if module:
+                chain = ".".join(reversed(names))
+                if not isinstance(node.ctx, ast.Load):
+                    self._stored.add((module, chain))
+                elif not self._guarded and not self._after:
+                    conditions = list(self._conditions)
+                    use = Use(node.lineno, module, chain, conditions)
+                    self._used.setdefault((module, chain, repr(conditions)), use)
+                return
+        if isinstance(node, ast.BoolOp):
+            self._attributes(node.values[0])
+        elif isinstance(node, ast.IfExp):
+            self._attributes(node.test)
+        elif not isinstance(node, (ast.Lambda, ast.GeneratorExp, *_COMPREHENSIONS)):
+            for part in ast.iter_child_nodes(node):
+                self._attributes(part)
 
     # compound statements
 
@@ -216,6 +296,7 @@ class _Reader:
         inner._guarded, inner._conditions = self._guarded, list(self._conditions)
         inner._after = list(self._after)
         inner.imports = self.imports
+        inner._aliases, inner._used, inner._stored = self._aliases, self._used, self._stored
         inner.statements(node.body)
 
     def _functiondef(self, node: ast.FunctionDef) -> None:
@@ -355,6 +436,95 @@ class _Reader:
                 self.bound.add(node.target.id)
 
 
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
+
+
+def _evaluated(node: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the expressions that a statement evaluates itself, without its body; of annotations
+    nothing, which may be left as texts.
+    """
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        defaults = [*node.args.defaults, *node.args.kw_defaults]
+        yield from filter(None, [*node.decorator_list, *defaults])
+    elif isinstance(node, ast.ClassDef):
+        yield from [*node.decorator_list, *node.bases, *(item.value for item in node.keywords)]
+    elif isinstance(node, ast.AnnAssign):
+        yield from filter(None, [node.value])
+    elif isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr, ast.Assert, ast.Raise, ast.Delete)):
+        yield from ast.iter_child_nodes(node)
+    elif isinstance(node, (ast.If, ast.While)):
+        yield node.test
+    elif isinstance(node, ast.For):
+        yield node.iter
+    elif isinstance(node, ast.With):
+        yield from (item.context_expr for item in node.items)
+
+
+def read_started(source: bytes, start: str) -> List[Import]:
+    """Return what a function of a module (``f``, ``Class.f``) imports when it runs, and what those
+    of the same module import that it comes to, as far as names tell.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    functions = functions_of(tree)
+    found: List[Import] = []
+    for name in functions_from(callees_of(functions), start):
+        reader = _Reader()
+        for statement in functions[name].body:
+            reader.statement(statement)
+            if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return):
+                # What comes after it runs where it did not leave.
+                test = condition_of(statement.test, Scope(reader._text_of))
+                reader._conditions.append(["not", test])
+        number = len(found)
+        found += [
+            item._replace(after=[place + number if place >= 0 else place for place in item.after])
+            for item in reader.imports
+        ]
+    return found
+
+
+Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+
+
+def functions_of(tree: ast.Module) -> Dict[str, Function]:
+    """Return the functions of a module and the methods of its classes, ``Class.f``."""
+    functions: Dict[str, Function] = {}
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in tree.body:
+        if isinstance(node, kinds):
+            functions[node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            parts = (part for part in node.body if isinstance(part, kinds))
+            functions.update((f"{node.name}.{part.name}", part) for part in parts)
+    return functions
+
+
+def callees_of(functions: Mapping[str, Function]) -> Dict[str, Set[str]]:
+    """Return which functions of a module each names; a class stands for what makes one of it."""
+    by_word: Dict[str, Set[str]] = {}
+    for name in functions:
+        owner, _, last = name.rpartition(".")
+        word = owner if owner and last in ("__init__", "__post_init__") else last
+        by_word.setdefault(word, set()).add(name)
+    return {
+        name: set().union(*(by_word.get(_last(part), ()) for part in ast.walk(node)))
+        for name, node in functions.items()
+    }
+
+
+def functions_from(callees: Mapping[str, Set[str]], start: str) -> List[str]:
+    """Return the functions that one comes to, itself first; none where there is no such."""
+    reached = [start] if start in callees else []
+    for name in reached:
+        reached += sorted(callees[name].difference(reached))
+    return reached
+
+
 _TABLE = re.compile(r"(?i)import|lazy|export|attr|module|public|_map|names|__all__")
 _IS = re.compile(r"_?(is|has|check|use|can)_")
 
@@ -399,7 +569,7 @@ def _is_globals(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and _last(node.func) in ("globals", "vars", "locals")
 
 
-def _last(node: ast.expr) -> str:
+def _last(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Any, Dict, FrozenSet, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from matrix_refresh.errors import UsageFault
 from packaging.utils import canonicalize_name
 
-__all__ = ["Entry", "Packages", "load_packages"]
+__all__ = ["PYTHON", "Entry", "Packages", "Patch", "load_packages"]
+
+#: The interpreter among packages.
+PYTHON = "python"
 
 _LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "packages.toml")
 
@@ -27,16 +30,29 @@ class Entry(NamedTuple):
     main: bool
 
 
+class Patch(NamedTuple):
+    """Releases of a package that put a name into another one; where ``beside`` is not "", only
+    beside that requirement.
+    """
+
+    by: str
+    releases: str
+    beside: str
+
+
 class Packages(NamedTuple):
     """The list. modules: top-level module → the packages that
     install it. entries: by package. patched: names that a
-    third package puts into another: (provider, name) → [third package, "!" and its releases].
+    third package puts into another, by (provider, name).
     purposes: by package, the uses that it is installed for. loads: by package, patterns of the
     libraries without which it cannot be imported, linked to torch. tables_only: those of whose
     names only modules, registries and options are measured. by_cuda: by package, the library that
     is chosen by torch's CUDA, since which release, and the variable that chooses another.
     optional: packages without which others go on. messages: those of which is measured what they
-    raise, but in their ``quiet`` modules.
+    raise, but in their ``quiet`` modules. starts: by package, "module:function" that people's runs
+    come to, and for what. compares_cuda: by package, what it raises where torch has another CUDA
+    than the build. overwrites: by package, those that install the same files, with what its code
+    says then.
     """
 
     names: Tuple[str, ...]
@@ -44,7 +60,7 @@ class Packages(NamedTuple):
     elsewhere: FrozenSet[str]
     modules: Mapping[str, Tuple[str, ...]]
     entries: Mapping[str, Tuple[Entry, ...]]
-    patched: Mapping[Tuple[str, str], Tuple[Tuple[str, str], ...]] = {}
+    patched: Mapping[Tuple[str, str], Tuple[Patch, ...]] = {}
     purposes: Mapping[str, Tuple[str, ...]] = {}
     loads: Mapping[str, Tuple[str, ...]] = {}
     tables_only: FrozenSet[str] = frozenset()
@@ -52,6 +68,9 @@ class Packages(NamedTuple):
     optional: FrozenSet[str] = frozenset()
     messages: FrozenSet[str] = frozenset()
     quiet: Mapping[str, Tuple[str, ...]] = {}
+    starts: Mapping[str, Mapping[str, str]] = {}
+    compares_cuda: Mapping[str, str] = {}
+    overwrites: Mapping[str, Mapping[str, str]] = {}
 
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module, none for those that are not measured."""
@@ -61,8 +80,24 @@ class Packages(NamedTuple):
             module = module.rpartition(".")[0]
         return ()
 
+    def start_of(self, package: str, module: str, functions: Iterable[str]) -> str:
+        """Return what a run is for that comes to one of these functions of a module, or ""."""
+        starts = self.starts.get(package, {})
+        found = (starts.get(f"{module}:{function}", "") for function in functions)
+        return next(filter(None, found), "")
+
+    def alike(self, package: str) -> Tuple[str, ...]:
+        """Return a package with those that stand in its place with another CUDA, of which only
+        versions are known.
+        """
+        owners = [names for names in self.modules.values() if package in names]
+        known = next((names for names in owners if set(names) <= self.elsewhere), ())
+        return known or (package,)
+
     def distribution(self, word: str) -> Optional[str]:
         """Return the package that a source means by a word: a module or a distribution."""
+        if word == PYTHON:
+            return PYTHON
         found = self.modules.get(word) or self.modules.get(word.lower())
         name = str(canonicalize_name(word))
         return found[0] if found else (name if name in self.entries else None)
@@ -92,10 +127,11 @@ def load_packages(path: str = _LIST) -> Packages:
             [Entry(module, "", True) for module in values.get("enter", main)]
             + [Entry(module, use, False) for module, use in values.get("uses", {}).items()]
         )
-    patched: Dict[Tuple[str, str], Tuple[Tuple[str, str], ...]] = {}
+    patched: Dict[Tuple[str, str], Tuple[Patch, ...]] = {}
     for patch in document.get("patch", ()):
         key = (patch["provider"], patch["name"])
-        patched[key] = (*patched.get(key, ()), (patch["by"], f"!{patch['in']}"))
+        made = Patch(patch["by"], patch["in"], patch.get("beside", ""))
+        patched[key] = (*patched.get(key, ()), made)
     return Packages(
         tuple(names),
         frozenset(document.get("prereleases", ())),
@@ -116,6 +152,13 @@ def load_packages(path: str = _LIST) -> Packages:
         frozenset(name for name, values in document["package"].items() if values.get("optional")),
         frozenset(document.get("messages", ())),
         _words_of(document, "quiet"),
+        {name: values.get("starts", {}) for name, values in document["package"].items()},
+        {
+            name: values["compares_cuda"]
+            for name, values in document["package"].items()
+            if "compares_cuda" in values
+        },
+        {name: values.get("overwrites", {}) for name, values in document["package"].items()},
     )
 
 

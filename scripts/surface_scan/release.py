@@ -26,7 +26,17 @@ from typing import (
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from .conditions import NEGATED, NEVER, Condition, Limits, LookUp, available_name, evaluate
+from .conditions import (
+    AS_TEXT,
+    NEGATED,
+    NEVER,
+    Condition,
+    Limits,
+    LookUp,
+    available_name,
+    clause_holds,
+    evaluate,
+)
 from .declared import (
     DECLARED_REVISION,
     LISTED,
@@ -36,8 +46,8 @@ from .declared import (
     read_registries,
 )
 from .gates import GATES_REVISION, read_gates
-from .methods import read_methods
-from .module import REVISION, Import, read_module
+from .methods import read_backends, read_members, read_methods
+from .module import REVISION, Import, Use, read_module, read_started
 from .packages import Entry, Packages
 from .store import Archive, Sources
 
@@ -47,6 +57,7 @@ _ALIAS = re.compile(r"\w+\(\s*f?[\"'][^\"'\n]*\.(\w+)[\"'],\s*[\"'](\.[\w.]+)[\"
 _TEXT = re.compile(r"[\"'.](\w+)[\"']")
 
 
+_ALWAYS = Limits()
 _OFTEN = 500  # readings after which they are kept
 _MOST_DECLARED = 4000  # in memory
 
@@ -55,7 +66,8 @@ class Demand(NamedTuple):
     """An import of another package's name that runs whenever an entry module is imported.
 
     name: "" for a module. alternatives: it runs where one of these (module, name) of the same
-    package was missing; empty where it always runs.
+    package was missing; empty where it always runs. used: it is no import, but an attribute of an
+    imported module.
     """
 
     provider: str
@@ -66,6 +78,7 @@ class Demand(NamedTuple):
     path: str
     line: int
     alternatives: Tuple[Tuple[str, str], ...]
+    used: bool = False
 
 
 class Gate(NamedTuple):
@@ -121,7 +134,7 @@ class Gate(NamedTuple):
     def refuses(self, version: Version) -> bool:
         """Tell whether a release is not accepted."""
         return not any(
-            SpecifierSet(part).contains(version, prereleases=True)
+            all(clause_holds(*_clause(clause), version) for clause in part.split(","))
             for part in self.specifier.split("||")
         )
 
@@ -142,6 +155,10 @@ class Readings:
         self._blocks: BlockCache = {}
         self._methods: Dict[str, List[Tuple[str, Any, int]]] = {}
         self._says: Dict[Tuple[str, bytes], bool] = {}
+        self._members: Dict[str, FrozenSet[str]] = {}
+        self._starts: Dict[Tuple[str, str], List[Import]] = {}
+        self._backends: Dict[str, List[Tuple[str, FrozenSet[str], int]]] = {}
+        self._words: Dict[Tuple[str, bytes], FrozenSet[str]] = {}
 
     def declared(self, key: str) -> Dict[str, Any]:
         """Return what a source declares."""
@@ -165,6 +182,33 @@ class Readings:
         if key not in self._methods:
             self._methods[key] = read_methods(self._sources.source(key))
         return self._methods[key]
+
+    def started(self, key: str, function: str) -> List[Import]:
+        """Return what a function of a source imports when it runs."""
+        if (key, function) not in self._starts:
+            self._starts[key, function] = read_started(self._sources.source(key), function)
+        return self._starts[key, function]
+
+    def members(self, key: str, names: Iterable[str]) -> FrozenSet[str]:
+        """Return the members of the enumerations of these names in a source."""
+        if key not in self._members:
+            source = self._sources.source(key)
+            found = (read_members(source, name) for name in names)
+            self._members[key] = frozenset(itertools.chain.from_iterable(found))
+        return self._members[key]
+
+    def backends(self, key: str) -> List[Tuple[str, FrozenSet[str], int]]:
+        """Return the attention backends that a source defines, with the GPUs that they refuse."""
+        if key not in self._backends:
+            self._backends[key] = read_backends(self._sources.source(key))
+        return self._backends[key]
+
+    def words(self, key: str, text: Pattern[bytes]) -> FrozenSet[str]:
+        """Return what of a source matches."""
+        if (key, text.pattern) not in self._words:
+            found = text.findall(self._sources.source(key))
+            self._words[key, text.pattern] = frozenset(word.decode() for word in found)
+        return self._words[key, text.pattern]
 
     def says(self, key: str, text: Pattern[bytes]) -> bool:
         """Tell whether a source holds a text."""
@@ -320,6 +364,14 @@ class Release:
         """Return the path of a module below site-packages, "" where it has no file."""
         return self._modules.get(module, "")
 
+    def place_of(self, text: str) -> Optional[Tuple[str, int]]:
+        """Return path and line of the first source that says a text, None where none does."""
+        for path, key in sorted(self.archive.members.items()):
+            line = self._readings.line_with(key, text) if key else 0
+            if line:
+                return path, line
+        return None
+
     def reading(self, module: str) -> Optional[Dict[str, Any]]:
         """Return the reading of a module, None where there is none to read."""
         key = self.source_key(module)
@@ -440,7 +492,7 @@ class Release:
 
     def demands(self, entries: Tuple[Entry, ...], foreign: Foreign) -> List[Demand]:
         """Return what importing the entry modules imports of other packages."""
-        found: Dict[Tuple[str, str, str, Limits, bool], Demand] = {}
+        found: Dict[Tuple[Any, ...], Demand] = {}
         # What an earlier entry always runs needs no second look: entries of everybody come first.
         always: Set[str] = set()
         for entry in entries:
@@ -450,15 +502,26 @@ class Release:
                 self._entered.setdefault(module, (limits, entry))
             for module, limits in reached.items():
                 for demand in self._of_module(module, limits, entry, foreign):
-                    key = (
-                        demand.provider,
-                        demand.module,
-                        demand.name,
-                        demand.limits,
-                        entry.main,
-                    )
-                    found.setdefault(key, demand)
+                    found.setdefault(_key(demand), demand)
+        for demand in self._started(foreign):
+            found.setdefault(_key(demand), demand)
         return list(found.values())
+
+    def _started(self, foreign: Foreign) -> Iterator[Demand]:
+        """Yield what the functions import that people's runs come to, and the modules of their own
+        that these import.
+        """
+        for start, use in self._packages.starts.get(self.archive.package, {}).items():
+            module, _, function = start.partition(":")
+            if module not in self._modules or not self.source_key(module):
+                continue
+            entry = Entry(module, use, False)
+            imports = self._readings.started(self.source_key(module), function)
+            yield from self._of_imports(module, imports, Limits(), entry, foreign)
+            for target, limits in list(self._own_targets(module, imports, Limits(), foreign)):
+                for name, own in self._reached(target, foreign, set(self._entered), limits).items():
+                    self._entered.setdefault(name, (own, entry))
+                    yield from self._of_module(name, own, entry, foreign)
 
     def gates(self, foreign: Foreign) -> Iterator[Tuple[Gate, str, int]]:
         """Yield what the modules that ``demands`` reached do about versions of other packages, with
@@ -481,32 +544,43 @@ class Release:
                 )
                 yield gate, path, self._readings.line_of(key, f"def {name}")
             for raw in self._readings.gates(key) if key else ():
-                kind, what, line, at_import, conditions, function, message = raw
-                own = self._limits(module, conditions, foreign)
-                if own == NEVER or (own is None and kind != "floor"):
-                    continue
-                for package, specifier, more in self._accepted(kind, what, module, foreign):
-                    joined = limits.joined(own or Limits()).joined(more)
-                    use = entry.use if at_import else f"{function}()"
-                    asked = available_name(function)
-                    is_asked = asked and self._packages.distribution(asked) == (
-                        self._packages.distribution(package)
-                    )
-                    if kind == "if" and not (at_import or is_asked):
-                        continue  # who calls it is not known; is_x_available is called by many
-                    known = own is not None
-                    gate = Gate(
-                        "skips" if kind == "pairs" else kind,
-                        package,
-                        specifier,
-                        joined,
-                        at_import,
-                        known,
-                        entry.main,
-                        use,
-                        message,
-                    )
+                for gate, line in self._gates_of(raw, module, limits, entry, foreign):
                     yield gate, path, line
+
+    def _gates_of(
+        self, raw: List[Any], module: str, limits: Limits, entry: Entry, foreign: Foreign
+    ) -> Iterator[Tuple[Gate, int]]:
+        """Yield what one gate of a module that is reached under limits accepts, with its line."""
+        kind, what, line, at_import, conditions, function, message, callers = raw
+        uses = [condition[1] for condition in conditions if condition[0] == "use"]
+        conditions = [condition for condition in conditions if condition[0] != "use"]
+        own = self._limits(module, conditions, foreign)
+        if own == NEVER or (own is None and kind != "floor"):
+            return
+        started = self._packages.start_of(self.archive.package, module, callers)
+        use = uses[0] if uses else started
+        if not use:
+            use = entry.use if at_import else f"{function}()"
+        for package, specifier, more in self._accepted(kind, what, module, foreign):
+            asked = available_name(function)
+            is_asked = asked and self._packages.distribution(asked) == (
+                self._packages.distribution(package)
+            )
+            if kind == "if" and not (at_import or is_asked or started):
+                continue  # who calls it is not known; is_x_available is called by many
+            for provider in self._packages.alike(package):
+                gate = Gate(
+                    "skips" if kind == "pairs" else kind,
+                    provider,
+                    specifier,
+                    limits.joined(own or Limits()).joined(more),
+                    at_import and not uses,
+                    own is not None,
+                    entry.main,
+                    use,
+                    message,
+                )
+                yield gate, line
 
     def _floors(self, module: str, foreign: Foreign) -> Iterator[Tuple[str, str, str]]:
         """Yield (function, package, specifier) for each ``is_x_available`` of a module that asks
@@ -542,21 +616,51 @@ class Release:
                 return
             yield what[0], what[1], Limits()
         else:
-            refused = self._limits(module, [what], foreign)
+            refused = self._refused(module, what[1:], foreign)
             clauses = refused.versions if refused is not None else ()
-            if refused is None or refused == NEVER or len(clauses) != 1:
+            if refused is None or refused == NEVER or not clauses:
                 return
-            package, operator, version = clauses[0]
-            yield package, f"{NEGATED[operator]}{version}", Limits()
+            # What is asked for last is refused; the rest has to hold as well.
+            package = clauses[-1][0]
+            accepted = [
+                f"{_negated(operator)}{bound}"
+                for name, operator, bound in clauses
+                if name == package
+            ]
+            others = tuple(clause for clause in clauses if clause[0] != package)
+            present = tuple(name for name in refused.present if name != package)
+            yield package, "||".join(accepted), Limits(others, present, refused.absent)
 
-    def _reached(self, entry: str, foreign: Foreign, known: Set[str]) -> Dict[str, Limits]:
-        """The modules of this release, but those ``known``, that importing one runs, with what must
-        be installed for it.
+    def _refused(
+        self, module: str, conditions: List[Condition], foreign: Foreign
+    ) -> Optional[Limits]:
+        """What must be installed for conditions to hold together. Of ``not is_x_available()`` the
+        case that x is there, and too old; where it asks for no version that it is not there.
+        """
+        joined = Limits()
+        for condition in conditions:
+            found = self._limits(module, [condition], foreign)
+            inner = condition[1] if condition[0] == "not" else [""]
+            word = available_name(inner[1]) if inner[0] in ("call", "name") else None
+            package = self._packages.distribution(word) if word else None
+            if package and (found is None or not found.versions):
+                old = self._limits(module, [condition], foreign, frozenset([package]))
+                found = old if old and old.versions else Limits(absent=(package,))
+            if found is None or found == NEVER:
+                return found
+            joined = joined.joined(found)
+        return NEVER if set(joined.present) & set(joined.absent) else joined
+
+    def _reached(
+        self, entry: str, foreign: Foreign, known: Set[str], limits: Limits = _ALWAYS
+    ) -> Dict[str, Limits]:
+        """The modules of this release, but those ``known``, that importing one under limits runs,
+        with what must be installed for it.
         """
         reached: Dict[str, Limits] = {}
         if entry not in self._modules:
             return reached
-        waiting: List[Tuple[str, Limits]] = [(entry, Limits())]
+        waiting: List[Tuple[str, Limits]] = [(entry, limits)]
         while waiting:
             # Those that always run first: the way with the fewest conditions counts.
             waiting.sort(key=lambda item: -sum(map(len, item[1])))
@@ -569,9 +673,14 @@ class Release:
         return reached
 
     def _edges(self, module: str, limits: Limits, foreign: Foreign) -> Iterator[Tuple[str, Limits]]:
-        reading = self.reading(module)
-        for raw in (reading or {}).get("imports", ()):
-            item = Import(*raw)
+        imports = [Import(*raw) for raw in (self.reading(module) or {}).get("imports", ())]
+        yield from self._own_targets(module, imports, limits, foreign)
+
+    def _own_targets(
+        self, module: str, imports: List[Import], limits: Limits, foreign: Foreign
+    ) -> Iterator[Tuple[str, Limits]]:
+        """Yield the modules of the package itself that imports in one of them run."""
+        for item in imports:
             target = self.absolute(module, item.level, item.module)
             if item.guarded or item.after or target.split(".")[0] != module.split(".")[0]:
                 continue
@@ -590,8 +699,48 @@ class Release:
     def _of_module(
         self, module: str, limits: Limits, entry: Entry, foreign: Foreign
     ) -> Iterator[Demand]:
-        reading = self.reading(module)
-        imports = [Import(*raw) for raw in (reading or {}).get("imports", ())]
+        reading = self.reading(module) or {}
+        imports = [Import(*raw) for raw in reading.get("imports", ())]
+        yield from self._of_imports(module, imports, limits, entry, foreign)
+        for use in (Use(*raw) for raw in reading.get("used", ())):
+            yield from self._of_use(module, use, limits, entry, foreign)
+
+    def _of_use(
+        self, module: str, use: Use, limits: Limits, entry: Entry, foreign: Foreign
+    ) -> Iterator[Demand]:
+        """Yield what must be in a module of another package for its attributes to be read: the
+        first that is no module.
+        """
+        providers = self._packages.owners(use.module)
+        own = self._limits(module, use.conditions, foreign) if len(providers) == 1 else None
+        newest = foreign(providers[0]) if providers and own not in (None, NEVER) else None
+        if newest is None or own is None or self.archive.package in providers:
+            return
+        parts = [*use.module.split("."), *use.chain.split(".")]
+        place = 1
+        while place < len(parts) and newest.has_module(".".join(parts[: place + 1])):
+            place += 1
+        if place < len(parts) and not parts[place].startswith("__"):
+            yield Demand(
+                providers[0],
+                ".".join(parts[:place]),
+                parts[place],
+                limits.joined(own),
+                entry,
+                self._modules[module],
+                use.line,
+                (),
+                True,
+            )
+
+    def _of_imports(
+        self,
+        module: str,
+        imports: List[Import],
+        limits: Limits,
+        entry: Entry,
+        foreign: Foreign,
+    ) -> Iterator[Demand]:
         for item in imports:
             providers = self._packages.owners(item.module) if not item.level else ()
             if not providers or self.archive.package in providers or item.guarded:
@@ -631,8 +780,15 @@ class Release:
         return tuple(tried)
 
     def _limits(
-        self, module: str, conditions: List[Condition], foreign: Foreign
+        self,
+        module: str,
+        conditions: List[Condition],
+        foreign: Foreign,
+        there: FrozenSet[str] = frozenset(),
     ) -> Optional[Limits]:
+        """What must be installed for conditions to hold, where the packages that are ``there`` are;
+        None where that cannot be said.
+        """
         joined = Limits()
         for condition in conditions:
             found = evaluate(
@@ -640,6 +796,7 @@ class Release:
                 True,
                 self.look_up_in(module, foreign),
                 self._packages.distribution,
+                there,
             )
             if found is None or found == NEVER:
                 return found
@@ -686,6 +843,27 @@ class Release:
         if package is not None and not words and not defined_here:
             return ["present", package], here
         return None
+
+
+def _key(demand: Demand) -> Tuple[Any, ...]:
+    """What demands share that say the same."""
+    return (
+        *(demand.provider, demand.module, demand.name, demand.limits),
+        *(demand.entry.main, demand.used),
+    )
+
+
+_CLAUSE = re.compile(rf"((?:{AS_TEXT})?[<>=!~]=?)\s*(.*)")
+
+
+def _clause(text: str) -> Tuple[str, str]:
+    match = _CLAUSE.fullmatch(text.strip())
+    return (match.group(1), match.group(2)) if match else ("==", text)
+
+
+def _negated(operator: str) -> str:
+    is_text = operator.startswith(AS_TEXT)
+    return AS_TEXT + NEGATED[operator[len(AS_TEXT) :]] if is_text else NEGATED[operator]
 
 
 def _with_arguments(name: str, words: List[str], answer: Condition) -> Optional[Condition]:

@@ -1,7 +1,12 @@
 """Values of launch settings that releases of an engine take."""
 
-from surface_scan.choices import choices_document
+import enum
+import os
+
+import pytest
+from surface_scan.choices import choices_document, variables_document
 from surface_scan.measure import Measurement
+from surface_scan.methods import CAPABILITIES, read_backends, read_members
 
 METHOD = """
 class {name}(Config):
@@ -57,3 +62,77 @@ def test_what_a_function_works_out_is_no_capability(workshop):
         ("1.2", {}),
     )
     assert "least" not in words["new"]
+
+
+#: What backends return of a capability, and whether it can be read.
+SERVING = {
+    "capability >= DeviceCapability(8, 0)": True,
+    "capability >= DeviceCapability(7, 5) and capability <= DeviceCapability(12, 1)": True,
+    "capability.major in (9, 10)": True,
+    "capability.major == 10 or capability == DeviceCapability(9, 0)": True,
+    "DeviceCapability(8, 0) <= capability < DeviceCapability(12, 0)": True,
+    "True": True,
+    "FAST and capability.major > 7": False,
+    "is_supported(capability)": False,
+}
+
+
+@pytest.mark.parametrize("test", SERVING)
+def test_what_a_backend_serves(test):
+    """Held against the expression itself, run with each capability."""
+
+    class DeviceCapability(tuple):
+        def __new__(cls, major, minor):
+            return super().__new__(cls, (major, minor))
+
+        major = property(lambda self: self[0])
+        minor = property(lambda self: self[1])
+
+    code = (
+        "class B:\n    def get_name():\n        return 'FAST'\n"
+        f"    def supports_compute_capability(cls, capability):\n        return {test}\n"
+    )
+    found = read_backends(code.encode())
+    assert bool(found) is SERVING[test]
+    for word, refused, line in found:
+        assert (word, line) == ("FAST", 5)
+        made = {text: DeviceCapability(*map(int, text.split("."))) for text in CAPABILITIES}
+        names = {"DeviceCapability": DeviceCapability}
+        assert refused == {
+            text
+            for text, capability in made.items()
+            if not eval(test, names | {"capability": capability})
+        }
+
+
+def test_members_of_an_enumeration():
+    code = "import enum\nclass Kind(enum.Enum):\n    A = enum.auto()\n    B_1 = 'b'\n\n    def text(self):\n        C = 1\n"
+    made = {}
+    exec(code, made)
+    assert read_members(code.encode(), "Kind") == {member.name for member in made["Kind"]}
+    assert issubclass(made["Kind"], enum.Enum)
+    assert read_members(code.encode(), "Other") == frozenset()
+
+
+def test_variables_that_a_release_names(workshop):
+    """What a release that does not name it does with the variable: nothing."""
+    releases = {
+        "1.0": "",
+        "1.1": "import os\nx = os.environ['MAKER_NEW']\ny = 'MAKER_ALWAYS'\n",
+        "1.2": "import os\nx = os.environ['MAKER_NEW']\n",
+        "1.3": "# MAKER_NEWER is another\n",
+    }
+    for version, text in releases.items():
+        workshop.release("maker", {"maker/__init__.py": f"y = 'MAKER_EVER'\n{text}"}, version)
+    measurement = Measurement(workshop.packages, workshop.sources, workshop.folder)
+    document = variables_document({"maker": {"prefixes": ["MAKER_"]}}, measurement)
+    assert document == {
+        "maker": {
+            "MAKER_ALWAYS": [["1.1", "1.1"]],
+            "MAKER_NEW": [["1.1", "1.2"]],
+            "MAKER_NEWER": [["1.3", "1.3"]],
+        }
+    }
+    assert "MAKER_NEW" not in os.environ
+    errors = [workshop.run(["import maker"], f"maker-{version}")[0] for version in releases]
+    assert errors == ["", "KeyError", "KeyError", ""]

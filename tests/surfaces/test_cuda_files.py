@@ -2,9 +2,12 @@
 
 import json
 
-from surface_scan.cuda_files import cuda_file_statements
+import pytest
+from surface_scan.cuda_files import cuda_check_statements, cuda_file_statements
 
+from envdoctor.matrix.bind import Subject, truth
 from envdoctor.matrix.measured_rows import Surfaces, compile_surfaces, surface_fault
+from envdoctor.model.versions import parse_version
 
 TORCH = {
     "releases": [
@@ -64,3 +67,43 @@ def test_they_become_rows_about_the_build_of_torch(workshop):
         "OWN_CUDA value is absent",
     ]
     assert (row.code, row.symptom) == ("ED411", "lib_cuda124.so")
+
+
+@pytest.mark.parametrize(
+    ("text", "own", "torch", "refused"),
+    [
+        ("different CUDA versions", "12.8", "12.6", True),
+        ("different CUDA versions", "12.8", "12.8", False),
+        ("different CUDA versions", "12.8", None, False),
+        ("different CUDA major versions", "12.8", "12.6", False),
+        ("different CUDA major versions", "12.8", "13.0", True),
+    ],
+)
+def test_a_torch_for_another_cuda(workshop, text, own, torch, refused):
+    """Asked of ``check`` with builds of that CUDA, torch's none where it is None."""
+    folder = workshop.folder / "packages"
+    folder.mkdir()
+    (folder / "torch.json").write_text(json.dumps(TORCH))
+    builds = {"releases": [{"version": "1.0", "builds": [{"cuda": "12.6"}, {"cuda": "12.8"}]}]}
+    (folder / "maker.json").write_text(json.dumps(builds))
+    packages = workshop.packages._replace(compares_cuda={"maker": text})
+    release = workshop.release("maker", {"maker/check.py": f"raise RuntimeError('{text}')\n"})
+    statements = cuda_check_statements(packages, [release], workshop.folder)
+    document = {"schema": 1, "name": "maker", "date": "2026-01-01", "statements": statements}
+    assert surface_fault(document, "maker") == ""
+
+    def subject(cuda):
+        held = {"version": parse_version("2.4.0"), "cuda": cuda and parse_version(cuda)}
+        return Subject(True, {name: value for name, value in held.items() if value})
+
+    said = [
+        row
+        for row in Surfaces(compile_surfaces([document])).rows_of("maker")
+        if all(
+            term.scope == "host"
+            or truth(term, subject(own if term.component == "maker" else torch))
+            for term in row.terms
+            if term.attribute == "cuda"
+        )
+    ]
+    assert bool(said) is refused

@@ -2,7 +2,10 @@
 bound.
 """
 
+import types
+
 import pytest
+from packaging.version import Version
 from surface_scan.conditions import NEVER
 from surface_scan.gates import read_gates
 from surface_scan.packages import Entry
@@ -30,10 +33,19 @@ GATES = {
     "function": "def check():\n    if maker_version < MIN:\n        raise ImportError\ncheck()",
     "never-called": "def check():\n    if maker_version < MIN:\n        raise ImportError",
     "caught": "try:\n    if maker_version < MIN:\n        raise ImportError\nexcept ImportError:\n    pass",
+    "else": "if maker_version >= MIN:\n    pass\nelse:\n    raise ImportError('old')",
+    "chain": "if maker_version == parse('1.9'):\n    pass\nelif maker_version >= parse('2.0.1'):\n"
+    "    pass\nelse:\n    raise ImportError('between')",
+    "nested": "if maker_version >= MIN:\n    if maker_version < parse('3.0'):\n"
+    "        raise ImportError('between')",
+    "assert": "assert maker_version >= MIN, 'old'",
+    "text": "if maker.__version__ < '2.0':\n    raise ImportError('as a text, 10.0 is old')",
+    "by-name": "name = 'maker'\ndef get_version(pkg):\n    return importlib.import_module(pkg)"
+    ".__version__\nits = get_version(name)\nif parse(its) < MIN:\n    raise ImportError('old')",
     "warned": "if maker_version < MIN:\n    print('old')",
     "switch": "import os\nif os.environ.get('CHECK') and maker_version < MIN:\n    raise ImportError",
 }
-VERSIONS = ("1.9", "2.0", "2.0.1", "3.0")
+VERSIONS = ("1.9", "2.0", "2.0.1", "3.0", "10.0")
 
 
 @pytest.mark.parametrize("form", GATES)
@@ -47,6 +59,80 @@ def test_what_stops_an_import(workshop, form):
         error = workshop.run(["import user"], f"maker-{version}", "user-1.0")[0]
         said = any(gate.refuses(maker.version) for gate in gates)
         assert said == bool(error), (version, error, gates)
+
+
+STARTED = {
+    "method": (
+        "Run.start",
+        (
+            "class Run:\n    def start(self):\n        self.check()\n"
+            "    def check(self):\n        if maker_version < MIN:\n            raise ImportError('old')\n"
+        ),
+    ),
+    "made": (
+        "start",
+        (
+            "class Run:\n    def __init__(self):\n        assert maker_version >= MIN\n"
+            "def start():\n    Run()\n"
+        ),
+    ),
+    "left-before": (
+        "start",
+        (
+            "def start():\n    if maker_version > parse('1.0'):\n        return\n"
+            "    raise ImportError('version')\n"
+        ),
+    ),
+    "not-reached": (
+        "start",
+        (
+            "def other():\n    if maker_version < MIN:\n        raise ImportError\n"
+            "def start():\n    pass\n"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", STARTED)
+def test_what_a_run_comes_to(workshop, form):
+    start, code = STARTED[form]
+    workshop.packages = workshop.packages._replace(starts={"user": {f"user:{start}": "runs"}})
+    user = workshop.release("user", {"user/__init__.py": HEAD + code})
+    user.demands((Entry("user", "", True),), lambda name: None)
+    gates = [gate for gate, _, _ in user.gates(lambda name: None)]
+    assert all(gate.effect != "blocks" and gate.use == "runs" for gate in gates)
+    call = start if "." not in start else "Run().start"
+    for version in VERSIONS:
+        text = f"__version__ = {version!r}\n"
+        maker = workshop.release("maker", {"maker/__init__.py": text}, version)
+        run = f"import user; user.{call}()"
+        error = workshop.run([run], f"maker-{version}", "user-1.0")[0]
+        assert any(gate.refuses(maker.version) for gate in gates) == bool(error), (version, gates)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "sys.version_info >= (3, 9)",
+        "sys.version_info < (3, 9)",
+        "sys.version_info[:2] <= (3, 9)",
+        "sys.version_info > (3, 9)",
+        "sys.version_info[:2] > (3, 9)",
+        "sys.version_info <= (3, 9)",
+        "sys.version_info[:2] == (3, 9)",
+    ],
+)
+def test_the_interpreter(workshop, test):
+    """Held against the test itself, evaluated with the versions of interpreters."""
+    source = f"import sys\nif {test}:\n    raise RuntimeError('Python')\n"
+    user = workshop.release("user", {"user/__init__.py": source})
+    user.demands((Entry("user", "", True),), lambda name: None)
+    gate = next(gate for gate, _, _ in user.gates(lambda name: None))
+    assert gate.package == "python"
+    for minor in range(7, 12):
+        info = types.SimpleNamespace(version_info=(3, minor, 4, "final", 0))
+        raises = eval(test, {"sys": info})
+        assert gate.refuses(Version(f"3.{minor}")) == raises, minor
 
 
 @pytest.mark.parametrize(

@@ -327,6 +327,30 @@ IMPORTS = {
     ),
     "relative": ("from . import inner", True),
     "relative-deep": ("from .package.deep import y", True),
+    "attribute": ("import maker\nx = maker.gone", True),
+    "attribute-there": ("import maker\nx = maker.there", True),
+    "attribute-of-alias": ("import maker.sub as s\nx = s.gone", True),
+    "attribute-of-submodule": ("import maker.sub\nx = maker.sub.gone.deeper", True),
+    "attribute-of-imported": ("from maker import sub\n@sub.gone\ndef f(): pass", True),
+    "attribute-of-a-value": ("import maker\nx = maker.there.real", True),
+    "attribute-as-base": ("import maker\nclass C(maker.gone): pass", True),
+    "attribute-in-class": ("import maker\nclass C:\n    x = maker.gone", True),
+    "attribute-as-default": ("import maker\ndef f(x=maker.gone): pass", True),
+    "attribute-in-function": ("import maker\ndef f(): return maker.gone", True),
+    "attribute-in-lambda": ("import maker\nf = lambda: maker.gone", True),
+    "attribute-asked-for": ("import maker\nif hasattr(maker, 'gone'):\n    maker.gone", True),
+    "attribute-after-asking": ("import maker\nx = hasattr(maker, 'gone') and maker.gone", True),
+    "attribute-chosen": ("import maker\nx = maker.gone if 0 else 1", True),
+    "attribute-guarded": ("import maker\ntry:\n    maker.gone\nexcept AttributeError: pass", True),
+    "attribute-set-first": ("import maker\nmaker.gone = 1\nx = maker.gone", True),
+    "attribute-of-either": ("import maker\nimport json as maker\nx = maker.loads", True),
+    "attribute-annotated": (
+        (
+            "from __future__ import annotations\nimport maker\nx: maker.gone = 1\n"
+            "def f(y: maker.gone): pass"
+        ),
+        True,
+    ),
     "guarded-inner": ("try:\n    from . import inner\nexcept ImportError:\n    pass", True),
 }
 INNER = {
@@ -338,7 +362,7 @@ INNER = {
 
 def breaks(workshop, user, maker):
     """Whether the scanner says that importing ``user`` fails with this ``maker`` and no third."""
-    for demand in user.demands((Entry("user", "", True),), lambda name: None):
+    for demand in user.demands((Entry("user", "", True),), {"maker": maker}.get):
         limits = demand.limits
         from surface_scan.measure import _meets
 
@@ -370,9 +394,36 @@ def test_imports(workshop):
         statements.append(f"import {name}")
     errors = dict(zip(IMPORTS, workshop.run(statements, *roots)))
     for form, (_, must) in IMPORTS.items():
-        failed = errors[form] in IMPORT_ERRORS
+        failed = errors[form] in (*IMPORT_ERRORS, "AttributeError")
         assert not errors[form] or failed, (form, errors[form])
         if said[form]:
             assert failed, f"{form}: said to fail, and does not"
         elif must:
             assert not failed, f"{form}: fails, and nothing was said"
+
+
+#: What a function imports that runs come to: the source, and whether the run fails.
+STARTS = {
+    "plain": ("def start():\n    from maker import gone", True),
+    "there": ("def start():\n    from maker import there", False),
+    "called": ("def start():\n    other()\ndef other():\n    from maker import gone", True),
+    "not-called": ("def start():\n    pass\ndef other():\n    from maker import gone", False),
+    "own-module": ("def start():\n    from user import inner", True),
+    "guarded": (
+        (
+            "def start():\n    try:\n        from maker import gone\n    except ImportError:\n"
+            "        pass"
+        ),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("form", STARTS)
+def test_what_functions_import_that_runs_come_to(workshop, form):
+    code, fails = STARTS[form]
+    workshop.packages = workshop.packages._replace(starts={"user": {"user:start": "runs"}})
+    maker = workshop.release("maker", MAKER, "2.5")
+    user = workshop.release("user", {"user/__init__.py": f"{code}\n", **INNER})
+    (error,) = workshop.run(["import user; user.start()"], "user-1.0", "maker-2.5")
+    assert (bool(error), breaks(workshop, user, maker)) == (fails, fails)
