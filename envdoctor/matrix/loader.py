@@ -496,9 +496,15 @@ class Matrix(TableViews):
         )
         return patterns
 
+    def importers(
+        self, package: str, names: Iterable[str], version_of: Callable[[str], Optional[Version]]
+    ) -> List[str]:
+        """Return which of these packages import one whenever they are used."""
+        return self._surfaces.importers(package, names, version_of)
+
     def _has_measured_pair(self, names: Iterable[str]) -> bool:
-        """Tell whether a measured row may speak of two of these."""
-        there = frozenset(names)
+        """Tell whether a measured row may speak of two of these, or of one and the interpreter."""
+        there = frozenset((*names, "python"))
         pairs = self._core["measured"]
         return any(not there.isdisjoint(pairs[consumer]) for consumer in there if consumer in pairs)
 

@@ -136,6 +136,19 @@ def compile_surfaces(documents: Iterable[Mapping[str, Any]]) -> str:
                     (version, None) for span in spans for version in span
                 )
             ends[document["name"]].update((version, None) for version in entry.get("equal", ()))
+    blocked = {
+        document["name"]
+        for document in ordered
+        if any(entry["effect"] == "blocks" for entry in document["statements"])
+    }
+    importers: Dict[str, Dict[str, Any]] = {}
+    for document in ordered:
+        for provider, spans in document.get("imports", {}).items():
+            if provider in blocked:
+                importers.setdefault(provider, {})[document["name"]] = spans
+                ends.setdefault(document["name"], {}).update(
+                    (version, None) for span in spans for version in span
+                )
     versions = {name: sorted(ends[name], key=parse_version) for name in sorted(ends)}
     places = {
         name: {version: place for place, version in enumerate(ordered_ends)}
@@ -146,6 +159,13 @@ def compile_surfaces(documents: Iterable[Mapping[str, Any]]) -> str:
         "dates": {document["name"]: document["date"] for document in ordered},
         "purposes": {
             document["name"]: document["purpose"] for document in ordered if "purpose" in document
+        },
+        "importers": {
+            provider: {
+                consumer: [[places[consumer][end] for end in span] for span in spans]
+                for consumer, spans in by_consumer.items()
+            }
+            for provider, by_consumer in sorted(importers.items())
         },
     }
     lines = [_dumps(head)]
@@ -301,6 +321,21 @@ class Surfaces:
                         yield from self._equal_rows(consumer, provider, statement, own)
                     elif _holds(statement.importing, own) and _holds(statement.lacking, other):
                         yield self._row(consumer, provider, statement)
+
+    def importers(
+        self, package: str, names: Iterable[str], version_of: Callable[[str], Optional[Version]]
+    ) -> List[str]:
+        """Return which of these packages, of the releases that are there, import another whenever
+        they are used.
+        """
+        by_name = self._head.get("importers", {}).get(package, {})
+        places: Dict[str, Optional[int]] = {}
+        found = []
+        for name in names:
+            place = self._place(name, version_of, places) if name in by_name else None
+            if place is not None and _holds(by_name[name], place):
+                found.append(name)
+        return found
 
     def rows_of(self, consumer: str) -> Iterator[Row]:
         """Yield all rows about what one package imports."""

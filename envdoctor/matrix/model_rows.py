@@ -58,7 +58,14 @@ class ModelFamilies:
         self._families: Mapping[str, Any] = document.get("families", {})
         self._choices: Mapping[str, Any] = document.get("choices", {})
         self._states: Mapping[str, Sequence[str]] = document.get("states", {})
-        self._variables: Mapping[str, Mapping[str, Spans]] = document.get("variables", {})
+        self._variables: Dict[str, Dict[str, Spans]] = {
+            engine: {
+                name: [span.split() for span in spans.split(",")]
+                for spans, names in by_spans.items()
+                for name in names.split()
+            }
+            for engine, by_spans in document.get("variables", {}).items()
+        }
         self._date = document.get("date", "")
         self._made: Dict[str, List[Row]] = {}
 

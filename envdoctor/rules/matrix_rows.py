@@ -112,7 +112,7 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
                 hits.append(hit)
             elif hit is not None:
                 gaps.setdefault(_question(hit), []).append(hit)
-    yield from _merged(_without_repeats(hits))
+    yield from _merged([_with_importers(unset, hit) for hit in _without_repeats(hits)])
     for group in gaps.values():
         yield _one_question(group)
 
@@ -162,6 +162,27 @@ def _without_repeats(hits: List[_Hit]) -> List[_Hit]:
         ):
             kept.append(_with_written_cure(hit, pair, kept))
     return kept
+
+
+def _with_importers(context: Context, hit: _Hit) -> _Hit:
+    """Return what stops a package's import with the packages that import it whenever they are
+    used.
+    """
+    row = hit.row
+    if row.code not in ("ED308", "ED309") or row.effect != "blocks":
+        return hit
+    package = row.terms[0].component
+    others = [name for name in context.distributions if name not in row.packages]
+    importers = context.matrix.importers(package, others, context.version)
+    if not importers:
+        return hit
+    *first, last = importers
+    who = f"{', '.join(first)} and {last} import" if first else f"{last} imports"
+    finding = hit.finding._replace(
+        message=f"{hit.finding.message} {who} {package}.",
+        packages=(*hit.finding.packages, *importers),
+    )
+    return hit._replace(finding=finding)
 
 
 def _is_written_too(row: Row, hits: Sequence[_Hit]) -> bool:

@@ -32,7 +32,7 @@ __all__ = ["choices_document", "variables_document"]
 
 _LEAST = re.compile(rb"is not supported for\s*[\"']?\s*[\"']?\s*the current GPU")
 #: What is raised of an attention backend that was asked for and does not serve the GPU.
-_CHECKED = re.compile(rb"is not valid for this")
+_CHECKED = re.compile(rb"is not valid for")
 _LOADERS = re.compile(
     r".*(?:/config(?:/\w+)?|model_loader/\w+|/quantization/\w+|/platforms/cuda)\.py"
 )
@@ -188,9 +188,10 @@ def _places(span: str) -> Iterator[int]:
 
 def variables_document(
     listed: Mapping[str, Any], measurement: Measurement
-) -> Dict[str, Dict[str, List[List[str]]]]:
+) -> Dict[str, Dict[str, str]]:
     """Return by engine the variables of its own that not all of its releases name anywhere in their
-    Python sources, with the releases that do.
+    Python sources, by the releases that do: ``0.6.4 0.11.0`` from the one to the other, with
+    commas between such.
 
     listed: of ``families.toml``: the ``prefixes`` of an engine's variables.
     """
@@ -207,9 +208,10 @@ def variables_document(
                 for text in measurement.readings.words(key, word):
                     named.setdefault(text, set()).add(place)
         versions = [release.archive.version for release in releases]
-        document[engine] = {
-            text: runs(versions, sorted(places))
-            for text, places in sorted(named.items())
-            if len(places) < len(releases)
-        }
+        by_spans: Dict[str, List[str]] = {}
+        for text, places in sorted(named.items()):
+            if len(places) < len(releases):
+                spans = runs(versions, sorted(places))
+                by_spans.setdefault(",".join(map(" ".join, spans)), []).append(text)
+        document[engine] = {spans: " ".join(words) for spans, words in by_spans.items()}
     return document

@@ -30,6 +30,7 @@ def write_document(
         **({"purpose": values["purpose"]} if values.get("purpose") else {}),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
         "measured": values["measured"],
+        **({"imports": values["imports"]} if "imports" in values else {}),
     }
     body = ",\n".join(json.dumps(statement, ensure_ascii=False) for statement in statements)
     text = json.dumps(head)[:-1] + ', "statements": [\n' + body + ("\n" if body else "") + "]}\n"

@@ -208,14 +208,15 @@ class _Engine:
         return frozenset(number for text in spans for number in _numbers(text))
 
     def _of_places(self, places: Iterable[str]) -> FrozenSet[int]:
-        """The releases that have one of these modules, or of these names ("module:name")."""
+        """The releases that have one of these modules, or one of these names
+        ("module:name|name")."""
         numbers: Set[int] = set()
         for place in places:
-            module, _, name = place.partition(":")
-            if not name:
+            module, _, wanted = place.partition(":")
+            if not wanted:
                 numbers.update(_numbers(self._names["modules"].get(module, "")))
-            for spans, names in self._names["names"].get(module, {}).items() if name else ():
-                if name in names.split():
+            for spans, names in self._names["names"].get(module, {}).items() if wanted else ():
+                if not set(wanted.split("|")).isdisjoint(names.split()):
                     numbers.update(_numbers(spans))
         return frozenset(numbers)
 
@@ -228,9 +229,13 @@ class _Engine:
         """Return a word of those, and the archive, file and line in which a release has it."""
         release = self._measurement.releases(self._name)[number]
         if place:
-            module, _, name = place.partition(":")
-            line = self._measurement.readings.line_with(release.source_key(module), name) or 1
-            return place.replace(":", "."), release.archive.file, release.path_of(module), line
+            module, _, wanted = place.partition(":")
+            key = release.source_key(module)
+            for name in wanted.split("|") if wanted else ():
+                line = self._measurement.readings.line_with(key, name)
+                if line:
+                    return name, release.archive.file, release.path_of(module), line
+            return module, release.archive.file, release.path_of(module), 1
         readings = self._measurement.readings
         for module in sorted(release.modules):
             key = release.source_key(module)

@@ -54,6 +54,8 @@ class Measurement:
         self._releases: Dict[str, List[Release]] = {}
         self._missing: Dict[Tuple[str, str, str], List[Optional[bool]]] = {}
         self._requires: Dict[str, Dict[str, List[str]]] = {}
+        #: By package, what each of its releases always imports.
+        self.imported: Dict[str, Dict[str, List[List[str]]]] = {}
 
     def releases(self, package: str) -> List[Release]:
         """Return the releases of a package that were read, oldest first."""
@@ -160,10 +162,15 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
     releases = measurement.releases(consumer)
     entries = measurement.packages.entries[consumer]
     asked: Dict[_Key, Dict[int, Demand]] = {}
+    imported: Dict[str, Set[int]] = {}
+    purposes = measurement.packages.purposes.get(consumer, ())
     for number, release in enumerate(releases):
         for demand in release.demands(entries, measurement.newest):
             both = (consumer, demand.provider)
             limits = demand.limits
+            always = limits == Limits() and not demand.alternatives
+            if always and (demand.entry.main or demand.entry.use in purposes):
+                imported.setdefault(demand.provider, set()).add(number)
             if not _meets(release.version, limits, consumer) or _is_text(limits, both):
                 continue
             key = _Key(
@@ -176,6 +183,10 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
                 demand.used,
             )
             asked.setdefault(key, {}).setdefault(number, demand)
+    measurement.imported[consumer] = {
+        provider: runs([release.archive.version for release in releases], numbers)
+        for provider, numbers in sorted(imported.items())
+    }
     allowed: Dict[Tuple[int, str], List[bool]] = {}
     broken: List[Tuple[_Key, Dict[int, Demand], List[int], Set[Tuple[int, int]]]] = []
     for key, demands in asked.items():
@@ -502,8 +513,12 @@ def write_statements(
     measured = [release.archive.version for release in measurement.releases(name)]
     old = read_document(path)
     purpose = list(measurement.packages.purposes.get(name, ()))
-    same = (old.get("statements"), old.get("measured"), old.get("purpose", []))
-    if same == (statements, measured, purpose) or not measured:
+    imported = measurement.imported.get(name, {})
+    same = tuple(old.get(key) for key in ("statements", "measured", "imports"))
+    if same == (statements, measured, imported) and old.get("purpose", []) == purpose:
         return False
-    write_document(path, {"purpose": purpose, "measured": measured}, statements)
+    if not measured:
+        return False
+    values = {"purpose": purpose, "measured": measured, "imports": imported}
+    write_document(path, values, statements)
     return True

@@ -13,7 +13,13 @@ from packaging.version import Version as Oracle
 from envdoctor.matrix.bind import bind
 from envdoctor.matrix.derive import derive_target
 from envdoctor.matrix.loader import load_matrix
-from envdoctor.matrix.measured_rows import Surfaces, compile_surfaces, surface_fault
+from envdoctor.matrix.measured_rows import (
+    OVERWRITES,
+    REFUSES_CUDA,
+    Surfaces,
+    compile_surfaces,
+    surface_fault,
+)
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Distribution, Facts
 from envdoctor.model.toml import parse_toml
@@ -278,3 +284,75 @@ def test_what_was_measured_says_what_packages_are_for() -> None:
         for path in (folder / "matrices" / "surfaces").glob("*.json")
     ]
     assert stated == {entry["name"]: entry["purpose"] for entry in documents if "purpose" in entry}
+
+
+ASIDE = {
+    **{
+        key: DOCUMENT["statements"][0][key]
+        for key in ("in", "kind", "component", "archive", "path")
+    },
+    "line": 3,
+    "module": "",
+    "name": "",
+    "effect": "degrades",
+    "lacking": [["3.9", "3.11"]],
+}
+
+
+def _row(**fields):
+    document = {**DOCUMENT, "statements": [{**ASIDE, **fields}]}
+    assert surface_fault(document, "user") == ""
+    (row,) = Surfaces(compile_surfaces([document])).rows(["user", "maker"])
+    return row
+
+
+@pytest.mark.parametrize(
+    ("python", "outcome"),
+    [("3.8.20", False), ("3.9.0", True), ("3.11.14", True), ("3.12.0", False)],
+)
+def test_an_interpreter_that_is_refused(python, outcome):
+    row = _row(id="refuses-python", provider="python", verb="refuses", text="Python 3.9 is old")
+    assert "refuses Python 3.9 to 3.11" in row.title
+    here = Evidence("test")
+    facts = {
+        "python.version": Known(python, here),
+        "distributions": Known({"user": Distribution("user", "1.1")}, here),
+    }
+    outcome_there = bind(row, derive_target(Facts(facts), MATRIX)).outcome
+    assert (outcome_there == "violated") is outcome
+
+
+def test_what_is_said_of_attributes_and_builds():
+    lacking = [["0.5", "0.9"]]
+    read = _row(
+        id="a",
+        provider="maker",
+        module="maker.sub",
+        name="gone",
+        text="maker.sub.gone",
+        lacking=lacking,
+    )
+    assert read.symptom == "module 'maker.sub' has no attribute 'gone'"
+    assert "uses maker.sub.gone, which maker 0.5 to 0.9 does not have" in read.title
+    both = _row(
+        id="b",
+        provider="maker",
+        name="shared/__init__.py",
+        text="",
+        lacking=lacking,
+        verb=OVERWRITES,
+    )
+    assert "user and maker both install shared/__init__.py" in both.title
+    assert both.fix == "Uninstall both, then install one of user and maker."
+    built = _row(
+        id="c",
+        provider="maker",
+        name="12.8",
+        text="different",
+        lacking=lacking,
+        **{"verb": REFUSES_CUDA, "with": [["user", "cuda==12.8"], ["maker", "cuda!=12.8"]]},
+    )
+    assert [str(term) for term in built.terms[2:]] == [
+        "user cuda ==12.8",
+        "maker cuda <12.8 or >12.8",
+    ]

@@ -200,3 +200,90 @@ def test_the_settings_that_check_asks_for_are_those_of_the_rows():
     from envdoctor.rules.matrix_rows import _CHOICES
 
     assert _CHOICES == CHOICES
+
+
+# variables
+
+VARIABLES = {
+    **CHOICE,
+    "choices": {
+        "attention_backend": {
+            "engine": {
+                "OLD": {"in": [["1.0", "2.0"]], "before": [], "after": [["2.1", "3.0"]]},
+                "FAST": {
+                    "in": [["1.0", "3.0"]],
+                    "before": [],
+                    "after": [],
+                    "refused": {"7.0 7.5": [["2.0", "2.9"]]},
+                },
+            }
+        }
+    },
+    "states": {"ENGINE_BACKEND": ["attention_backend", "engine"]},
+    "variables": {"engine": {"1.1 1.9,2.1 2.5": "ENGINE_BACKEND", "2.0 3.0": "ENGINE_NEW"}},
+}
+
+
+def _terms_by_variable(variable, value):
+    rows = ModelFamilies(VARIABLES).rows_of_variable(variable, value, ["engine", "transformers"])
+    return {row.id: [str(term) for term in row.terms if term.scope != "var"] for row in rows}
+
+
+def test_rows_of_a_variable():
+    """Releases that do not read it, and what its value states to those that do."""
+    assert families_fault(VARIABLES) == ""
+    unread = {
+        "engine-backend-engine-unread": ["engine <1.1"],
+        "engine-backend-engine-ignored": ["engine >2.5, <=3.0"],
+    }
+    assert _terms_by_variable("ENGINE_BACKEND", "OTHER") == unread
+    assert _terms_by_variable("ENGINE_BACKEND", "OLD") == {
+        **unread,
+        "attention-backend-OLD-engine-removed-by-variable": ["engine >=2.1, <=2.5"],
+    }
+    assert _terms_by_variable("ENGINE_BACKEND", "FAST") == {
+        **unread,
+        "attention-backend-FAST-engine-on-7.0-7.5-by-variable": [
+            "engine >=2.1, <=2.5",
+            "gpu sm any 7.0, 7.5",
+        ],
+    }
+    assert _terms_by_variable("ENGINE_NEW", "1") == {"engine-new-engine-unread": ["engine <2.0"]}
+    assert _terms_by_variable("ANOTHER", "1") == {}
+    assert ModelFamilies(VARIABLES).rows_of_variable("ENGINE_NEW", "1", ["other"]) == []
+
+
+@pytest.mark.parametrize(
+    ("stated", "rule", "severity"),
+    [
+        # envs.py of vLLM 0.11.0 has it, that of 0.11.1 does not
+        (("vllm==0.11.0", "env:VLLM_USE_V1=1"), "", ""),
+        (("vllm==0.11.1", "env:VLLM_USE_V1=1"), "vllm-use-v1-vllm-ignored", "advice"),
+        (("vllm==0.6.0", "env:VLLM_USE_V1=1"), "vllm-use-v1-vllm-unread", "advice"),
+        # AttentionBackendEnum of 0.12.0 has no XFORMERS, and 0.15.0 does not ask for the variable
+        (
+            ("vllm==0.12.0", "env:VLLM_ATTENTION_BACKEND=XFORMERS"),
+            "attention-backend-XFORMERS-vllm-removed-by-variable",
+            "warning",
+        ),
+        (
+            ("vllm==0.12.0", "env:VLLM_ATTENTION_BACKEND=FLASH_ATTN", "gpu=T4"),
+            "attention-backend-FLASH_ATTN-vllm-on-6.0-7.5-by-variable",
+            "warning",
+        ),
+        (("vllm==0.12.0", "env:VLLM_ATTENTION_BACKEND=FLASH_ATTN", "gpu=A100"), "", ""),
+        (
+            ("vllm==0.15.0", "env:VLLM_ATTENTION_BACKEND=XFORMERS"),
+            "vllm-attention-backend-vllm-ignored",
+            "advice",
+        ),
+        (("vllm==0.15.0", "env:VLLM_OF_A_PLUGIN=1"), "", ""),
+        (("torch==2.9.0", "env:VLLM_USE_V1=1"), "", ""),
+    ],
+)
+def test_variables_that_are_set(stated, rule, severity):
+    words = ("attention-backend-", "vllm-use-v1-vllm", "vllm-attention-backend-vllm", "vllm-of")
+    found = {
+        text: finding.severity for text, finding in _said(*stated).items() if text.startswith(words)
+    }
+    assert found == ({rule: severity} if rule else {})

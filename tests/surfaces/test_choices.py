@@ -128,9 +128,9 @@ def test_variables_that_a_release_names(workshop):
     document = variables_document({"maker": {"prefixes": ["MAKER_"]}}, measurement)
     assert document == {
         "maker": {
-            "MAKER_ALWAYS": [["1.1", "1.1"]],
-            "MAKER_NEW": [["1.1", "1.2"]],
-            "MAKER_NEWER": [["1.3", "1.3"]],
+            "1.1 1.1": "MAKER_ALWAYS",
+            "1.1 1.2": "MAKER_NEW",
+            "1.3 1.3": "MAKER_NEWER",
         }
     }
     assert "MAKER_NEW" not in os.environ
