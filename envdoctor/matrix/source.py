@@ -12,6 +12,7 @@ from typing import (
     Callable,
     Dict,
     Iterable,
+    Iterator,
     List,
     Mapping,
     Optional,
@@ -427,8 +428,18 @@ def package_lines(document: Mapping[str, Any]) -> str:
             texts = [" ".join(text.split()) for text in release["requires"]]
             packed["requires"] = [places.setdefault(text, len(places)) for text in texts]
         releases.append(f"{release_key(parse_version(release['version']))}\t{_dumps(packed)}")
-    lines = [_dumps(header), "\t".join(places), *releases]
+    lines = [_dumps(header), "\t".join(_with_markers_once(places)), *releases]
     return "\n".join(lines) + "\n"
+
+
+def _with_markers_once(lines: Iterable[str]) -> Iterator[str]:
+    """Yield requirement lines, of those whose marker an earlier one has with its place instead."""
+    first: Dict[str, int] = {}
+    for place, line in enumerate(lines):
+        requirement, has_marker, marker = line.partition("; ")
+        other = first.setdefault(marker, place)
+        repeated = has_marker and other != place
+        yield f"{requirement}{compiled.SAME_MARKER}{other}" if repeated else line
 
 
 def _dumps(value: Any) -> str:

@@ -9,7 +9,7 @@ import json
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from matrix_refresh.errors import UsageFault
 
@@ -207,18 +207,11 @@ class _Engine:
         spans = [text for table in tables for text in self._names["registries"].get(table, {})]
         return frozenset(number for text in spans for number in _numbers(text))
 
-    def _of_places(self, places: Iterable[str]) -> FrozenSet[int]:
-        """The releases that have one of these modules, or one of these names
-        ("module:name|name")."""
-        numbers: Set[int] = set()
-        for place in places:
-            module, _, wanted = place.partition(":")
-            if not wanted:
-                numbers.update(_numbers(self._names["modules"].get(module, "")))
-            for spans, names in self._names["names"].get(module, {}).items() if wanted else ():
-                if not set(wanted.split("|")).isdisjoint(names.split()):
-                    numbers.update(_numbers(spans))
-        return frozenset(numbers)
+    def _of_places(self, modules: Iterable[str]) -> FrozenSet[int]:
+        modules_of = self._names["modules"]
+        return frozenset(
+            number for name in modules for number in _numbers(modules_of.get(name, ""))
+        )
 
     def _spans(self, numbers: Iterable[int]) -> List[List[str]]:
         return runs(self._versions, numbers)
@@ -229,13 +222,7 @@ class _Engine:
         """Return a word of those, and the archive, file and line in which a release has it."""
         release = self._measurement.releases(self._name)[number]
         if place:
-            module, _, wanted = place.partition(":")
-            key = release.source_key(module)
-            for name in wanted.split("|") if wanted else ():
-                line = self._measurement.readings.line_with(key, name)
-                if line:
-                    return name, release.archive.file, release.path_of(module), line
-            return module, release.archive.file, release.path_of(module), 1
+            return place, release.archive.file, release.path_of(place), 1
         readings = self._measurement.readings
         for module in sorted(release.modules):
             key = release.source_key(module)
