@@ -329,11 +329,10 @@ class Surfaces:
         they are used.
         """
         by_name = self._head.get("importers", {}).get(package, {})
-        places: Dict[str, Optional[int]] = {}
         found = []
         for name in names:
-            place = self._place(name, version_of, places) if name in by_name else None
-            if place is not None and _holds(by_name[name], place):
+            version = version_of(name) if name in by_name else None
+            if version is not None and version in _set_of(self._spans(name, by_name[name])):
                 found.append(name)
         return found
 

@@ -322,6 +322,25 @@ def test_an_interpreter_that_is_refused(python, outcome):
     assert (outcome_there == "violated") is outcome
 
 
+@pytest.mark.parametrize(
+    ("version", "found"), [("0.9", []), ("1.0", ["above"]), ("1.5", ["above"]), ("2.0", [])]
+)
+def test_who_imports_what_cannot_be_imported(version, found):
+    above = {
+        "schema": 1,
+        "name": "above",
+        "date": "2026-11-22",
+        "statements": [],
+        "imports": {"user": [["1.0", "1.5"]], "maker": [["1.0", "1.5"]]},
+    }
+    surfaces = Surfaces(compile_surfaces([DOCUMENT, above]))
+    versions = {"above": parse_version(version), "user": parse_version("1.0")}
+    assert surfaces.importers("user", ["above", "other"], versions.get) == found
+    # Nothing is said of maker that would stop its import.
+    assert surfaces.importers("maker", ["above"], versions.get) == []
+    assert surfaces.importers("user", ["above"], {}.get) == []
+
+
 def test_what_is_said_of_attributes_and_builds():
     lacking = [["0.5", "0.9"]]
     read = _row(
