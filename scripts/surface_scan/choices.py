@@ -106,7 +106,9 @@ class _Words:
             for path, key in release.archive.members.items():
                 if key and path.startswith(values["backends"]):
                     for word, refused, _ in measurement.readings.backends(key):
-                        self._refused.setdefault(word, {})[place] = refused
+                        # Of several classes of one name any may be meant.
+                        of_word = self._refused.setdefault(word, {})
+                        of_word[place] = of_word.get(place, refused) & refused
 
     def _read_methods(
         self, place: int, release: Release, folder: str, measurement: Measurement

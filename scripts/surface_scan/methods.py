@@ -67,9 +67,10 @@ def read_members(source: bytes, name: str) -> FrozenSet[str]:
 
 def read_backends(source: bytes) -> List[Tuple[str, FrozenSet[str], int]]:
     """Return (name, compute capabilities that it refuses, line) of the classes in a source that
-    say theirs, where ``supports_compute_capability`` compares and does nothing else.
+    say theirs; it refuses none for sure unless ``supports_compute_capability`` compares and does
+    nothing else.
     """
-    if b"supports_compute_capability" not in source:
+    if b"get_name" not in source:
         return []
     try:
         tree = ast.parse(source)
@@ -79,15 +80,18 @@ def read_backends(source: bytes) -> List[Tuple[str, FrozenSet[str], int]]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
             continue
-        word, _ = _returned(node, "get_name")
-        test = _returned_expression(node, "supports_compute_capability")
-        if not isinstance(word, str) or test is None:
-            continue
-        answers = {text: _answer(test, _numbers(text)) for text in CAPABILITIES}
-        if None not in answers.values():
-            refused = frozenset(text for text, answer in answers.items() if not answer)
-            found.append((word, refused, test.lineno))
+        word, line = _returned(node, "get_name")
+        if isinstance(word, str):
+            test = _returned_expression(node, "supports_compute_capability")
+            found.append((word, _refused(test), test.lineno if test is not None else line))
     return found
+
+
+def _refused(test: Optional[ast.expr]) -> FrozenSet[str]:
+    answers = {
+        text: None if test is None else _answer(test, _numbers(text)) for text in CAPABILITIES
+    }
+    return frozenset(text for text, answer in answers.items() if answer is False)
 
 
 def _returned_expression(node: ast.ClassDef, name: str) -> Optional[ast.expr]:
