@@ -44,9 +44,9 @@ def choices_document(
     """Return by setting, engine and word the releases that take it, and its least capability.
 
     listed: of ``families.toml``, by setting and engine: the ``tables`` that hold its words,
-    ``classes``, the folder with a class for each, ``enums`` in files below ``enum_folders``, and
-    ``backends``, the folder with classes that say which GPUs they serve. names: of each engine,
-    what was measured.
+    ``classes``, the folder with a class for each, and ``enums`` in files below ``enum_folders``,
+    whose values may name the classes that say which GPUs they serve. names: of each engine, what
+    was measured.
     """
     document: Dict[str, Any] = {}
     for setting, engines in listed.items():
@@ -95,20 +95,17 @@ class _Words:
         place = self._versions.index(release.archive.version)
         if "classes" in values:
             self._read_methods(place, release, values["classes"], measurement)
+        enforced = "enums" in values and _says(release, _CHECKED, measurement)
         for path, key in release.archive.members.items() if "enums" in values else ():
             if not key or not path.startswith(tuple(values["enum_folders"])):
                 continue
-            for word in measurement.readings.members(key, values["enums"]):
+            for word, made_by in measurement.readings.members(key, values["enums"]).items():
                 self.taken.setdefault(word, set()).add(place)
                 self._source.setdefault(word, (release.archive.file, path, 0))
                 self.known.add(place)
-        if "backends" in values and _says(release, _CHECKED, measurement):
-            for path, key in release.archive.members.items():
-                if key and path.startswith(values["backends"]):
-                    for word, refused, _ in measurement.readings.backends(key):
-                        # Of several classes of one name any may be meant.
-                        of_word = self._refused.setdefault(word, {})
-                        of_word[place] = of_word.get(place, refused) & refused
+                refused = _refused_by(made_by, release, measurement) if enforced else None
+                if refused:
+                    self._refused.setdefault(word, {})[place] = refused
 
     def _read_methods(
         self, place: int, release: Release, folder: str, measurement: Measurement
@@ -172,6 +169,16 @@ def _methods(
         if key and path.startswith(folder):
             for method in measurement.readings.methods(key):
                 yield path, method
+
+
+def _refused_by(
+    made_by: str, release: Release, measurement: Measurement
+) -> Optional[FrozenSet[str]]:
+    """The compute capabilities that a class refuses, which stands as the value of a member."""
+    module, _, name = made_by.rpartition(".")
+    key = release.source_key(module) if module else ""
+    backends = measurement.readings.backends(key) if key else []
+    return next((refused for word, refused, _ in backends if word == name), None)
 
 
 def _says(release: Release, text: Pattern[bytes], measurement: Measurement) -> bool:

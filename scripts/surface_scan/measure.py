@@ -354,8 +354,16 @@ def _removed_before(measurement: Measurement, key: _Key) -> bool:
     is filled, and of a namespace package another distribution may have the module.
     """
     newest = measurement.newest(key.provider)
-    own = newest is not None and f"{key.module.split('.')[0]}/__init__.py" in newest.archive.members
-    return own and all(measurement.missing(key.provider, key.module, ""))
+    top = key.module.split(".")[0]
+    own = newest is not None and f"{top}/__init__.py" in newest.archive.members
+    # A distribution that bears the name of another, and installs nothing of it.
+    releases = measurement.releases(key.provider)
+    stranger = all(release.archive.members and not release.has_module(top) for release in releases)
+    return (
+        bool(releases)
+        and (own or stranger)
+        and all(measurement.missing(key.provider, key.module, ""))
+    )
 
 
 def _meets(version: Version, limits: Limits, package: str) -> bool:

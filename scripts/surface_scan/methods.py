@@ -46,31 +46,36 @@ def _returned(node: ast.ClassDef, name: str) -> Tuple[Any, int]:
     return None, 0
 
 
-def read_members(source: bytes, name: str) -> FrozenSet[str]:
-    """Return the members of an enumeration in a source, none where it has none of that name."""
+def read_members(source: bytes, name: str) -> Dict[str, str]:
+    """Return the members of an enumeration in a source with their values, "" for one that is no
+    text; none where it has none of that name.
+    """
     if f"class {name}(".encode() not in source:
-        return frozenset()
+        return {}
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
-    return frozenset(
-        target.id
+        return {}
+    return {
+        target.id: _literal(part.value)
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and node.name == name
         for part in node.body
         if isinstance(part, ast.Assign)
         for target in part.targets
         if isinstance(target, ast.Name) and target.id.isupper()
-    )
+    }
+
+
+def _literal(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def read_backends(source: bytes) -> List[Tuple[str, FrozenSet[str], int]]:
-    """Return (name, compute capabilities that it refuses, line) of the classes in a source that
-    say theirs; it refuses none for sure unless ``supports_compute_capability`` compares and does
-    nothing else.
+    """Return (class, compute capabilities that it refuses, line) of the classes in a source whose
+    ``supports_compute_capability`` compares and does nothing else.
     """
-    if b"get_name" not in source:
+    if b"supports_compute_capability" not in source:
         return []
     try:
         tree = ast.parse(source)
@@ -80,17 +85,14 @@ def read_backends(source: bytes) -> List[Tuple[str, FrozenSet[str], int]]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
             continue
-        word, line = _returned(node, "get_name")
-        if isinstance(word, str):
-            test = _returned_expression(node, "supports_compute_capability")
-            found.append((word, _refused(test), test.lineno if test is not None else line))
+        test = _returned_expression(node, "supports_compute_capability")
+        if test is not None:
+            found.append((node.name, _refused(test), test.lineno))
     return found
 
 
-def _refused(test: Optional[ast.expr]) -> FrozenSet[str]:
-    answers = {
-        text: None if test is None else _answer(test, _numbers(text)) for text in CAPABILITIES
-    }
+def _refused(test: ast.expr) -> FrozenSet[str]:
+    answers = {text: _answer(test, _numbers(text)) for text in CAPABILITIES}
     return frozenset(text for text, answer in answers.items() if answer is False)
 
 

@@ -155,7 +155,7 @@ class Readings:
         self._blocks: BlockCache = {}
         self._methods: Dict[str, List[Tuple[str, Any, int]]] = {}
         self._says: Dict[Tuple[str, bytes], bool] = {}
-        self._members: Dict[str, FrozenSet[str]] = {}
+        self._members: Dict[str, Dict[str, str]] = {}
         self._starts: Dict[Tuple[str, str], List[Import]] = {}
         self._backends: Dict[str, List[Tuple[str, FrozenSet[str], int]]] = {}
         self._words: Dict[Tuple[str, bytes], FrozenSet[str]] = {}
@@ -189,12 +189,12 @@ class Readings:
             self._starts[key, function] = read_started(self._sources.source(key), function)
         return self._starts[key, function]
 
-    def members(self, key: str, names: Iterable[str]) -> FrozenSet[str]:
-        """Return the members of the enumerations of these names in a source."""
+    def members(self, key: str, names: Iterable[str]) -> Dict[str, str]:
+        """Return the members of the enumerations of these names in a source, with their values."""
         if key not in self._members:
             source = self._sources.source(key)
-            found = (read_members(source, name) for name in names)
-            self._members[key] = frozenset(itertools.chain.from_iterable(found))
+            found = (read_members(source, name).items() for name in names)
+            self._members[key] = dict(itertools.chain.from_iterable(found))
         return self._members[key]
 
     def backends(self, key: str) -> List[Tuple[str, FrozenSet[str], int]]:

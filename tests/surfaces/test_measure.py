@@ -19,8 +19,9 @@ NAMESPACE = {"maker/kept/__init__.py": "x = 1\n"}
         (OWN, "from maker.removed import x", True),
         (OWN, "from maker.kept import y", True),
         (NAMESPACE, "from maker.of_another import x", False),
+        ({"sample/__init__.py": ""}, "from maker.sub import x", True),
     ],
-    ids=["put-there-from-elsewhere", "module-removed", "never-there", "namespace"],
+    ids=["put-there-from-elsewhere", "module-removed", "never-there", "namespace", "placeholder"],
 )
 def test_a_name_that_no_release_has(workshop, files, text, fails):
     """Python is asked, with another distribution that shares the namespace."""
