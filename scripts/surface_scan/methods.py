@@ -12,7 +12,7 @@ __all__ = ["CAPABILITIES", "read_backends", "read_members", "read_methods"]
 
 #: Compute capabilities of which a class is asked.
 CAPABILITIES = (
-    *("6.0", "6.1", "7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3"),
+    *("6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3"),
     *("11.0", "12.0", "12.1"),
 )
 
