@@ -40,6 +40,7 @@ _MOST_IMPORTERS = 3
 #: What a build makes: libraries of kernels, and the file in which it writes its own version. A
 #: checkout, or a build for another platform, may be without it whatever its release is.
 _MADE_BY_BUILD = pattern(r"(?:_|_\w+_)C\Z|_version\Z|\w+_cuda\Z")
+_OLD = 2  # calendar years
 _MOST_TRIED = 12  # releases that are held against what else is installed
 _MOST_OWNERS = 8  # packages that have a class or a function of the same name
 
@@ -209,13 +210,15 @@ def _tell(draft: TraceDraft, history: NameHistory, asked: _Asked, context: Conte
     kind = {"newer": "too-new", "older": "too-old"}.get(history.side(version), "version-mismatch")
     text = _doubt(history, version, asked, context)
     if text:
-        kind, remedy = "version-mismatch", _REBUILT
+        is_elsewhere = place_without_wheels(context, history.package)
+        kind, remedy = "version-mismatch", _ELSEWHERE if is_elsewhere else _REBUILT
     else:
         text = f"{history.sentence()}{_found(history, asked)}"
         remedy = _remedy(history, version, asked, context)
+    doubtful = version is None and not text.startswith("No release") and _is_old(history, asked)
     draft.finding = draft.finding._replace(
         message=f"{draft.finding.message} {text}.",
-        remedies=(remedy,),
+        remedies=() if doubtful else (remedy,),
         component=history.package,
         kind=kind,
         code=code_of_log(history.package, kind),
@@ -225,6 +228,10 @@ def _tell(draft: TraceDraft, history: NameHistory, asked: _Asked, context: Conte
 _REBUILT = Remedy(
     "Where it runs from sources, build and install it anew, its compiled parts with it; else "
     "install a wheel that is made for this platform."
+)
+_ELSEWHERE = Remedy(
+    "Run it where it has wheels (Linux; on Windows inside WSL 2), or build it from sources that "
+    "are made for this platform."
 )
 
 
@@ -446,9 +453,29 @@ def _found(history: NameHistory, asked: _Asked) -> str:
     else:
         sides = history.sides()
         words = f", so the {history.package} here is {' or '.join(sides)}" if sides else ""
+        if words and _is_old(history, asked):
+            words = (
+                f"; which {history.package} is here is not known, and so old a one is seldom used"
+            )
     if history.moved:
         words += f"; later ones have it in {history.moved}"
     return words + _askers(history, asked)
+
+
+def _is_old(history: NameHistory, asked: _Asked) -> bool:
+    """Tell whether a class has in all releases of the last years what an object of it has not: one
+    of a class of the same name, or in another mode, is as likely as a release from before.
+    """
+    package = asked.matrix.package(history.package)
+    if history.kind != "attribute" or package is None:
+        return False
+    if history.sides() != ["older than " + history.present[0][0]]:
+        return False
+    first = try_version(history.present[0][0])
+    release = package.release(first) if first is not None else None
+    newest = max((entry.released or "" for _, entry in package.releases()), default="")
+    day = (release.released or "") if release is not None else ""
+    return bool(day) and int(newest[:4] or 0) - int(day[:4]) >= _OLD
 
 
 def _askers(history: NameHistory, asked: _Asked) -> str:

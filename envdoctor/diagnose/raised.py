@@ -541,7 +541,7 @@ def _draft_of(
         message=f"{lead} {what.rstrip('.')}{f', raised {place}' if place else ''}.",
         verdict="violated" if failure.is_certain else "undetermined",
         subject="raised",
-        remedies=remedies_of(_advice(raised.message), ()),
+        remedies=remedies_of(_advice(raised.message, contexts), ()),
     )
     draft = TraceDraft(None, finding, certainty, "cause", [])
     draft.quoted = [raised.line]
@@ -615,14 +615,28 @@ def _version(context: Context, package: str) -> str:
     return context.facts.version_of(package) or ""
 
 
-def _advice(message: str) -> str:
-    """Return what the program itself says is to be done."""
+#: A package that a program wants to have installed, in any version.
+_WANTS = pattern(
+    r"(?i)\b(?:pip install|install|ensure|make sure)(?: that)?(?: the)? [`'\"]?([a-z][\w-]*)\b"
+    r"(?![`'\"]?(?:\[| ?[<>=!~]))"
+    r"(?= is installed|[`'\"]?(?:$|[.,;`'\"]| (?:to|and|first|via|with)\b))"
+)
+
+
+def _advice(message: str, contexts: Sequence[Context]) -> str:
+    """Return what the program itself says is to be done; nothing where it wants a package that is
+    there: why it was not found is the question then.
+    """
     match = _ADVICE.search(message) or _ADVICE_WITHIN.search(message)
     if match is None:
         return ""
     words, rest = match.group(1).strip(), message[match.end() :].strip().split("\n")
     if words.endswith(":") and rest[0].strip():  # what is to be typed stands in a line of its own
         words = f"{words} {rest[0].strip()}"
+    wants = _WANTS.search(words)
+    name = wants.group(1).lower().replace("_", "-") if wants is not None else ""
+    if any(name in context.distributions for context in contexts):
+        return ""
     return f"The program itself says: {words}."
 
 

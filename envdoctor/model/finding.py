@@ -75,12 +75,17 @@ def severity_rank(severity: str) -> int:
 
 class Remedy(NamedTuple):
     """What to do. ``safety``: safe (changes only what is wrong), changes-environment, changes-host
-    (said, never done).
+    (said, never done), refused (what would be done were it not for what the text names: no remedy).
     """
 
     text: str
     commands: Tuple[Call, ...] = ()
     safety: str = "changes-environment"
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it says why nothing is to be done, rather than what."""
+        return self.safety == "refused"
 
 
 #: Kinds of facts that a verdict may wait for, in words; {} is a package, a variable, a setting, an

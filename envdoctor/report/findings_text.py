@@ -159,7 +159,8 @@ def _remedies(remedies: Sequence[Remedy], indent: int) -> Iterator[Block]:
             if remedy.safety == "changes-host"
             else ""
         )
-        yield _labelled("fix", remedy.text.rstrip(".") + host, indent)
+        label = "no fix" if remedy.is_refused else "fix"
+        yield _labelled(label, remedy.text.rstrip(".") + host, indent)
         for command in remedy.commands:
             yield command_block(command, indent + _LABEL_WIDTH + 2)
 
@@ -203,7 +204,8 @@ def _next(report: Report) -> Iterator[Block]:
         yield command_block(report.fix_command, 2)
     elif grave:
         first = grave[0]
-        first_step = f"do what the fix of {first.code} says; " if first.remedies else ""
+        is_curable = any(not remedy.is_refused for remedy in first.remedies)
+        first_step = f"do what the fix of {first.code} says; " if is_curable else ""
         text = f"{first_step}'envdoctor explain {first.row or first.code}' says more."
         yield _BLANK
         yield Block(text, "Next:", "fix", hang=2)

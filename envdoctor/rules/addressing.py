@@ -62,9 +62,17 @@ def addressed_remedies(remedies: Tuple[Remedy, ...], nodes: Sequence[Facts]) -> 
     def kept(call: Call) -> bool:
         return not isinstance(call, InstallerCall) or bool(call.packages or not renamed)
 
-    return tuple(
+    addressed = [
         remedy._replace(commands=tuple(filter(kept, map(readdressed, remedy.commands))))
         for remedy in remedies
+    ]
+    # One of which no command is left names what the index has not got for this platform.
+    return tuple(
+        [
+            changed
+            for remedy, changed in zip(remedies, addressed)
+            if changed.commands or not remedy.commands
+        ]
     )
 
 

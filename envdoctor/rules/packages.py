@@ -511,7 +511,8 @@ def _other_torch_finding(
         "installed.",
         evidence=_evidence(context, violations),
         sources=(_metadata_source(violations[0]),),
-        remedies=(Remedy(f"Install a release of {component} for torch {version}.", ()),),
+        # Which release of it is for this torch, ``remedy_trial`` finds, where there is one.
+        remedies=(),
         packages=_packages(violations),
     )
 

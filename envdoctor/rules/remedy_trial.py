@@ -1,5 +1,6 @@
-"""Remedies held against the environment that they would leave behind: one that brings an error of
-its own is said with that error, where no other is left. What was measured of two packages is cured
+"""Remedies held against the environment that they would leave behind: one that does not cure, that
+brings something new to be warned of, or that nothing here can install is none. Where no other is
+left, why there is none is said. What was measured of two packages is cured
 by the nearest release of either that cures these two and breaks nothing else.
 """
 
@@ -29,12 +30,17 @@ if TYPE_CHECKING:
 
     from ..model.facts import Distribution, Facts
     from ..model.finding import Finding
+    from ..model.requirement import Requirement
     from ..model.versions import Version
 
 __all__ = ["tried_remedies"]
 
 _MOST = 12  # remedies of one report that are tried
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
+#: What the index has wheels of for CUDA, and others elsewhere for ROCm.
+_FOR_CUDA = frozenset(
+    ["flash-attn", "torch", "torchaudio", "torchvision", "triton", "vllm", "xformers"]
+)
 _OF_PAIRS = ("ED308", "ED309", "ED409")  # what was measured of two packages, release by release
 
 
@@ -54,6 +60,7 @@ def tried_remedies(
         judge: Judges other facts in the same way.
     """
     known = {finding.key for finding in findings}
+    trial = _Trial(known, facts, matrix, judge)
     tried = []
     left = _MOST
     for finding in findings:
@@ -61,16 +68,17 @@ def tried_remedies(
         left -= len(finding.remedies) if is_judged else 0
         fitting: List[Remedy] = []
         others: List[Remedy] = []
-        breaking: List[Remedy] = []
         for remedy in finding.remedies:
-            objection, kept = _refused_by(remedy, facts, matrix), others
+            objection = _refused_by(remedy, facts, matrix)
             if not objection and is_judged:
-                objection, kept = _brought_by(remedy, known, facts, matrix, judge), breaking
-            if not objection and is_judged:
-                remedy = _with_bound(remedy, known, facts, matrix, judge)
-            if objection:
-                text = f"{remedy.text.rstrip('.')}; {objection}"
-                kept.append(remedy._replace(text=text, commands=()))
+                objection = trial.objection(remedy, finding)
+            other = trial.beyond(remedy, finding) if objection and is_judged else None
+            if other is not None:
+                fitting.append(other)
+            elif objection:
+                others.append(_refused(remedy, objection))
+            elif is_judged:
+                fitting.append(_with_bound(remedy, known, facts, matrix, judge))
             else:
                 fitting.append(remedy)
         if is_judged and finding.code == "ED301":
@@ -79,12 +87,73 @@ def tried_remedies(
         if row is not None and (not fitting or _is_of_measurement(finding, row)):
             nearest = list(_nearest_cures(row, known, facts, matrix, judge))
             left -= len(nearest)
-            if nearest:
-                fitting, others = nearest, []
-        # What breaks something else is said only where nothing else can be done.
-        changed = (*fitting, *others) if fitting or others else tuple(breaking)
+            fitting = nearest or fitting
+        changed = tuple(fitting or others[:1])
         tried.append(finding if changed == finding.remedies else finding._replace(remedies=changed))
     return tried
+
+
+def _refused(remedy: Remedy, objection: str) -> Remedy:
+    """Return in the place of a remedy why it is none."""
+    text = remedy.text.rstrip(".")
+    words = f"{text[:1].lower()}{text[1:]}; {objection}"
+    return Remedy(f"None that passes this check is known. What does not: {words}", (), "refused")
+
+
+class _Trial:
+    """What judges the environments that remedies leave behind."""
+
+    def __init__(
+        self,
+        known: Set[str],
+        facts: Facts,
+        matrix: Any,
+        judge: Callable[[Facts], Sequence[Finding]],
+    ) -> None:
+        self._known = known
+        self._facts = facts
+        self._matrix = matrix
+        self._judge = judge
+
+    def objection(self, remedy: Remedy, finding: Finding) -> str:
+        """Return in words what fails, or is warned of, after a remedy and is not now, or that it
+        leaves the finding as it is; "" for nothing.
+        """
+        changed = _changed(remedy, self._facts, self._matrix)
+        if not changed:
+            return ""
+        after = _findings_after(remedy, self._facts, self._matrix, self._judge)
+        brought = _first_new(after, set(changed), self._known)
+        if brought:
+            return brought
+        stays = any(entry.key == finding.key and _counts(entry) for entry in after)
+        return "what is said here would hold all the same." if stays else ""
+
+    def beyond(self, remedy: Remedy, finding: Finding) -> Optional[Remedy]:
+        """Return the remedy with the next release that cures, where the nearest does not or brings
+        something else: of each minor behind it the last.
+        """
+        call = remedy.commands[0] if len(remedy.commands) == 1 else None
+        if not isinstance(call, InstallerCall) or len(call.packages) != 1:
+            return None
+        changed = _changed(remedy, self._facts, self._matrix)
+        requirement = try_requirement(call.packages[0])
+        if requirement is None or len(changed) != 1:
+            return None
+        nearest = try_version(next(iter(changed.values())).version)
+        last = {
+            version.release[:2]: version
+            for version in _admitted(self._matrix.package(requirement.name), requirement.specifier)
+            if nearest is not None and version > nearest
+        }
+        for version in list(last.values())[:_MOST_NEAREST]:
+            exact = call._replace(packages=(f"{requirement.name}=={version}",))
+            other = remedy._replace(commands=(exact,))
+            fails = self.objection(other, finding)
+            if not fails and not _refused_by(other, self._facts, self._matrix):
+                text = f"{remedy.text.rstrip('.')}: {requirement.name} {version}, the nearest that"
+                return other._replace(text=f"{text} brings nothing else.")
+        return None
 
 
 def _is_of_measurement(finding: Finding, row: Any) -> bool:
@@ -134,8 +203,7 @@ def _nearest_cures(
 
 def _is_about(finding: Finding, pair: FrozenSet[str]) -> bool:
     """Tell whether a finding says that these packages do not go together."""
-    counts = finding.verdict == "violated" and finding.severity != "advice"
-    return counts and pair <= {finding.component, *finding.packages}
+    return _counts(finding) and pair <= {finding.component, *finding.packages}
 
 
 def _exactly(name: str, release: Version, stays: str) -> Remedy:
@@ -253,20 +321,6 @@ def _by_distance(package: Any, version: Version, newer: Optional[bool]) -> List[
     return [entry for _, entry in sorted(sides)]
 
 
-def _brought_by(
-    remedy: Remedy,
-    known: Set[str],
-    facts: Facts,
-    matrix: Any,
-    judge: Callable[[Facts], Sequence[Finding]],
-) -> str:
-    """Return in words the first thing that fails after a remedy and does not now; "" for
-    nothing.
-    """
-    changed = _changed(remedy, facts, matrix)
-    return _first_new(_findings_after(remedy, facts, matrix, judge), set(changed), known)
-
-
 def _findings_after(
     remedy: Remedy, facts: Facts, matrix: Any, judge: Callable[[Facts], Sequence[Finding]]
 ) -> Sequence[Finding]:
@@ -280,45 +334,64 @@ def _findings_after(
 
 
 def _first_new(findings: Sequence[Finding], changed: Set[str], known: Set[str]) -> str:
-    """Return in words the first finding of what was changed that fails and was not known; "" for
+    """Return in words the first error or warning about what was changed that was not known; "" for
     none.
     """
     for finding in findings:
         about = {finding.component, *finding.packages}
-        is_new = finding.verdict == "violated" and finding.key not in known
-        if is_new and not about.isdisjoint(changed) and _fails(finding):
+        is_new = _counts(finding) and finding.key not in known
+        if is_new and not about.isdisjoint(changed):
             return f"then, though: {finding.message}"
     return ""
 
 
 def _refused_by(remedy: Remedy, facts: Facts, matrix: Any) -> str:
-    """Return in words what a remedy installs of which every known release refuses this Python, by
-    its Requires-Python; "" where one can be installed, none is known, or another Python comes
-    along.
+    """Return in words what a remedy installs that cannot be installed here: of which every known
+    release refuses this Python, by its Requires-Python, or whose wheels are for CUDA where torch is
+    for ROCm; "" where one can be, none is known, or another Python comes along.
     """
-    python = try_version(facts.value("python.version"))
     calls = [call for call in remedy.commands if isinstance(call, InstallerCall)]
-    if python is None or len(calls) < len(remedy.commands):
+    if len(calls) < len(remedy.commands):
         return ""
-    for call in calls:
-        for line in call.packages if call.action == "install" else ():
-            requirement = try_requirement(line)
-            if requirement is None or not requirement.specifier:
-                continue
-            package = matrix.package(requirement.name)
-            wanted = [
-                served_here(package.release(version), facts).requires_python
-                for version in _admitted(package, requirement.specifier)
-            ]
-            if wanted and all(asked and meets(python, asked) is False for asked in wanted):
-                release = f"{requirement.name} {requirement.specifier}"
-                return f"no known release of {release} is for Python {python}, though."
+    requirements = [
+        requirement
+        for call in calls
+        for line in (call.packages if call.action == "install" else ())
+        if (requirement := try_requirement(line)) is not None
+    ]
+    if _has_rocm(facts) and not any(call.indexes for call in calls):
+        for_cuda = [entry.name for entry in requirements if entry.name in _FOR_CUDA]
+        if for_cuda:
+            return f"what the index has of {for_cuda[0]} is built for CUDA, and torch for ROCm."
+    return _refused_by_python(requirements, facts, matrix)
+
+
+def _has_rocm(facts: Facts) -> bool:
+    torch = facts.value("torch.version") or facts.version_of("torch") or ""
+    return "rocm" in torch or isinstance(facts.get("torch.hip"), Known)
+
+
+def _refused_by_python(requirements: Sequence[Requirement], facts: Facts, matrix: Any) -> str:
+    python = try_version(facts.value("python.version"))
+    if python is None:
+        return ""
+    for requirement in requirements:
+        if not requirement.specifier:
+            continue
+        package = matrix.package(requirement.name)
+        wanted = [
+            served_here(package.release(version), facts).requires_python
+            for version in _admitted(package, requirement.specifier)
+        ]
+        if wanted and all(asked and meets(python, asked) is False for asked in wanted):
+            release = f"{requirement.name} {requirement.specifier}"
+            return f"no known release of {release} is for Python {python}, though."
     return ""
 
 
-def _fails(finding: Finding) -> bool:
-    """Tell whether a finding is an error, or a requirement that pip would refuse to break."""
-    return finding.severity == "error" or finding.code == "ED301"
+def _counts(finding: Finding) -> bool:
+    """Tell whether a finding is an error or a warning."""
+    return finding.verdict == "violated" and finding.severity != "advice"
 
 
 def _changed(

@@ -125,8 +125,7 @@ def test_no_release_is_named_that_the_other_package_never_had(requirement):
     """The releases of triton-windows are 3.1.0.post17 and later post-releases."""
     facts = Facts({"os.platform": Known("win32", Evidence("report"))})
     call = InstallerCall("install", (requirement,))
-    (remedy,) = addressed_remedies((Remedy("Install it.", (call,)),), [facts])
-    assert remedy.commands == ()
+    assert addressed_remedies((Remedy("Install it.", (call,)),), [facts]) == ()
 
 
 def test_only_the_whole_name_is_another():

@@ -1,4 +1,6 @@
-"""Remedies that bring an error of their own are said with it, behind the others."""
+"""Remedies that do not cure, or bring something of their own, are none: what they bring is said where
+no other is left.
+"""
 
 import pytest
 
@@ -40,7 +42,8 @@ def test_the_nearest_release_of_each_remedy_is_judged():
         for judged in tried_remedies([finding], FACTS, MATRIX, judge_by("peft", "0.13.2", [WORSE]))
     )
     assert only.commands == ()
-    assert only.text == "Install peft<0.14; then, though: peft 0.13.2 fails too."
+    assert only.is_refused
+    assert only.text.endswith("install peft<0.14; then, though: peft 0.13.2 fails too.")
 
 
 def test_what_breaks_something_is_left_out_beside_what_does_not():
@@ -52,10 +55,36 @@ def test_what_breaks_something_is_left_out_beside_what_does_not():
 def test_what_fails_already_or_elsewhere_is_no_fault_of_a_remedy():
     finding = broken(install("peft<0.14"))
     of_another = WORSE._replace(component="numpy")
-    warned = WORSE._replace(severity="warning")
-    for found in ([of_another], [warned], [finding], []):
+    advised = WORSE._replace(severity="advice")
+    for found in ([of_another], [advised], []):
         judged = tried_remedies([finding], FACTS, MATRIX, judge_by("peft", "0.13.2", found))
         assert judged == [finding]
+
+
+@pytest.mark.parametrize("found", [broken(), WORSE._replace(severity="warning")])
+def test_what_stays_or_is_warned_of_afterwards_is_no_cure(found):
+    finding = broken(install("peft<0.14"))
+    (judged,) = tried_remedies([finding], FACTS, MATRIX, judge_by("peft", "0.13.2", [found]))
+    assert [remedy.is_refused for remedy in judged.remedies] == [True]
+
+
+def test_the_next_release_that_brings_nothing_is_named():
+    """transformers 4.46 to 4.48.0 scale gradients wrongly: a row warns of them."""
+    facts = parse_report("trl 0.16.0\ntransformers 4.41.2\n", MATRIX.package)
+    findings = app.judge(facts, MATRIX)
+    tried = tried_remedies(findings, facts, MATRIX, lambda changed: app.judge(changed, MATRIX))
+    (finding,) = [entry for entry in tried if entry.code == "ED301"]
+    (first, *_) = finding.remedies
+    assert first.commands[0].packages == ("transformers==4.48.3",)
+    after = app.judge(parse_report("trl 0.16.0\ntransformers 4.48.3\n", MATRIX.package), MATRIX)
+    assert not [entry for entry in after if entry.severity != "advice" and not entry.missing]
+
+
+def test_wheels_for_cuda_are_no_remedy_of_a_torch_for_rocm():
+    facts = parse_report("torch 2.4.0+rocm6.1\npeft 0.14.0\n", MATRIX.package)
+    finding = broken(install("torch==2.6.0"), install("peft<0.14"))
+    (judged,) = tried_remedies([finding], facts, MATRIX, lambda _: ())
+    assert judged.remedies == finding.remedies[1:]
 
 
 def test_remedies_of_warnings_are_tried_and_those_of_advice_are_not():
@@ -85,13 +114,15 @@ def test_a_diagnosis_tries_what_it_advises(tmp_path):
 
 
 @pytest.mark.parametrize("severity", ["error", "warning"])
-def test_what_no_release_can_cure_on_this_python_stands_behind(severity):
+def test_what_no_release_can_cure_on_this_python_is_none(severity):
     facts = parse_report("Python 3.9.18\ntransformers 4.46.3\n", MATRIX.package)
     finding = broken(install("transformers>=5.0"), install("transformers>=4.48"), severity=severity)
-    first, second = tried_remedies([finding], facts, MATRIX, lambda _: ())[0].remedies
-    assert first == finding.remedies[1]  # of which 4.57 is for Python 3.9
-    assert second.commands == ()
-    assert second.text.endswith(
+    (judged,) = tried_remedies([finding], facts, MATRIX, lambda _: ())
+    assert judged.remedies == finding.remedies[1:]  # of which 4.57 is for Python 3.9
+    alone = finding._replace(remedies=finding.remedies[:1])
+    (refused,) = tried_remedies([alone], facts, MATRIX, lambda _: ())[0].remedies
+    assert refused.is_refused
+    assert refused.text.endswith(
         "; no known release of transformers >=5.0 is for Python 3.9.18, though."
     )
 
@@ -164,10 +195,12 @@ def test_no_release_between_is_cured_too(checked):
 
 
 def test_a_requirement_is_met_by_either_side(checked):
-    """trl 0.12.2 is the last that takes transformers 4.41.2, which came out before it."""
+    """trl 0.11.4 is the last that goes with transformers 4.41.2: 0.12 takes it by its metadata, and
+    imports what it does not have.
+    """
     assert installs(checked("trl 0.16.0\ntransformers 4.41.2\n"), "ED301") == [
-        "transformers>=4.46.0",
-        "trl==0.12.2",
+        "transformers==4.48.3",
+        "trl==0.11.4",
     ]
 
 
