@@ -1,19 +1,22 @@
-"""Whether a report tells of a run that got to work (it served, generated or trained), and of one
-that is meant for the CPU or for ROCm.
+"""Signs that a run is, or was, at work: that what it uses did load, and that what stood above ended
+nothing.
 
-What such a run loads did load, whatever a table says of its release. A report that tells of a
-failure to start or to import proves nothing, though it speaks of throughput.
+What servers and trainers print of their work, or somebody says of it, is a sign wherever it stands.
+In a log so are lines that come again and again in the same form, as steps and bars do, unless they
+tell of failing, waiting or clearing up. One sign shows that a report's packages load; behind a line
+of a log it takes several, since another process may have printed a few.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Dict, List
 
-from .presence import is_here
+from .log_line import RANK, RAY, cleaned
 
-__all__ = ["meant_for_cpu", "meant_for_rocm", "shown_at_work"]
+__all__ = ["at_work_behind", "shown_at_work"]
 
-_LONGEST = 200_000  # characters that are gone through
+_LONGEST = 200_000  # characters of a report that are gone through
 #: What servers and trainers print of their work, and what is measured of one that works.
 _WORK = re.compile(
     r"\b(?:(?:gen(?:eration)?|decode|output|token) throughput(?: ?\([^()\n]{1,20}\))?"
@@ -25,60 +28,59 @@ _WORK = re.compile(
     r"|[{,] ?'loss': ?[\d.'\"]+",
     re.IGNORECASE,
 )
-#: What says that something did not load, or that nothing ever worked.
-_FAILED = re.compile(
+#: What says of a report that something did not load, or that nothing ever worked.
+_NEVER_WORKED = re.compile(
     r"undefined symbol|ImportError|ModuleNotFoundError|cannot import|no module named"
     r"|cannot open shared object|_OpNamespace|no kernel image"
     r"|(?:fail(?:s|ed)?|unable|not able|can(?:not|'t)|won't|doesn't|does not) (?:to )?"
     r"(?:import|load|start|launch|run|compile|build|install)\b",
     re.IGNORECASE,
 )
-#: Settings and files that make a run or a build one for the CPU.
-_FOR_CPU = re.compile(
-    r"\bDockerfile\.cpu\b|\bVLLM_TARGET_DEVICE=[\"']?cpu\b|(?<!\S)--device[= ]cpu\b"
-    r"|\bdevice(?:_map)?=[\"']cpu[\"']"
+#: No sign of work, however often it comes: of failing, waiting and clearing up, of tracebacks and
+#: stacks in C++.
+_NO_WORK = re.compile(
+    r"(?i)(?<!\b0 )(?<!\bno )error|exception|fail|traceback|retr(?:y|ies)|wait|warn|refused|"
+    r"time.?out|kill|terminat|signal|abort|closing|shut|exit|unable|cannot|frame #|core dump"
+    r"|^\s|^[|+(\[]|^wandb:"
 )
-
-#: The same for ROCm: images, files, devices, and what somebody says of their machine.
-_FOR_ROCM = re.compile(
-    r"\bDockerfile\.rocm\b|\bVLLM_TARGET_DEVICE=[\"']?rocm\b|\bHSA_OVERRIDE_GFX_VERSION=\S+"
-    r"|\bHIP_VISIBLE_DEVICES=\S+|(?<![\w./-])rocm/[\w.-]+(?::[\w.-]+)?"
-    r"|(?<![\w./:-])(?:[\w.-]+/){0,3}[\w.-]+:[\w.-]*rocm[\w.-]*"
-    r"|--device[= ]/dev/kfd\b|\brocm-smi\b|\brocminfo\b"
-)
-_SAYS_ROCM = re.compile(
-    r"\b(?:using|use|on|with|in|under|have|running|run|my|our|for)\s+(?:(?:an?|the|my|our|latest|"
-    r"AMD|this)\s+){0,2}(?P<what>"
-    r"ROCm(?: ?\d[\d.]*)?\b(?!\s+(?:support|users?|build|backend|and\s+CUDA))|"
-    r"(?:Instinct |Radeon )?MI\d{3}X?\b|Radeon [RP]\w+)",
-    re.IGNORECASE,
-)
-_ELSEWHERE = re.compile(r"\bCUDA \d|\bNVIDIA\b|\bcu1\d\d\b|\bnvidia-smi\b", re.IGNORECASE)
-_SENTENCE = re.compile(r"[.;!?\n]")
+_TIMES = 10  # lines of the same form behind a line that ended nothing
+_SHORTEST = 4  # letters of a form
+_LINE_BYTES = 400
+_CHANGING = re.compile(r"[^A-Za-z_]+")
+_BAR = re.compile(rb"%\|")
 
 
-def meant_for_rocm(text: str) -> str:
-    """Return the words by which a report is one of ROCm, "" for none, or where NVIDIA's things
-    stand beside them.
+def at_work_behind(tail: bytes, number: int) -> int:
+    """Return the number of the last line behind which enough lines of one form stand, or 0.
+
+    Args:
+        tail: The end of a log.
+        number: How many of its lines come before.
     """
-    text = text[:_LONGEST]
-    if _ELSEWHERE.search(text):
+    places: Dict[str, List[int]] = {}
+    for raw in tail.split(b"\n"):
+        number += 1
+        for piece in raw.split(b"\r"):
+            form = _form(piece)
+            if form:
+                places.setdefault(form, []).append(number)
+    last = (lines[-_TIMES] - 1 for lines in places.values() if len(lines) >= _TIMES)
+    return max(last, default=0)
+
+
+def _form(piece: bytes) -> str:
+    """Return what of a line comes again; nothing of one that is no sign of work."""
+    if _BAR.search(piece[:200]):
+        return "bar"
+    text = cleaned(piece[:_LINE_BYTES])
+    if RAY.match(text) or RANK.match(text):
         return ""
-    match = _FOR_ROCM.search(text)
-    if match is not None:
-        return match.group()
-    for said in _SAYS_ROCM.finditer(text) if "ROCm" in text or "MI3" in text else ():
-        before = _SENTENCE.split(text[max(0, said.start() - 90) : said.start("what")])[-1]
-        behind = _SENTENCE.split(text[said.end() : said.end() + 90])[0]
-        if is_here(before, behind):
-            return " ".join(said.group().split())
-    return ""
-
-
-def meant_for_cpu(text: str) -> str:
-    """Return the setting or the file by which a report's run is one for the CPU, "" for none."""
-    match = _FOR_CPU.search(text[:_LONGEST])
-    return match.group() if match else ""
+    if _WORK.search(text):
+        return "work"
+    if _NO_WORK.search(text):
+        return ""
+    form = _CHANGING.sub(" ", text).strip()
+    return form if len(form) >= _SHORTEST else ""
 
 
 def shown_at_work(text: str) -> str:
@@ -87,4 +89,4 @@ def shown_at_work(text: str) -> str:
     """
     text = text[:_LONGEST]
     match = _WORK.search(text)
-    return match.group().strip("{, ") if match and not _FAILED.search(text) else ""
+    return match.group().strip("{, ") if match and not _NEVER_WORKED.search(text) else ""

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 from ..errors import NothingRecognised
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
-from .at_work import meant_for_cpu, meant_for_rocm, shown_at_work
+from .at_work import shown_at_work
 from .clean_text import Line, clean_lines, without_unticked
 from .container_spec import ContainerReader
 from .distribution_names import named_distributions
@@ -21,6 +21,7 @@ from .grammar import StatementReader
 from .hinted_machine import read_hints_of_machine
 from .launch_settings import LaunchReader
 from .machine_limits import LimitsReader
+from .meant_for import meant_for_cpu, meant_for_rocm
 from .mentions import read_mentions
 from .model_names import named_families
 from .no_statement import states_nothing

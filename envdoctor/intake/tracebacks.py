@@ -15,7 +15,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from ..model.log import PLACES_OF_LINE, Frame, Raised
 from ..model.redaction import redact
-from .going_on import at_work_behind
+from .at_work import at_work_behind
 from .log_line import RANK, RAY, LogPlace, cleaned, log_line
 from .printed_failures import printed_failure
 

@@ -1,9 +1,9 @@
-"""Whether a report tells of a run at work."""
+"""Whether a report tells of a run at work, and whether a program worked on behind a line."""
 
 import pytest
 
 from envdoctor.app import judge
-from envdoctor.intake.at_work import meant_for_cpu, meant_for_rocm, shown_at_work
+from envdoctor.intake.at_work import at_work_behind, shown_at_work
 from envdoctor.intake.pasted_report import parse_report
 from envdoctor.matrix.loader import load_matrix
 
@@ -51,47 +51,47 @@ def test_a_run_at_work_refutes_that_what_it_uses_does_not_load():
     assert not any(after[key].remedies for key in keys)
 
 
-NO_GPU = """PyTorch version: 2.4.0+cu121
-Is CUDA available: False
-GPU models and configuration: No CUDA
-"""
+STEPS = "".join(f"step {number} loss {1 / number:.3f}\n" for number in range(1, 13))
+BAR = "".join(
+    f"\r{number:3d}%|{'#' * number:12}| {number}/12 [00:01<00:02]" for number in range(12)
+)
 
 
 @pytest.mark.parametrize(
-    ("text", "severity"),
+    ("text", "line"),
     [
-        ("python serve.py --device cpu\n", "advice"),
-        ("VLLM_TARGET_DEVICE=cpu python setup.py install\n", "advice"),
-        ("python serve.py --device cuda\n", "warning"),
-        ("it falls back to the cpu\n", "warning"),
+        (f"KeyError: 'a'\n{STEPS}", 3),  # ten of twelve stand behind the third
+        (f"KeyError: 'a'\n{BAR}\n", 1),
+        ("KeyError: 'a'\ndone\n", 0),
+        ("KeyError: 'a'\n" + "Sending process 7 closing signal SIGTERM\n" * 16, 0),
+        ("KeyError: 'a'\n" + "[rank3]:     return forward(*args)\n" * 16, 0),
+        ("KeyError: 'a'\n" + "(Worker pid=7) step 3\n" * 16, 0),
+        ("KeyError: 'a'\n" + "connection refused, attempt 3\n" * 16, 0),
+        ("KeyError: 'a'\n" + "    return forward(*args)\n" * 16, 0),
+        ("KeyError: 'a'\n" + "wandb: loss 0.3\n" * 16, 0),
+        (
+            "KeyError: 'a'\n"
+            + "Avg generation throughput: 4.1 tokens/s, Running: 1, Waiting: 0\n" * 12,
+            3,
+        ),
+        ("", 0),
     ],
 )
-def test_what_is_meant_for_the_cpu_misses_no_gpu(text, severity):
-    assert bool(meant_for_cpu(text)) == (severity == "advice")
-    assert by_code(f"{NO_GPU}{text}")["ED108", "container-gpu"].severity == severity
+def test_the_last_line_behind_which_work_is_seen(text, line):
+    assert at_work_behind(text.encode(), 0) == line
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I am using ROCm. It fails.",
-        "It crashes on my MI300X",
-        "docker run --device=/dev/kfd lmsysorg/sglang:v0.4.3-rocm630",
-        "image: rocm/vllm:latest",
-    ],
-)
-def test_what_tells_of_rocm(text):
-    assert meant_for_rocm(text)
+def test_lines_before_the_tail_count():
+    assert at_work_behind(STEPS.encode(), 100) == 102
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "It works on ROCm but not here",
-        "Is there ROCm support?",
-        "I am using ROCm on one machine and CUDA 12.4 on the other",
-        "torch 2.6.0",
-    ],
-)
-def test_what_tells_nothing_of_rocm(text):
-    assert not meant_for_rocm(text)
+@pytest.mark.parametrize(("steps", "is_claimed"), [(60, False), (2, True)])
+def test_an_exception_after_which_it_worked_on_is_no_failure(tmp_path, steps, is_claimed):
+    from envdoctor.app import diagnose
+
+    log = tmp_path / "run.log"
+    error = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyError: 1\n'
+    log.write_text(error + "".join(f"step {number}\n" for number in range(steps)))
+    assert bool(diagnose([str(log)]).traces) is is_claimed
+    log.write_text(log.read_text() + "./run.sh: line 3:  81 Killed   python a.py\n")
+    assert diagnose([str(log)]).traces
