@@ -25,6 +25,7 @@ from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from ..rules.matrix_rows import remedies_of_row
 from ..rules.rule import Context
 from .collectives import tell_collectives
+from .lacking_builds import tell_lacking_builds
 from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
 from .raised import (
@@ -106,6 +107,7 @@ def explain(
     _link(drafts)
     _merge(drafts)
     join_failure(drafts, failure, contexts, knowledge.modules)
+    tell_lacking_builds(drafts, failure.raised, contexts, knowledge.modules)
     doubt(drafts, raised, failure)
     drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)
     if complained_of:

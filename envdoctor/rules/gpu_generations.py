@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..matrix.tables import Capability
     from ..model.facts import Gpu
 
-__all__ = ["RULES_HERE"]
+__all__ = ["RULES_HERE", "cpu_build"]
 
 #: What is looked at, with what its kernels stand for.
 _ENGINES = ("vllm", "sgl-kernel", "flash-attn")
@@ -245,7 +245,7 @@ def check_cpu_build(context: Context) -> Iterator[Finding]:
         https://pytorch.org/get-started/locally/
     """
     devices = context.visible_gpus()
-    version = _cpu_build(context) if devices else None
+    version = cpu_build(context) if devices else None
     if version is None:
         return
     needing = [name for name in _NEED_CUDA_BUILDS if name in context.distributions]
@@ -273,7 +273,7 @@ def check_cpu_build(context: Context) -> Iterator[Finding]:
     )
 
 
-def _cpu_build(context: Context) -> Optional[str]:
+def cpu_build(context: Context) -> Optional[str]:
     """Return the version of a torch that is built for no GPU at all, or None."""
     cuda = context.facts.get("torch.cuda")
     version: Optional[str] = context.facts.value("torch.version")

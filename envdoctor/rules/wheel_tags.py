@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..matrix.tables import Release
     from ..model.versions import Version
 
-__all__ = ["RULES_HERE", "place_without_wheels"]
+__all__ = ["RULES_HERE", "place_without_wheels", "ways_without_wheels"]
 
 _TAGS = Source(
     "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/",
@@ -261,29 +261,12 @@ def _unserved(
     platform: Optional[str],
     machine: Optional[str],
 ) -> Finding:
-    from .addressing import NAMED_OTHERWISE
-
     name = distribution.name
-    place, way = _ELSEWHERE.get(platform or "", (f"Linux on {machine}", ""))
+    place, _ = _ELSEWHERE.get(platform or "", (f"Linux on {machine}", ""))
     newest, release = releases[0]
     meant = f"{name} {distribution.version}" if distribution.version else f"No release of {name}"
     has = "has no" if distribution.version else "has a"
     source = " pip builds it from source, where that can be built." if release.sdist else ""
-    package = context.matrix.package(name)
-    served = [
-        version
-        for version, entry in (package.releases() if package is not None else ())
-        if not version.is_prerelease and _serves(entry, platform, machine)
-    ]
-    other = NAMED_OTHERWISE.get(platform, {}).get(name)
-    remedies = [Remedy(way)] if way else []
-    if other:
-        call = InstallerCall("install", (other,))
-        remedies.insert(0, Remedy(f"Install {other}, which others build for {place}.", (call,)))
-    elif served:
-        words = f"Install {name} {served[-1]}, the newest with a wheel for {place}."
-        call = InstallerCall("install", (f"{name}=={served[-1]}",))
-        remedies.insert(0, Remedy(words, (call,)))
     return Finding(
         code="ED311",
         component=name,
@@ -303,9 +286,36 @@ def _unserved(
             Source(f"files of {name} {newest} on the index", " ".join(release.platforms)),
             _TAGS,
         ),
-        remedies=tuple(remedies),
+        remedies=ways_without_wheels(context, name),
         packages=(name,),
     )
+
+
+def ways_without_wheels(context: Context, name: str) -> Tuple[Remedy, ...]:
+    """Return what to do where a package has no wheel for the platform here: what others build for
+    it, a release that has one, another system.
+    """
+    from .addressing import NAMED_OTHERWISE
+
+    platform = context.facts.value("os.platform")
+    machine = context.facts.value("os.architecture")
+    place, way = _ELSEWHERE.get(platform or "", (f"Linux on {machine}", ""))
+    package = context.matrix.package(name)
+    served = [
+        version
+        for version, entry in (package.releases() if package is not None else ())
+        if not version.is_prerelease and _serves(entry, platform, machine)
+    ]
+    other = NAMED_OTHERWISE.get(platform, {}).get(name)
+    ways = [Remedy(way)] if way else []
+    if other:
+        call = InstallerCall("install", (other,))
+        ways.insert(0, Remedy(f"Install {other}, which others build for {place}.", (call,)))
+    elif served:
+        words = f"Install {name} {served[-1]}, the newest with a wheel for {place}."
+        call = InstallerCall("install", (f"{name}=={served[-1]}",))
+        ways.insert(0, Remedy(words, (call,)))
+    return tuple(ways)
 
 
 RULES_HERE: Tuple[Rule, ...] = (

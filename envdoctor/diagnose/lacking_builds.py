@@ -1,0 +1,113 @@
+"""What a failing run asks for and no build here has, as facts of the builds say: CUDA of a torch
+that is made for the processor alone, of another package of that kind, and packages without a wheel
+for the platform.
+
+That a name or an operator is missing says nothing of releases then: another build has it.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, Optional, Sequence, Tuple
+
+from ..model.finding import Remedy
+from ..model.log import Raised
+from ..model.pattern import pattern
+from ..rules.gpu_generations import cpu_build
+from ..rules.rule import Context
+from ..rules.wheel_tags import place_without_wheels, ways_without_wheels
+from .trace_draft import TraceDraft, code_of_log, groups_of
+
+__all__ = ["tell_lacking_builds"]
+
+_ALONE = "is a build for the processor alone"
+#: What asks for CUDA; a device that ran out of memory had it.
+_ASKS = pattern(
+    r"\bCUDA\b(?! (?:out of memory|error))|\b_cuda_?[a-z]\w*|\bcuda(?:rt|Get|Malloc)\w*"
+)
+_OPERATOR = pattern(r"\b([a-z][a-z0-9_]{2,40})::[a-z]\w*")
+
+
+def tell_lacking_builds(
+    drafts: Sequence[TraceDraft],
+    raised: Optional[Raised],
+    contexts: Sequence[Context],
+    modules: Mapping[str, str],
+) -> None:
+    """Name the build as the cause of the failing exception, and of modules that are not there."""
+    context = contexts[0]
+    for draft in drafts:
+        if draft.signature is None:
+            if raised is not None and raised.line in draft.quoted:
+                _tell_cpu_build(draft, raised, context)
+        elif draft.signature.id == "module-missing" and draft.events:
+            _tell_platform(draft, context, modules)
+        elif draft.signature.id == "operators-not-registered" and draft.events:
+            _tell_operators(draft, context, modules)
+
+
+def _tell_cpu_build(draft: TraceDraft, raised: Raised, context: Context) -> None:
+    """Of an exception that no signature knows, and that asks for CUDA by its words or its place."""
+    file = raised.frames[-1].file.replace("\\", "/") if raised.frames else ""
+    if not (_ASKS.search(raised.message) or "/torch/cuda/" in file):
+        return
+    package, version = _without_cuda(raised, context)
+    if not package:
+        return
+    kind = "arch-missing"
+    draft.finding = draft.finding._replace(
+        code=code_of_log(package, kind),
+        component=package,
+        kind=kind,
+        message=f"{draft.finding.message} {package} {version} {_ALONE}, which has no CUDA.",
+        packages=(package,),
+        remedies=(
+            Remedy(
+                f"Install a build of {package} for CUDA, of the same release; where the machine "
+                "has no NVIDIA GPU, let the program use the processor."
+            ),
+        ),
+    )
+
+
+def _without_cuda(raised: Raised, context: Context) -> Tuple[str, str]:
+    """Return name and version of what is built for the processor alone: the package whose operator
+    the exception names, else torch.
+    """
+    match = _OPERATOR.search(raised.message)
+    named = context.distributions.get(match.group(1)) if match is not None else None
+    if named is not None and named.version and named.version.endswith("+cpu"):
+        return named.name, named.version
+    version = cpu_build(context)
+    return ("torch", version) if version is not None else ("", "")
+
+
+def _tell_operators(draft: TraceDraft, context: Context, modules: Mapping[str, str]) -> None:
+    """Of compiled operators: builds for the processor register fewer of them (vLLM's
+    csrc/cpu/torch_bindings.cpp, https://github.com/vllm-project/vllm/tree/v0.8.5/csrc).
+    """
+    version = cpu_build(context)
+    if version is None:
+        return
+    groups = groups_of(draft.events[0], modules)
+    draft.meaning = ""
+    draft.finding = draft.finding._replace(
+        component="torch",
+        kind="arch-missing",
+        message=f"{groups['which']} has no compiled operator {groups['name']}: torch {version} "
+        f"{_ALONE}, and what is compiled for such a one has fewer operators.",
+        remedies=(Remedy("Install the engine's build for CUDA with the torch that it pins."),),
+    )
+
+
+def _tell_platform(draft: TraceDraft, context: Context, modules: Mapping[str, str]) -> None:
+    """Of a module whose package no release builds for this platform."""
+    groups = groups_of(draft.events[0], modules)
+    package = groups.get("@module") or groups.get("module", "")
+    place = place_without_wheels(context, package) if package else ""
+    if not place or package in context.distributions:
+        return
+    draft.finding = draft.finding._replace(
+        kind="unsupported",
+        message=f"{draft.finding.message[:-1]}: no release of {package} has a wheel for {place}.",
+        remedies=ways_without_wheels(context, package) or draft.finding.remedies,
+    )
