@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib
 import sys
 import types
 
 import pytest
 
 from envdoctor.plan.frameworks import read_workload
-from envdoctor.plan.frameworks.declared import class_defaults, option_defaults
+from envdoctor.plan.frameworks.declared import class_defaults, nested_defaults, option_defaults
 
 CLASSES = """
 from dataclasses import dataclass, field
@@ -109,3 +110,74 @@ def test_a_checkout_comes_before_the_defaults_of_releases(tmp_path, name):
     run = read_workload([str(inside)], environ={})
     assert run.value(field) == 5
     assert not [problem for problem in run.problems if problem.key == "brand_new"]
+
+
+MODELS = {
+    "shared_models": """
+from dataclasses import dataclass, field
+@dataclass(frozen=True)
+class Common:
+    name: str = "m"
+    seed: int = field(default=1)
+@dataclass(frozen=True)
+class Offload:
+    pin: bool = True
+""",
+    "own_models": """
+from dataclasses import dataclass, field
+from typing import Annotated, List, Optional
+from shared_models import Common, Offload as Away
+@dataclass(frozen=True)
+class Head:
+    chunk: int = 8
+    split: bool = False
+@dataclass(frozen=True)
+class Model(Common):
+    seed: int = 2
+    length: Annotated[int, "tokens"] = 1024
+    head: Head = Head(chunk=16)
+    away: Optional[Away] = None
+    other: "Away | None" = Away()
+    made: Head = field(default_factory=Head)
+    path: Optional[str] = None
+@dataclass(frozen=True)
+class Config:
+    model: Model
+    required: int
+    again: Model = Model()
+""",
+}
+
+
+def flat(tree, prefix=""):
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def test_models_inside_of_models_are_what_python_makes_of_them(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, text in MODELS.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    try:
+        own = importlib.import_module("own_models")
+        made = dict(flat(dataclasses.asdict(own.Config(own.Model(), 3))))
+    finally:
+        for name in MODELS:
+            sys.modules.pop(name, None)
+    read = nested_defaults(MODELS.get, "own_models", "Config")
+    # A section that may be left out has its keys beside None; what has no default is no key.
+    extra = {key: read[key] for key in set(read) - set(made)}
+    assert extra == {"model.away.pin": True, "again.away.pin": True}
+    assert set(made) - set(read) == {"required"}
+    assert {key: read[key] for key in made if key != "required"} == {
+        key: value for key, value in made.items() if key != "required"
+    }
+
+
+def test_models_that_hold_each_other_end():
+    text = "class A(B):\n    b: 'C'\nclass B(A):\n    x: int = 1\nclass C(M):\n    a: A = A()\n"
+    assert nested_defaults({"m": text}.get, "m", "A")["x"] == 1
+    assert nested_defaults({}.get, "m", "A") == {}

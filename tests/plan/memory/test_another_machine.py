@@ -1,0 +1,70 @@
+"""With ``--assume`` nothing of the machine that plans is a limit, whichever adapter reads the run."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor import sources
+from envdoctor.app import plan
+from envdoctor.model.evidence import Evidence, Known
+from envdoctor.model.facts import Facts, Gpu
+from envdoctor.sources import Sources, gather
+
+from .conftest import RUNS as FOLDER
+from .test_monotony import RUNS, SEEDS
+
+PLACE = Evidence("this machine")
+#: A machine on which none of these runs would fit.
+POOR = {
+    "memory.total": Known(1 << 30, PLACE),
+    "memory.available": Known(1 << 29, PLACE),
+    "memory.limit": Known(1 << 28, PLACE),
+    "shm.size": Known(1 << 20, PLACE),
+    "gpus": Known((Gpu("Tesla T4", memory_total=16 << 30),), PLACE),
+}
+ASSUMED = ["memory=2TB", "gpu=H100-SXM5-80GB:8"]
+
+
+def planned_on(path, matrix, framework):
+    (facts,) = gather(Sources(assume=ASSUMED, elsewhere=True))
+    result, code = plan([str(path)], facts, matrix, framework=framework)
+    said = [(one.code, one.message, one.severity) for one in result.findings]
+    return result.plan, said, code
+
+
+@pytest.fixture
+def poor(monkeypatch):
+    """Make this machine one of 1 GiB."""
+
+    def make():
+        read = sources.probe
+        monkeypatch.setattr(
+            sources, "probe", lambda **asked: Facts({**dict(read(**asked)), **POOR})
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("name", sorted([*RUNS, *SEEDS]))
+def test_a_poor_machine_changes_nothing(matrix, tmp_path, poor, name):
+    path, framework = FOLDER / name, None
+    if name in RUNS:
+        path = tmp_path / name
+        path.write_text(RUNS[name] + "\n")
+    else:
+        framework = SEEDS[name][1]
+    here = planned_on(path, matrix, framework)
+    poor()
+    assert planned_on(path, matrix, framework) == here
+    limits = [pool.limit for pool in here[0].pools if pool.name in ("host", "gpu")]
+    assert all(limit is not None and limit.size > 70 << 30 for limit in limits)
+
+
+def test_that_machine_is_poor_where_it_counts(matrix, tmp_path, poor):
+    """Without assumptions the same facts are the limits."""
+    poor()
+    path = tmp_path / "ms-swift.sh"
+    path.write_text(RUNS["ms-swift.sh"] + "\n")
+    (facts,) = gather(Sources())
+    result, _ = plan([str(path)], facts, matrix)
+    assert result.plan.pool("host").limit.size <= 1 << 30
