@@ -124,7 +124,7 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     "others": Field(
         "str", "Models that the run names beside these, with their keys: a teacher, a draft."
     ),
-    "rollout.engine": Field("str", "vllm, sglang, hf."),
+    "rollout.engine": Field("str", "vllm, sglang, hf, megatron (the trainer's own weights)."),
     "rollout.version": Field("str", "Version of the engine, where the script pins or installs it."),
     "rollout.v1": Field("bool", "vllm's V1 engine."),
     "rollout.engines": Field("int", "Engines of their own, where the rollout is not colocated."),
@@ -151,6 +151,7 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
         "int",
         "vllm's sleep level between generations: 0 none, 1 weights to the host, 2 weights dropped.",
     ),
+    "rollout.cache_size": Field("int", "KV cache per GPU where its size is stated, bytes."),
     "rollout.swap_space": Field(
         "int", "Pinned host memory per GPU for swapped-out sequences, bytes."
     ),

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ...errors import InputError
 from ...model.evidence import Fact, Known, Unknown
 from ...model.layout import Layout
+from ...model.sizes import GIB
 from .adapter import Run, read_small
 from .configuration import Fields, boolean, decimal, integer, text_of
 from .hf_trainer import entry_source, imports
@@ -197,7 +198,7 @@ class _NemoRl(Trainer):
         together = reading.get("policy.generation.colocated.enabled", convert=boolean)
         engine: Fact[Any] = backend
         if isinstance(backend, Known) and backend.value not in ("vllm", "sglang"):
-            engine = Unknown(f"{backend.evidence}: the memory of {backend.value} is not known")
+            engine = _own_engine(reading, backend)
         reading.fields["rollout.engine"] = engine
         reading.fields["colocated"] = together
         reading.put("rollout.utilization_of", "total")
@@ -246,6 +247,52 @@ class _NemoRl(Trainer):
         return [name for name in names if reading.value(name)]
 
 
+def _own_engine(reading: TrainerReading, backend: Known[Any]) -> Fact[Any]:
+    """Megatron generates with the trainer's weights, or with a copy that is cut for it, and a cache
+    of a stated size (nemo_rl/models/generation/megatron/megatron_worker.py); of others, and where
+    it has GPUs of its own, nothing is known.
+    """
+    section = "policy.generation.mcore_generation_config."
+    size = reading.get(f"{section}buffer_size_gb", convert=decimal)
+    reading.keys["rollout.cache_size"] = f"{section}buffer_size_gb"
+    together = reading.value("policy.generation.colocated.enabled", convert=boolean)
+    if backend.value != "megatron" or together is not True or not isinstance(size, Known):
+        return Unknown(f"{backend.evidence}: the memory of {backend.value} is not known")
+    reading.fields["rollout.cache_size"] = Known(int(size.value * GIB), size.evidence)
+    reading.fields["rollout.max_num_batched_tokens"] = reading.get(
+        f"{section}max_tokens", convert=integer
+    )
+    persists = reading.value(f"{section}kv_cache_management_mode", convert=text_of)
+    if persists is not None:
+        reading.put("rollout.free_cache_engine", persists != "persist")
+    reading.consider(*(f"{section}{name}" for name in _OF_ENGINE))
+    _pass_over(reading, "policy.generation.vllm_cfg.")
+    return backend
+
+
+def _pass_over(reading: TrainerReading, section: str) -> None:
+    """Note settings of what is switched off: they change nothing."""
+    reading.consider(*(key for key in reading.configuration.given if key.startswith(section)))
+
+
+#: Settings of that engine that lower nothing that is counted.
+_OF_ENGINE = (
+    "max_model_len",
+    "cuda_graph_impl",
+    "inference_cuda_graph_scope",
+    "num_cuda_graphs",
+    "block_size_tokens",
+    "use_cuda_graphs_for_non_decode_steps",
+    "enable_chunked_prefill",
+    "enable_prefix_caching",
+    "materialize_only_last_token_logits",
+    "num_speculative_tokens",
+    "refit_backend",
+    "parsers",
+    "expose_http_server",
+)
+
+
 def _derive_policy(reading: TrainerReading, role: str, section: str, *, offloads: bool) -> None:
     """Fill in how one model is spread: by DTensor's FSDP, or by Megatron."""
     dtensor = reading.get(f"{section}.dtensor_cfg.enabled", convert=boolean)
@@ -258,6 +305,9 @@ def _derive_policy(reading: TrainerReading, role: str, section: str, *, offloads
     elif isinstance(dtensor, Known) and dtensor.value:
         strategy = Known("fsdp2", dtensor.evidence)
     reading.fields[f"{role}.strategy"] = strategy
+    for name, is_on in (("dtensor_cfg", not is_megatron), ("megatron_cfg", is_megatron)):
+        if not is_on:
+            _pass_over(reading, f"{section}.{name}.")
     _derive_cuts(reading, role, prefix, megatron=is_megatron)
     lora = f"{prefix}peft." if is_megatron else f"{prefix}lora_cfg."
     enabled = reading.value(f"{lora}enabled", convert=boolean, default=False)

@@ -30,7 +30,12 @@ from .data import (
 )
 from .inputs import Inputs, Role
 from .pool_limits import gpu_limit, host_limit, shm_limit
-from .rollout_engine import cache_check, engine_host_terms, engine_share
+from .rollout_engine import (
+    cache_check,
+    engine_host_terms,
+    engine_share,
+    trainer_engine_terms,
+)
 from .state import STRATEGIES, state_terms
 
 if TYPE_CHECKING:
@@ -99,7 +104,7 @@ def make_plan(
     if shm is not None:
         pools.append(shm)
     cache = None
-    if actor is not None and inputs.get("rollout.engine"):
+    if actor is not None and inputs.get("rollout.engine") not in (None, "megatron"):
         cache = cache_check(inputs, actor, gpu_size.size if gpu_size is not None else None)
     return MemoryPlan(tuple(pools), cache, _notes(inputs, inputs.roles()))
 
@@ -164,7 +169,7 @@ def _gpu_subjects(inputs: Inputs) -> List[str]:
 
 def _has_engine(inputs: Inputs) -> bool:
     """Tell whether an engine with memory of its own generates."""
-    return inputs.get("rollout.engine") not in (None, "hf")
+    return inputs.get("rollout.engine") not in (None, "hf", "megatron")
 
 
 def _model_terms(inputs: Inputs, subject: str) -> Tuple[List[MemoryTerm], List[str]]:
@@ -292,6 +297,8 @@ def _gpu_pool(
     terms = [*_least_at_once(inputs, terms), *_slack(terms)]
     questions += missing
     context = _context(inputs, subject)
+    if actor is not None and inputs.get("rollout.engine") == "megatron":
+        terms += trainer_engine_terms(inputs, actor)
     if _has_engine(inputs) and subject in ("", "rollout"):
         resident = sum(term.high for term in terms if "rollout" in term.phases)
         share = engine_share(

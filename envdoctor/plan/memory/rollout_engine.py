@@ -28,6 +28,7 @@ __all__ = [
     "engine_share",
     "engine_weights",
     "is_v0",
+    "trainer_engine_terms",
 ]
 
 _SWAP_DEFAULT = 4 * GIB  # vllm/config.py: swap_space, 4 GiB for each GPU
@@ -399,3 +400,55 @@ def _chunks_long_ones(inputs: Inputs) -> Optional[bool]:
     if version is not None and version < _CHUNKS_SINCE:
         return False
     return None if inputs.multimodal else True
+
+
+_TRAINERS_OWN = "NVIDIA-NeMo/RL@7ea279abf nemo_rl/models/generation/megatron/megatron_worker.py"
+
+
+def trainer_engine_terms(inputs: Inputs, size: ModelSize) -> List[MemoryTerm]:
+    """Return what an engine takes that generates with the trainer's weights: a cache as large as is
+    stated, which stays between generations unless it is given back, the widest step and CUDA
+    graphs; and, where it is cut otherwise than the trainer, a copy of the weights.
+    """
+    cache = int(inputs.get("rollout.cache_size") or 0)
+    gives_back = inputs.get("rollout.free_cache_engine")
+    tokens = int(inputs.get("rollout.max_num_batched_tokens") or 0)
+    width = 24 * size.hidden + 8 * size.intermediate  # one live layer, as in training
+    used = inputs.used("rollout.cache_size", "rollout.free_cache_engine", "actor.model")
+    step = tokens * width + 2 * GIB
+    between = MemoryTerm(
+        "KV cache",
+        cache if gives_back is False else 0,
+        0 if gives_back is True else cache,
+        "as stated, between generations",
+        _TRAINERS_OWN,
+        ("update", "save"),
+        "rollout",
+        used,
+    )
+    return [
+        MemoryTerm(
+            "KV cache", cache, cache, "as stated", _TRAINERS_OWN, ("rollout",), "rollout", used
+        ),
+        *([between] if between.high else []),
+        MemoryTerm(
+            "engine's weights",
+            0,
+            2 * size.high,
+            "none, or a copy of 2 B x P that is cut for generation",
+            _TRAINERS_OWN,
+            ("rollout",),
+            "rollout",
+            used,
+        ),
+        MemoryTerm(
+            "engine's step",
+            0,
+            step,
+            f"{tokens} tokens x {width} B, and up to 2 GiB of CUDA graphs, an allowance",
+            _TRAINERS_OWN,
+            ("rollout",),
+            "rollout",
+            inputs.used("rollout.max_num_batched_tokens"),
+        ),
+    ]

@@ -7,8 +7,10 @@ from __future__ import annotations
 import pytest
 
 from envdoctor.errors import InputError
+from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent
 from envdoctor.plan.frameworks import read_workload
+from envdoctor.plan.memory.estimate import make_plan, sizes_of
 
 NEMO = """
 policy:
@@ -631,3 +633,42 @@ def test_prime_rl_makes_logits_by_pieces_as_its_release_does(version, chunks, fu
     workload = read_workload(words.split(), framework=f"prime-rl=={version}", environ={})
     assert values(workload, "actor.loss_chunks", "actor.fused_head") == [chunks, fused]
     assert values(workload, "gpus_per_node", "actor.padding_free") == [8, True]
+
+
+MEGATRON_ENGINE = """
+defaults: base.yaml
+policy:
+  dtensor_cfg: {enabled: false}
+  megatron_cfg: {enabled: true}
+  generation:
+    backend: megatron
+    mcore_generation_config: {buffer_size_gb: 10, max_tokens: 16384,
+                              kv_cache_management_mode: persist, num_cuda_graphs: 4}
+"""
+
+
+def test_nemo_rl_generates_with_the_trainers_weights(read):
+    matrix = load_matrix()
+    workload = read("own.yaml", own_yaml=MEGATRON_ENGINE, base_yaml=NEMO)
+    assert values(workload, "rollout.engine", "rollout.cache_size") == ["megatron", 10 << 30]
+    assert workload.value("rollout.free_cache_engine") is False
+    off = ("policy.generation.", "policy.dtensor_cfg.", "policy.megatron_cfg.")
+    assert not [key for key in workload.unread if key.startswith(off)]
+    plan = make_plan(workload, sizes_of(workload, matrix), None, matrix)
+    gpu = plan.pool("gpu")
+    assert not gpu.missing
+    for phase in ("rollout", "update"):
+        held = [term for term in gpu.terms if term.name == "KV cache" and phase in term.phases]
+        assert [(term.low, term.high) for term in held] == [(10 << 30, 10 << 30)]
+    given_back = MEGATRON_ENGINE.replace("persist", "offload")
+    workload = read("own.yaml", own_yaml=given_back, base_yaml=NEMO)
+    gpu = make_plan(workload, sizes_of(workload, matrix), None, matrix).pool("gpu")
+    assert [term.phases for term in gpu.terms if term.name == "KV cache"] == [("rollout",)]
+
+
+@pytest.mark.parametrize(
+    "change", [("backend: megatron", "backend: trtllm"), ("buffer_size_gb: 10, ", "")]
+)
+def test_nemo_rl_of_another_engine_nothing_is_known(read, change):
+    workload = read("own.yaml", own_yaml=MEGATRON_ENGINE.replace(*change), base_yaml=NEMO)
+    assert "is not known" in workload.get("rollout.engine").reason

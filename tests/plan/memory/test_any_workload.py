@@ -25,7 +25,7 @@ VALUES = {
 WORDS = {
     "strategy": ["fsdp", "zero1", "zero2", "zero3", "megatron", "ddp", "none", "unheard-of"],
     "model": ["Qwen2.5-7B", "meta-llama/Meta-Llama-3-8B", "google/gemma-2-27b", "our-7B", "ours"],
-    "engine": ["vllm", "hf", "sglang"],
+    "engine": ["vllm", "hf", "sglang", "megatron"],
     "param_dtype": ["fp32", "bf16", "odd"],
     "grad_dtype": ["fp32", "bf16"],
     "optimizer": ["adamw", "adamw_bf16", "none"],
