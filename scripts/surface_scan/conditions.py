@@ -274,13 +274,7 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
     operator = _OPERATORS.get(type(node.ops[0]))
     left, right = node.left, node.comparators[0]
     if isinstance(right, ast.Constant) and right.value is None:
-        wanted = isinstance(node.ops[0], (ast.IsNot, ast.NotEq))
-        if isinstance(left, ast.Name) and left.id in scope.texts:
-            return ["const", (scope.texts[left.id] is not None) is wanted]
-        package, _ = _package_in(left, scope)
-        named = isinstance(left, ast.Name) and scope.versions.get(left.id) == package
-        held: Condition = ["present", package] if package and named else condition_of(left, scope)
-        return held if wanted else ["not", held]
+        return _compared_with_none(left, isinstance(node.ops[0], (ast.IsNot, ast.NotEq)), scope)
     if operator is None:
         return UNKNOWN
     of_python = _of_python(node, operator)
@@ -292,14 +286,28 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
             return UNKNOWN
         there: Condition = ["present", package]
         return there if operator == "!=" else ["not", there]
+    if not _package_in(left, scope)[0] or _number(right, scope) is None:
+        left, right, operator = right, left, _MIRRORED[operator]
     package, part = _package_in(left, scope)
     number = _number(right, scope)
-    if not package or number is None:
-        left, right = right, left
-        package, part = _package_in(left, scope)
-        number, operator = _number(right, scope), _MIRRORED[operator]
     if not package or number is None or package in ("sys", "python", "cuda", "driver"):
         return UNKNOWN
+    return _compared_with_bound(package, part, operator, number, _is_text(left) and _is_bare(right))
+
+
+def _compared_with_none(left: ast.expr, wanted: bool, scope: Scope) -> Condition:
+    """The condition that ``x is not None`` is, where ``wanted``, or that it is None."""
+    if isinstance(left, ast.Name) and left.id in scope.texts:
+        return ["const", (scope.texts[left.id] is not None) is wanted]
+    package, _ = _package_in(left, scope)
+    named = isinstance(left, ast.Name) and scope.versions.get(left.id) == package
+    held: Condition = ["present", package] if package and named else condition_of(left, scope)
+    return held if wanted else ["not", held]
+
+
+def _compared_with_bound(
+    package: str, part: str, operator: str, number: str, as_text: bool
+) -> Condition:
     if part == "major":
         # major > 4 is "5 or newer": numbers of majors, not of releases.
         if operator in (">", "<="):
@@ -312,10 +320,11 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
     if package in _NUMBERED:
         number = _of_numbered(number)
     ordered = operator not in ("==", "!=") and package not in _COMPARES_TEXTS
-    bare = isinstance(right, ast.Constant) and isinstance(right.value, str)
-    if ordered and bare and _is_text(left):
-        return ["text", package, operator, number]
-    return ["version", package, operator, number]
+    return ["text" if ordered and as_text else "version", package, operator, number]
+
+
+def _is_bare(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _is_text(node: ast.expr) -> bool:

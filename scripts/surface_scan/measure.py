@@ -160,33 +160,7 @@ def measure(
 def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any]]:
     """Return the statements about a package's imports."""
     releases = measurement.releases(consumer)
-    entries = measurement.packages.entries[consumer]
-    asked: Dict[_Key, Dict[int, Demand]] = {}
-    imported: Dict[str, Set[int]] = {}
-    purposes = measurement.packages.purposes.get(consumer, ())
-    for number, release in enumerate(releases):
-        for demand in release.demands(entries, measurement.newest):
-            both = (consumer, demand.provider)
-            limits = demand.limits
-            always = limits == Limits() and not demand.alternatives
-            if always and (demand.entry.main or demand.entry.use in purposes):
-                imported.setdefault(demand.provider, set()).add(number)
-            if not _meets(release.version, limits, consumer) or _is_text(limits, both):
-                continue
-            key = _Key(
-                demand.provider,
-                demand.module,
-                demand.name,
-                demand.limits,
-                demand.alternatives,
-                demand.entry.main,
-                demand.used,
-            )
-            asked.setdefault(key, {}).setdefault(number, demand)
-    measurement.imported[consumer] = {
-        provider: runs([release.archive.version for release in releases], numbers)
-        for provider, numbers in sorted(imported.items())
-    }
+    asked = _asked(measurement, consumer)
     allowed: Dict[Tuple[int, str], List[bool]] = {}
     broken: List[Tuple[_Key, Dict[int, Demand], List[int], Set[Tuple[int, int]]]] = []
     for key, demands in asked.items():
@@ -225,6 +199,32 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
     optional = consumer in measurement.packages.optional
     links = link_statements(measurement.matrices, consumer, optional)
     return _with_own_ids([*statements, *links])
+
+
+def _asked(measurement: Measurement, consumer: str) -> Dict[_Key, Dict[int, Demand]]:
+    """Return what the releases of a package import, and note what each always imports."""
+    releases = measurement.releases(consumer)
+    entries = measurement.packages.entries[consumer]
+    purposes = measurement.packages.purposes.get(consumer, ())
+    asked: Dict[_Key, Dict[int, Demand]] = {}
+    imported: Dict[str, Set[int]] = {}
+    for number, release in enumerate(releases):
+        for demand in release.demands(entries, measurement.newest):
+            limits, entry = demand.limits, demand.entry
+            always = limits == Limits() and not demand.alternatives
+            if always and (entry.main or entry.use in purposes):
+                imported.setdefault(demand.provider, set()).add(number)
+            both = (consumer, demand.provider)
+            if not _meets(release.version, limits, consumer) or _is_text(limits, both):
+                continue
+            what = (demand.provider, demand.module, demand.name, limits, demand.alternatives)
+            key = _Key(*what, entry.main, demand.used)
+            asked.setdefault(key, {}).setdefault(number, demand)
+    measurement.imported[consumer] = {
+        provider: runs([release.archive.version for release in releases], numbers)
+        for provider, numbers in sorted(imported.items())
+    }
+    return asked
 
 
 def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, Any]]:
