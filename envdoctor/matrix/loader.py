@@ -497,10 +497,10 @@ class Matrix(TableViews):
         return patterns
 
     def importers(
-        self, package: str, names: Iterable[str], version_of: Callable[[str], Optional[Version]]
+        self, row: Row, names: Iterable[str], version_of: Callable[[str], Optional[Version]]
     ) -> List[str]:
-        """Return which of these packages import one whenever they are used."""
-        return self._surfaces.importers(package, names, version_of)
+        """Return which of these packages always import the one whose import a row stops."""
+        return self._surfaces.importers(row, names, version_of)
 
     def _has_measured_pair(self, names: Iterable[str]) -> bool:
         """Tell whether a measured row may speak of two of these, or of one and the interpreter."""

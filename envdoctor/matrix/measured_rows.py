@@ -139,7 +139,7 @@ def compile_surfaces(documents: Iterable[Mapping[str, Any]]) -> str:
     blocked = {
         document["name"]
         for document in ordered
-        if any(entry["effect"] == "blocks" for entry in document["statements"])
+        if any(_stops_import(entry["id"], entry["effect"]) for entry in document["statements"])
     }
     importers: Dict[str, Dict[str, Any]] = {}
     for document in ordered:
@@ -262,6 +262,13 @@ def _compiled(
     )
 
 
+def _stops_import(row_id: str, effect: str) -> bool:
+    """Tell whether a statement is about the import of the package itself, whatever it is used
+    for.
+    """
+    return effect == "blocks" or row_id.startswith("imports-")
+
+
 def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -323,12 +330,14 @@ class Surfaces:
                         yield self._row(consumer, provider, statement)
 
     def importers(
-        self, package: str, names: Iterable[str], version_of: Callable[[str], Optional[Version]]
+        self, row: Row, names: Iterable[str], version_of: Callable[[str], Optional[Version]]
     ) -> List[str]:
-        """Return which of these packages, of the releases that are there, import another whenever
-        they are used.
+        """Return which of these packages, of the releases that are there, import the one whose
+        import a row stops whenever they are used.
         """
-        by_name = self._head.get("importers", {}).get(package, {})
+        if not _stops_import(row.id, row.effect):
+            return []
+        by_name = self._head.get("importers", {}).get(row.terms[0].component, {})
         found = []
         for name in names:
             version = version_of(name) if name in by_name else None

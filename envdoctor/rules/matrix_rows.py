@@ -169,11 +169,11 @@ def _with_importers(context: Context, hit: _Hit) -> _Hit:
     used.
     """
     row = hit.row
-    if row.code not in ("ED308", "ED309") or row.effect != "blocks":
+    if row.code not in ("ED308", "ED309"):
         return hit
     package = row.terms[0].component
     others = [name for name in context.distributions if name not in row.packages]
-    importers = context.matrix.importers(package, others, context.version)
+    importers = context.matrix.importers(row, others, context.version)
     if not importers:
         return hit
     *first, last = importers

@@ -356,13 +356,19 @@ def _removed_before(measurement: Measurement, key: _Key) -> bool:
     newest = measurement.newest(key.provider)
     top = key.module.split(".")[0]
     own = newest is not None and f"{top}/__init__.py" in newest.archive.members
-    # A distribution that bears the name of another, and installs nothing of it.
+    return (own or _is_placeholder(measurement, key)) and all(
+        measurement.missing(key.provider, key.module, "")
+    )
+
+
+def _is_placeholder(measurement: Measurement, key: _Key) -> bool:
+    """Whether a distribution bears the name of a module and installs nothing of it: people may have
+    the one that is meant from elsewhere.
+    """
+    top = key.module.split(".")[0]
     releases = measurement.releases(key.provider)
-    stranger = all(release.archive.members and not release.has_module(top) for release in releases)
-    return (
-        bool(releases)
-        and (own or stranger)
-        and all(measurement.missing(key.provider, key.module, ""))
+    return bool(releases) and all(
+        release.archive.members and not release.has_module(top) for release in releases
     )
 
 
@@ -416,7 +422,7 @@ def _statement(
         "provider": key.provider,
         "module": key.module,
         "name": key.name,
-        "effect": _EFFECTS[key.main],
+        "effect": _EFFECTS[key.main and not _is_placeholder(measurement, key)],
         "in": runs([release.archive.version for release in releases], numbers),
         "lacking": runs([release.archive.version for release in providers], missing),
         "kind": kind,

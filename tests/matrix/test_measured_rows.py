@@ -334,11 +334,12 @@ def test_who_imports_what_cannot_be_imported(version, found):
         "imports": {"user": [["1.0", "1.5"]], "maker": [["1.0", "1.5"]]},
     }
     surfaces = Surfaces(compile_surfaces([DOCUMENT, above]))
+    rows = {row.id: row for row in surfaces.rows_of("user")}
+    stops, of_a_use = rows["imports-maker.gone:user"], rows["uses-maker.sub-with-third:user"]
     versions = {"above": parse_version(version), "user": parse_version("1.0")}
-    assert surfaces.importers("user", ["above", "other"], versions.get) == found
-    # Nothing is said of maker that would stop its import.
-    assert surfaces.importers("maker", ["above"], versions.get) == []
-    assert surfaces.importers("user", ["above"], {}.get) == []
+    assert surfaces.importers(stops, ["above", "other"], versions.get) == found
+    assert surfaces.importers(of_a_use, ["above"], versions.get) == []
+    assert surfaces.importers(stops, ["above"], {}.get) == []
 
 
 def test_what_is_said_of_attributes_and_builds():
