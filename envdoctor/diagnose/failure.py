@@ -23,6 +23,7 @@ from ..model.log import Event, Reading
 from ..model.row import Row
 from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from ..rules.matrix_rows import remedies_of_row
+from ..rules.observations import AT_WORK, REFUTED_BY
 from ..rules.rule import Context
 from .collectives import tell_collectives
 from .lacking_builds import tell_lacking_builds
@@ -58,9 +59,7 @@ from .trace_draft import (
 __all__ = ["explain"]
 
 _SLACK = 90.0  # seconds by which the clocks of two writers may differ
-#: Findings of a check that say of two releases that the one cannot be imported with the other.
-_AT_IMPORT = ("ED308", "ED309", "ED409")
-_RAN = "The log shows a run that worked where both are installed: they went together there."
+_RAN = "The log shows a run that worked in this environment."
 #: Findings of a check that explain any binary that does not fit, whichever it is about.
 _ABOUT_ALL = ("ED304", "ED203", "ED201", "ED202", "ED204", "ED205", "ED207", "ED208")
 #: Effects of rows by which no exception is raised.
@@ -141,9 +140,9 @@ def _toned(event: Event, knowledge: Knowledge) -> Event:
 
 
 def _is_outweighed(finding: Finding) -> bool:
-    """Tell whether a run that worked says more than a finding: that of a table of two releases."""
+    """Tell whether a run that worked says more than a finding."""
     grave = finding.verdict == "violated" and finding.severity != "advice"
-    return grave and finding.code in _AT_IMPORT
+    return grave and AT_WORK in REFUTED_BY.get(finding.code, ())
 
 
 def _lived(reading: Reading, knowledge: Knowledge) -> Mapping[str, int]:

@@ -1,8 +1,9 @@
 """What was seen to happen outranks what a table concludes.
 
-A report may say that torch reached the device, or that it was imported at all: then a finding that
-says why this cannot be is wrong about this machine, whatever the table knows. It becomes a note
-that says what the table would have expected. What one sentence of a report alone tells carries no
+A report may say that torch reached the device, that it was imported at all, or that a run is at
+work: then a finding that says why this cannot be is wrong about this machine, whatever the table
+knows. It becomes a note that says what the table would have expected. ``REFUTED_BY`` says for each
+code that can be an error what takes it back. What one sentence of a report alone tells carries no
 error: its writer may speak of another machine, or of what was there before.
 """
 
@@ -10,43 +11,81 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Mapping, Sequence
+    from typing import Dict, List, Mapping, Sequence, Tuple
 
     from ..model.finding import Finding
     from .rule import Context
 
-__all__ = ["doubted", "outranked"]
+__all__ = ["AT_WORK", "IMPORTED", "REACHED", "REFUTED_BY", "STATE", "doubted", "outranked"]
 
-_FIELD = "torch.cuda_available"
-#: What torch disproves that was imported, as whoever asks it for its devices did: its Python, its
-#: glibc, its libraries and symbols are there.
-_IMPORTED = frozenset(["ED205", "ED303", "ED403", "ED404", "ED405", "ED406"])
-#: What torch disproves that reached a device: driver too old for its CUDA or for the GPU, compat,
-#: driver or device not there, a CPU build.
-_REACHED = frozenset(["ED101", "ED103", "ED104", "ED107", "ED108", "ED109", "ED115", "ED123"])
+#: What a machine can be seen to do.
+IMPORTED = "imported"  # torch was, as whoever asks it for its devices did
+REACHED = "reached a device"  # torch.cuda.is_available() was true
+AT_WORK = "at work"  # a run served, generated or trained: what it uses loads, what it takes fits
+#: The rule reads that itself: a device that says of itself that it failed, a file that is not
+#: there, two values of which the program that fails compares both. Or nothing has run yet (a lock).
+STATE = "state"
+
+_GPU: Tuple[str, ...] = (REACHED, AT_WORK)
+_LOADS: Tuple[str, ...] = (IMPORTED, AT_WORK)
+#: By code, for all that can be errors: what takes them back.
+REFUTED_BY: Mapping[str, Tuple[str, ...]] = {
+    **dict.fromkeys(("ED101", "ED103", "ED104", "ED105", "ED106", "ED107", "ED108"), _GPU),
+    **dict.fromkeys(("ED109", "ED114", "ED115", "ED123"), _GPU),
+    # A torch that reached the device need not have code for it.
+    **dict.fromkeys(("ED120", "ED121"), (AT_WORK,)),
+    "ED110": (STATE,),
+    **dict.fromkeys(("ED201", "ED202", "ED203", "ED290"), (AT_WORK,)),
+    "ED205": _LOADS,
+    **dict.fromkeys(("ED301", "ED302", "ED304", "ED308", "ED309", "ED390"), (AT_WORK,)),
+    "ED303": _LOADS,
+    "ED307": (STATE,),
+    **dict.fromkeys(("ED401", "ED402", "ED409", "ED490"), (AT_WORK,)),
+    **dict.fromkeys(("ED403", "ED404", "ED405", "ED406"), _LOADS),
+    "ED502": (AT_WORK,),
+    **dict.fromkeys(("ED601", "ED602", "ED603", "ED604", "ED605", "ED607"), (AT_WORK,)),
+    **dict.fromkeys(("ED608", "ED609"), (AT_WORK,)),
+    **dict.fromkeys(("ED611", "ED612", "ED614", "ED615"), (STATE,)),
+    **dict.fromkeys([f"ED7{number:02}" for number in (*range(1, 12), 13)], (STATE,)),
+    "ED805": (STATE,),
+}
 _OF_TORCH = frozenset(["torch"])
 
 
 def outranked(findings: Sequence[Finding], context: Context) -> List[Finding]:
     """Return the findings, those that an observation disproves as notes.
 
-    Only findings about no package but torch can be.
+    What torch did disproves only what is said of no other package.
     """
-    available = context.facts.value(_FIELD)
-    if available is None:
-        return list(findings)
-    words = dict.fromkeys(_IMPORTED, "torch was imported here")
+    seen = _seen(context)
+    return [_held_against(finding, seen, context) for finding in findings] if seen else [*findings]
+
+
+def _seen(context: Context) -> Dict[str, Tuple[str, str]]:
+    """Return what was seen, with the words for it and the field that tells it."""
+    facts = context.facts
+    seen = {}
+    available = facts.value("torch.cuda_available")
+    if available is not None:
+        seen[IMPORTED] = ("torch was imported here", "torch.cuda_available")
     if available is True:
-        words.update(dict.fromkeys(_REACHED, "torch.cuda.is_available() was True here"))
-    return [
-        _as_note(finding, words[finding.code], context)
-        if finding.code in words
-        and finding.verdict == "violated"
-        and finding.severity != "advice"
-        and _OF_TORCH.issuperset(finding.packages)
-        else finding
-        for finding in findings
-    ]
+        seen[REACHED] = ("torch.cuda.is_available() was True here", "torch.cuda_available")
+    words = facts.value("report.at_work")
+    if words:
+        seen[AT_WORK] = (f"the run here is at work ({words})", "report.at_work")
+    return seen
+
+
+def _held_against(
+    finding: Finding, seen: Mapping[str, Tuple[str, str]], context: Context
+) -> Finding:
+    if finding.verdict != "violated" or finding.severity == "advice":
+        return finding
+    for observation in REFUTED_BY.get(finding.code, ()):
+        of_torch = observation in (IMPORTED, REACHED)
+        if observation in seen and (not of_torch or _OF_TORCH.issuperset(finding.packages)):
+            return _as_note(finding, *seen[observation], context)
+    return finding
 
 
 #: The fields that tell a release, by the component of a finding that rests on it.
@@ -92,10 +131,11 @@ def _doubted(finding: Finding, sentences: Mapping[str, str]) -> Finding:
     )
 
 
-def _as_note(finding: Finding, seen: str, context: Context) -> Finding:
+def _as_note(finding: Finding, words: str, field: str, context: Context) -> Finding:
     return finding._replace(
         severity="advice",
-        message=f"By the tables: {finding.message.rstrip('.')}; but {seen}.",
-        evidence=(*finding.evidence, *context.evidence(_FIELD)),
+        effect="note",
+        message=f"By the tables: {finding.message.rstrip('.')}; but {words}.",
+        evidence=(*finding.evidence, *context.evidence(field)),
         remedies=(),
     )

@@ -252,11 +252,8 @@ def _engines_finding(
     first, pin = violations[0].requirer, violations[0].requirement.specifier
     far = any(_is_far(torch, violation.requirement.specifier) for violation in violations)
     exempt = is_unindexed(torch) or all(is_unindexed(entry.requirer) for entry in violations)
-    at_work = far and context.facts.value("report.at_work")
     severity = "advice" if not far else "warning" if exempt else "error"
     tail = "." if far else ", of the same minor: this mostly works."
-    if at_work:
-        severity, tail = "advice", "; the run here is at work with it."
     return Finding(
         code="ED304",
         component="torch",
@@ -268,11 +265,9 @@ def _engines_finding(
             f"{'is' if len(violations) == 1 else 'are'} built for another one"
         )
         + tail,
-        evidence=(*_evidence(context, violations), *context.evidence("report.at_work")),
+        evidence=_evidence(context, violations),
         sources=(_metadata_source(violations[0]),),
-        remedies=()
-        if at_work
-        else (
+        remedies=(
             Remedy(
                 "Install the torch that it is built for, together with it.",
                 (InstallerCall("install", (f"{first.name}=={_public(first)}", f"torch{pin}")),),

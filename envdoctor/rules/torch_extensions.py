@@ -354,9 +354,6 @@ def _all_mismatches(context: Context) -> Iterator[Finding]:
         mismatch = _judge(context, extension, torch)
         if mismatch is None:
             continue
-        is_told = mismatch.code == "ED401" and not linked and extension.built_for is not None
-        if is_told and context.facts.value("report.at_work"):
-            mismatch = _refuted(context, extension, torch, mismatch)
         yield Finding(
             code=mismatch.code,
             component=name,
@@ -369,20 +366,6 @@ def _all_mismatches(context: Context) -> Iterator[Finding]:
             remedies=() if mismatch.severity == "advice" else built_against(context, name, torch),
             packages=(name, "torch"),
         )
-
-
-def _refuted(
-    context: Context, extension: _Extension, torch: Torch, mismatch: _Mismatch
-) -> _Mismatch:
-    """Make a note of what a label or a table says of a run that got to work: what it uses did load,
-    or was built from source against this torch.
-    """
-    return mismatch._replace(
-        severity="advice",
-        message=f"{extension.title} is built for torch {extension.built_for}, and the run here "
-        f"is at work with {torch}: what it uses of it loads; a path that was not taken may not.",
-        evidence=(*mismatch.evidence, *context.evidence("report.at_work")),
-    )
 
 
 def _judge(context: Context, extension: _Extension, torch: Torch) -> Optional[_Mismatch]:

@@ -1,12 +1,18 @@
 """What was seen to happen outranks what a table concludes."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
+import envdoctor.rules
 from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.report.headline import summary_line
 from envdoctor.report.selection import Options, report_of
 from envdoctor.rules import judge
+from envdoctor.rules.codes import CODES
+from envdoctor.rules.observations import AT_WORK, IMPORTED, REACHED, REFUTED_BY, STATE
 
 STACK = "PyTorch version: 2.11.0+cu130\nNvidia driver version: 550.54.15\nGPU 0: NVIDIA H100\n"
 
@@ -88,3 +94,79 @@ def test_what_a_second_statement_agrees_with_does(second):
 def test_a_list_is_no_sentence():
     (listed,) = of("ED101", "vllm 0.20.0, torch 2.11.0, 8 x H100\n" + DRIVER)
     assert listed.severity == "error"
+
+
+def _definitions(path):
+    """The definitions of a module, by name: what each names, its codes, whether it says "error"."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            name = node.name
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            name = (node.targets[0] if isinstance(node, ast.Assign) else node.target).id
+        else:
+            continue
+        if name == "RULES_HERE":
+            continue
+        parts = list(ast.walk(node))
+        compared = {
+            id(part)
+            for comparison in parts
+            if isinstance(comparison, ast.Compare)
+            for part in ast.walk(comparison)
+        }
+        words = {
+            part.value
+            for part in parts
+            if isinstance(part, ast.Constant) and id(part) not in compared
+        }
+        names = {part.id for part in parts if isinstance(part, ast.Name)}
+        yield name, (names, words & CODES.keys(), "error" in words)
+
+
+def _codes_of_errors(path):
+    """The codes of a module whose findings can be errors: those beside that word, else those of
+    what uses the definition that has it.
+    """
+    definitions = dict(_definitions(path))
+    waiting = [name for name, (_, _, errs) in definitions.items() if errs]
+    passed, codes = set(), set()
+    while waiting:
+        name = waiting.pop()
+        if name in passed:
+            continue
+        passed.add(name)
+        own = definitions[name][1]
+        codes |= own
+        if not own:
+            waiting += [user for user, (names, _, _) in definitions.items() if name in names]
+    return codes
+
+
+def test_each_code_that_can_be_an_error_says_what_takes_it_back():
+    folder = Path(envdoctor.rules.__file__).parent
+    of_rules = {code for path in folder.glob("*.py") for code in _codes_of_errors(path)}
+    of_rows = {
+        row.code
+        for row in load_matrix().rows()
+        if row.effect == "blocks" and row.trust == "established"
+    }
+    assert {"ED101", "ED304", "ED403", "ED602"} <= of_rules | of_rows
+    assert not (of_rules | of_rows) - set(REFUTED_BY)
+    assert set(REFUTED_BY) <= set(CODES)
+    known = {IMPORTED, REACHED, AT_WORK, STATE}
+    assert all(ways and known.issuperset(ways) for ways in REFUTED_BY.values())
+
+
+def test_a_run_at_work_takes_back_what_cannot_be():
+    text = "torch 2.6.0\nvllm 0.7.2\ntransformers 4.40.0\nNvidia driver version: 450.80.02\n"
+    before = [
+        entry
+        for entry in findings(text)
+        if (entry.severity, entry.verdict) == ("error", "violated")
+    ]
+    after = findings(f"{text}Avg generation throughput: 41.3 tokens/s\n")
+    assert {"ED101", "ED304"} <= {entry.code for entry in before}
+    assert not [entry for entry in after if entry.breaks and entry.verdict == "violated"]
+    notes = [entry for entry in after if "is at work" in entry.message]
+    assert {entry.code for entry in before} <= {entry.code for entry in notes}
+    assert not any(entry.remedies for entry in notes)
