@@ -4,7 +4,8 @@ the driver, where no other statement tells the version.
 The readers of statements leave out a whole clause that wishes, advises or denies. Here the words
 right beside the name decide: ``I tried to run vllm 0.7.3`` and ``vllm 0.7.3 does not start`` name
 what is there, ``needs torch 2.6``, ``works with torch 2.5`` and ``is torch 2.6 supported?`` do
-not. Of several releases that a text names the one that fails is there, else this adds nothing.
+not. Of several releases that a text names the one that fails is there, else this adds nothing. The
+one that somebody saw work is kept beside it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tu
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
-from .presence import is_here
+from .presence import is_here, is_working
 from .told_releases import plain_names
 from .values import Claim, state
 from .vocabulary import Topic
@@ -41,7 +42,12 @@ _ASKED = re.compile(
 _FAILS = re.compile(
     r"\b(?:fail\w*|crash\w*|break\w*|broken?|hang\w*|stuck|error\w*|exception|segfault\w*|bug|"
     r"issue|problem|(?:does|do|did|can|could|will|is|was) ?(?:not|n't)|cannot|unable|not work\w*|"
-    r"no longer works?)\b|n't\b|报错|失败|无法|不能|出错",
+    r"no longer works?|after (?:up|down)grad\w+|after updat\w+)\b|n't\b|报错|失败|无法|不能|出错",
+    re.IGNORECASE,
+)
+_WORKING = re.compile(
+    r"\b(?:work\w*|runs?|ran|fine|ok|okay|good|normal\w*|without|"
+    r"no (?:such )?(?:issues?|problems?|errors?))\b|正常|没有?问题",
     re.IGNORECASE,
 )
 #: What is no distribution, by its name.
@@ -65,10 +71,13 @@ def read_mentions(lines: Iterable[Line], draft: Draft) -> None:
         draft: What the other readers claimed; it is read and added to.
     """
     mentions: Dict[str, List[_Mention]] = {}
+    working: Dict[str, Dict[str, Line]] = {}
     seen: Set[str] = set()
     for line in lines:
         if len(line.text) <= _LONGEST and not line.prompt and line.text not in seen:
             seen.add(line.text)
+            for name, version in _working_of(line):
+                working.setdefault(name, {}).setdefault(version, line)
             for name, mention in _mentions_of(line, draft):
                 mentions.setdefault(name, []).append(mention)
                 draft.keep_telling(name, mention.version, line, PROSE)
@@ -80,6 +89,24 @@ def read_mentions(lines: Iterable[Line], draft: Draft) -> None:
             state(Claim(_TOPICS[name], "said", meant.version, meant.line), draft)
         else:
             draft.mention_release(name, meant.version, meant.line)
+    for name, versions in working.items():
+        if len(versions) == 1:  # of several, nobody says which one to take
+            for version, line in versions.items():
+                draft.works_with(name, version, line)
+
+
+def _working_of(line: Line) -> Iterator[Tuple[str, str]]:
+    """Yield the releases that a line says to work, where it says as well what does not."""
+    if _FAILS.search(line.text) is None or _WORKING.search(line.text) is None:
+        return
+    text = plain_names(line.text).replace("==", " ")
+    for sentence in _SENTENCES.split(text):
+        for match in () if sentence.endswith("?") else _NAMED.finditer(sentence):
+            name = known_distribution(match.group(1))
+            if name is None or name in COMMON_WORDS:
+                continue
+            if is_working(sentence[: match.start()], sentence[match.end() :]):
+                yield name, match.group(2)
 
 
 def _mentions_of(line: Line, draft: Draft) -> Iterator[Tuple[str, _Mention]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_advised", "is_here"]
+__all__ = ["is_advised", "is_here", "is_working"]
 
 _WORK = r"(?:works?|worked|working|ran|fine|okay|ok|good|successful\w*|fixed|solved|gone)"
 #: Beside a name, before it: that it is asked for, offered, advised, denied, or somebody else's.
@@ -36,7 +36,8 @@ _NOT_HERE = re.compile(
 )
 #: The same for what works.
 _WORKS_BEFORE = re.compile(
-    rf"\b(?:{_WORK}|no (?:issues?|problems?|errors?)|without errors?)\b(?: \w+){{0,3}} "
+    rf"\b(?:{_WORK}|normal(?:ly)?|no (?:such )?(?:issues?|problems?|errors?)|without errors?)\b"
+    r"(?: \w+){0,3} "
     r"(?:with|on|in|under|using|for|at|after|when|once)\b[^,]{0,35}$",
     re.IGNORECASE,
 )
@@ -62,6 +63,29 @@ def is_here(before: str, behind: str) -> bool:
         return False
     works = _WORKS_BEFORE.search(before)
     return works is None or _DENIED.search(before) is not None
+
+
+_WORKS_BEHIND = re.compile(
+    r"^\s*[)\]]?,?\s*(?:version )?(?:which |that |it |and )?(?:"
+    r"(?:still |also |all |just |always )?(?:works?|worked|ran|runs)\b(?! (?:not|only|out of))|"
+    r"(?:is|was|are|were) (?:fine|ok|okay|good|normal|working)\b|"
+    r"(?:has|had|have) no (?:such )?(?:issues?|problems?|errors?)\b|"
+    r"without (?:any )?(?:issues?|problems?|errors?)\b|正常|没有问题|没问题|可以)",
+    re.IGNORECASE,
+)
+_EXPECTED = re.compile(
+    r"\b(?:should|would|may|might|if|whether|expect\w*|suppos\w*|only|can|could|until)\b"
+    r"[^,;:]{0,40}$",
+    re.IGNORECASE,
+)
+
+
+def is_working(before: str, behind: str) -> bool:
+    """Tell from the words on both sides of a release whether somebody saw that one work."""
+    before = before[-90:]
+    if _EXPECTED.search(before) or _DENIED.search(before[-60:]):
+        return False
+    return _WORKS_BEFORE.search(before) is not None or _WORKS_BEHIND.match(behind) is not None
 
 
 #: Before a setting: that it is advised, by a program or a person, asked about, or thought of.

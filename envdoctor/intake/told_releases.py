@@ -34,8 +34,13 @@ _CHANGE = r"(?:upgrade|update|downgrade|switch|move|migration|bump)"
 #: ``we went from torch 2.5 to 2.6``: 2.6 is there.
 _CHANGED = (
     rf"\b(?:{_TIME}\s+)?(?:(?:I|we)\s+)?(?:just\s+|recently\s+)?{_MADE}\s+(?:the\s+|my\s+)?"
-    rf"(?:({_NAME})\s+from\s+(?:version\s+)?v?\d[\w.]*|from\s+({_NAME})\s+{_VERSION})\s+to\s+"
-    rf"(?:{_NAME}\s+)?{_NUMBER}"
+    rf"(?:({_NAME})\s+from\s+(?:version\s+)?v?(?P<old>\d[\w.]*)|from\s+({_NAME})\s+"
+    rf"v?(?P<old2>\d[\w.]*))\s+to\s+(?:the\s+)?(?:{_NAME}\s+)?{_NUMBER}"
+)
+_BREAKS_BEHIND = re.compile(
+    r"^[^;!?]{0,90}?\b(?:fail\w*|crash\w*|br(?:eaks|oke)|broken|cannot|can't|errors?|hangs?|"
+    r"no longer|does ?n[o']t|stopped|unable|stuck|OOM|slower)\b",
+    re.IGNORECASE,
 )
 #: ``after upgrading torch to 2.6``, ``we moved to torch 2.6``; ``fixed by upgrading …`` is none.
 _CHANGED_TO = (
@@ -178,8 +183,13 @@ def _changed(match: re.Match[str]) -> Optional[_Told]:
     """What is there after a change; one that cured is not there."""
     before = match.string[max(0, match.start() - 100) : match.start()]
     until = match.group().lower().startswith("until")
-    is_cure = not until and _CURE.search(before) and not _NOT.search(before)
-    return None if is_cure else _in_order(match)
+    if not until and _CURE.search(before) and not _NOT.search(before):
+        return None
+    groups = match.groupdict()
+    old = groups.get("old") or groups.get("old2") or ""
+    name, version = [group for group in match.groups() if group and group != old][:2]
+    breaks = old and _BREAKS_BEHIND.match(match.string[match.end() :])
+    return _Told(name, version, works=old.rstrip(".") if breaks else "")
 
 
 def _before_cure(match: re.Match[str]) -> Optional[_Told]:

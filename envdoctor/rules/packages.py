@@ -646,7 +646,7 @@ def check_told_regression(context: Context) -> Iterator[Finding]:
     for name, good in context.facts.value("report.works_with", {}).items():
         distribution = context.distributions.get(name)
         here = _shown(distribution) if distribution is not None else ""
-        if here == good:
+        if not here or here == good:
             continue
         is_release = bool(here) and here[0].isdigit()
         other = f"{name} {here}, which is here" if is_release else f"the {name} that is here"

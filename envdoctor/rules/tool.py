@@ -347,7 +347,7 @@ def check_told_reasons(context: Context) -> Iterator[Finding]:
             kind="not-judged",
             severity="advice",
             subject=number,
-            message=f"What the report itself {verb} of the reason: “{words}”. It was not verified.",
+            message=f"The report itself {verb} why: “{words}”. It was not verified.",
             evidence=(Evidence(f"report, line {number}"),),
         )
 

@@ -58,6 +58,9 @@ def test_told(text, releases):
             "2.6.0",
             "2.5.1",
         ),
+        ("After updating torch from 2.5.1 to the 2.6.0, it cannot load", "2.6.0", "2.5.1"),
+        ("Error after the load in torch 2.6.0 (No Issue in torch 2.5.1)", "2.6.0", "2.5.1"),
+        ("An error with torch 2.6.0.\ntorch 2.5.1 was fine, no crash", "2.6.0", "2.5.1"),
         (
             "After downgrading torch from 2.6.0 to 2.5.1 the problem is gone",
             "2.6.0",
@@ -80,7 +83,13 @@ def test_the_release_that_works_is_kept_beside_the_one_that_is_here(text, here, 
 
 
 @pytest.mark.parametrize(
-    "text", ["torch 2.6.0: switching to 2.5.1 did not fix it", "torch 2.6.0 works on my machine"]
+    "text",
+    [
+        "torch 2.6.0: switching to 2.5.1 did not fix it",
+        "torch 2.6.0 is on my machine",
+        "it should work with torch 2.5.1 but fails",
+        "does torch 2.5.1 work without an error?",
+    ],
 )
 def test_what_cures_nothing_works_no_better(text):
     assert parse_report(f"numpy 1.26.4\n{text}").value("report.works_with") is None

@@ -116,8 +116,8 @@ def test_reasons_that_a_report_tells_are_repeated_as_its_words(judged: Judge) ->
     found = judged(facts_of(report_reasons=("3: X is too old", "9?: Y is too new")))
     told = [finding for finding in found if finding.code == "ED908"]
     assert [finding.severity for finding in told] == ["advice", "advice"]
-    assert "says of the reason: “X is too old”" in told[0].message
-    assert "supposes of the reason: “Y is too new”" in told[1].message
+    assert "says why: “X is too old”" in told[0].message
+    assert "supposes why: “Y is too new”" in told[1].message
     assert [entry.source for entry in told[1].evidence] == ["report, line 9"]
 
 
