@@ -104,10 +104,10 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,60}")
 
 def state_beside(drafts: Sequence[TraceDraft], context: Context) -> None:
     """Add to what failed, or likely did, the values that decide what its message is about."""
-    for draft in drafts:
-        if draft.parent is not None or draft.role != "cause" or not (draft.events or draft.quoted):
-            continue
-        if draft.certainty == "candidate" and not draft.is_failure:
+    roots = [draft for draft in drafts if draft.parent is None and (draft.events or draft.quoted)]
+    sure = [draft for draft in roots if draft.role == "cause" and draft.certainty != "candidate"]
+    for draft in roots:
+        if sure and not (draft in sure or draft.is_failure):
             continue
         message = draft.finding.message
         lines = [event.first.text for event in draft.events[:1]] or [draft.quoted[0].text]

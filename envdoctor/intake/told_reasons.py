@@ -36,6 +36,9 @@ _CAUSAL = re.compile(
     r"(?:root cause|culprit|reason(?: (?:for|why|behind) [^.,;]{1,60})?) "
     r"(?:is|was|seems to be|appears to be|turned out to be)|"
     r"turn(?:s|ed) out|the reason being|"
+    r"(?:fixed|solved|resolved|worked around|helped)(?: (?:it|this|that|the \w+|for me|here|"
+    r"my \w+)){0,3} (?:by|was|is|with|through)|"
+    r"(?:fixes|solves|resolves|works around) (?:it|this|the)|"
     r"(?:comes?|came|stems?|results?|arises?|originates?) from (?:the fact|a|an|the|using|having)|"
     r"(?:problem|issue|error|failure|crash|bug|incompatibility) (?:is|was|lies|seems to be|"
     r"appears to be) (?:that|with(?:in)?|in|between|from|the|a|an)|"
@@ -84,7 +87,8 @@ _PARTS = re.compile(
     r"wsl2?|ubuntu|bf16|bfloat16|fp16|fp8|fp4|int8|awq|gptq|tokenizers?|numa|infiniband|"
     r"nvlink|ip|ipv[46]|ports?|interface|hostname|proxy|network|ulimit|sm_?\d{2,3}a?|hopper|ampere|"
     r"blackwell|volta|turing|[ABHLV]\d{2,3}|RTX|requirements(?:\.txt)?|dockerfile\S*|"
-    r"environment variables?|(?-i:[A-Z]{2,}(?:_[A-Z0-9]+)+))\b|显存|内存|驱动|版本|镜像|容器",
+    r"environment variables?|(?-i:[A-Z]{2,}(?:_[A-Z0-9]+)+))\b"
+    r"|(?<!\S)--[a-z][\w-]{2,40}|显存|内存|驱动|版本|镜像|容器",
     re.IGNORECASE,
 )
 #: Words of any text, and what installs: of it much is said that it prints itself.
@@ -93,7 +97,8 @@ _PACKAGE = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{1,40})(?![\w/]|\.\w)")
 #: What makes of a sentence a wish, a plan, a question, advice or a courtesy.
 _NO_REASON = re.compile(
     r"\?\s*$"
-    r"|^\W*(?:please|thanks?|could|can|would|is there|are there|do we|does|how|what|why|any)\b"
+    r"|^\W*(?:please|thanks?|could|can|would|is there|are there|do we|does|how|"
+    r"what(?! (?:fixed|helped|solved|resolved|worked))|why|any)\b"
     r"|\b(?:would be|would like|it'd be|feature|proposal|propose|nice to|i want|we want|i need to|"
     r"we need to|looking forward|wonder\w*|should (?:we|i|be)|plan to|in the future|"
     r"not (?:because|due to|caused by)|requires \S+, but)\b"

@@ -112,8 +112,9 @@ _BREAKS = re.compile(
     r"(?<![\w./-])(?P<name>[A-Za-z][\w-]{1,40})(?: version)? "
     r"v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)"
     r"(?: (?:works?|worked|is|was|runs|ran)(?: \w+){0,2})?(?:,|;| but| while| and)(?: but)?"
-    r"(?: with| on| version| (?P=name))? v?(?P<bad>\d+\.\d[\w.]*\w|\d+\.\d) "
-    r"(?:breaks?|broke|fails?|failed|crash(?:es|ed)?|raises?|throws?|gives?|hangs?|errors?|"
+    r"(?: with| on| version| (?P=name))? v?(?P<bad>\d+\.\d[\w.]*\w|\d+\.\d),? "
+    r"(?:(?:I|we|it|there) (?:am |are |is |was )?(?:get|gets|got|see|give|getting|now)|"
+    r"breaks?|broke|fails?|failed|crash(?:es|ed)?|raises?|throws?|gives?|hangs?|errors?|"
     r"doesn't|does not|didn't|no longer|is broken)\b",
     re.IGNORECASE,
 )

@@ -22,6 +22,8 @@ def reasons_of(text):
         "This fails since that class was removed in transformers 5.0 by the maintainers.",
         "The recipe is using an older version of vllm which is missing some imports.",
         "The torch version in requirements.txt conflicts with the one that the readme wants.",
+        "What fixed it for me was adding --shm-size=1g to the command of the run.",
+        "Setting NCCL_P2P_DISABLE=1 resolves the hang on this kind of machine.",
         "报错的原因是镜像里面的 torch 版本和 flash-attn 不兼容。",
     ],
 )
