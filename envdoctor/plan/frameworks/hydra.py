@@ -23,7 +23,7 @@ from .adapter import Run, read_small
 from .key_tables import KeyTable, common_values, own_table, parents_of
 from .settings import Setting, read_config
 
-__all__ = ["Composition", "compose_run", "composed_table", "entry_file"]
+__all__ = ["Composition", "compose_run", "composed_table", "entry_file", "named_configuration"]
 
 _MAX_LEVELS = 8
 _MAX_FILES = 200
@@ -102,10 +102,10 @@ def entry_file(run: Run) -> Optional[Tuple[str, str]]:
         return None
     if run.entry.endswith(".py"):
         tails = [os.path.normpath(run.entry)]
-    elif re.fullmatch(r"\w+(?:\.\w+)+", run.entry):
+    elif re.fullmatch(r"\w+(?:\.\w+)*", run.entry):
         parts = run.entry.split(".")
         # A repository of recipes is mounted as a package: recipe.dapo.main_dapo is its dapo/….
-        tails = [os.path.join(*parts[first:]) + ".py" for first in range(len(parts) - 1)]
+        tails = [os.path.join(*parts[first:]) + ".py" for first in range(max(len(parts) - 1, 1))]
     else:
         return None
     for tail in tails:
@@ -114,6 +114,14 @@ def entry_file(run: Run) -> Optional[Tuple[str, str]]:
             if os.path.isfile(path):
                 return path, root
     return None
+
+
+def named_configuration(run: Run) -> Tuple[str, str]:
+    """Return folder and name of the configuration that a run's entry loads, as its source has them;
+    "" where it is not at hand or loads none.
+    """
+    entry = entry_file(run)
+    return (_hydra_main(read_small(entry[0]) or "") if entry is not None else None) or ("", "")
 
 
 def _roots(base: str, top: str) -> Iterator[str]:

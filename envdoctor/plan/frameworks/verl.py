@@ -22,7 +22,7 @@ from .configuration import (
     paths_of,
     text_of,
 )
-from .hydra import compose_run, composed_table
+from .hydra import compose_run, composed_table, named_configuration
 from .key_tables import KeyTable, load_table
 from .problems import (
     key_problems,
@@ -185,6 +185,14 @@ _STANDARD_CONFIGS = ("ppo_trainer", "ppo_megatron_trainer")
 _STANDARD_FILES = tuple(f"{name}.yaml" for name in _STANDARD_CONFIGS)
 
 
+def _loads_released(run: Run) -> bool:
+    """Tell whether an entry loads a configuration of verl itself, which lies beside it once it is
+    mounted into a checkout.
+    """
+    folder, name = named_configuration(run)
+    return folder.endswith("verl/trainer/config") and name in _STANDARD_CONFIGS
+
+
 class VerlFamily:
     """verl or a fork of it.
 
@@ -228,6 +236,8 @@ class VerlFamily:
             others = [name for name in composition.missing if name not in _STANDARD_FILES]
             absent = others[0] if others else ""
             is_known = not composition.missing
+        elif _loads_released(run):
+            is_known = False  # verl's own beside the recipe, of a version that is not told
         elif self._is_own(run, config):
             # What a configuration of its own sets is not known, so no default can be relied on;
             # DAPO's changes none of those read here.

@@ -212,3 +212,45 @@ def test_defaults_that_name_each_other_come_to_an_end(tree):
     (tree / "pkg/train/config/extra.yaml").write_text("defaults:\n  - top\n")
     (tree / "pkg/train/config/top.yaml").write_text("defaults:\n  - extra\n")
     assert composed(tree) is not None
+
+
+RECIPE_MAIN = """
+import hydra
+@hydra.main(config_path="{folder}", config_name="{name}", version_base=None)
+def main(config):
+    pass
+"""
+
+
+def test_an_entry_that_loads_verls_own_has_the_defaults_of_releases(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "rollouts").mkdir()
+    main = tmp_path / "rollouts/main_ppo.py"
+    script = tmp_path / "rollouts/run.sh"
+    script.write_text(
+        "python3 -m recipe.rollouts.main_ppo actor_rollout_ref.model.path=Qwen/Qwen3-8B "
+        "actor_rollout_ref.rollout.name=vllm\n"
+    )
+    main.write_text(RECIPE_MAIN.format(folder="../../verl/trainer/config", name="ppo_trainer"))
+    workload = read_workload([str(script)], environ={})
+    assert workload.value("actor.strategy") == "fsdp"
+    assert "default of verl" in str(workload.place("actor.strategy"))
+    # One of its own that is not at hand may set anything.
+    for folder, name in (("config", "ppo_trainer"), ("../../verl/trainer/config", "own")):
+        main.write_text(RECIPE_MAIN.format(folder=folder, name=name))
+        workload = read_workload([str(script)], environ={})
+        assert "not at hand" in workload.get("actor.strategy").reason
+
+
+def test_a_module_beside_the_script(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "config").mkdir()
+    (tmp_path / "main_own.py").write_text(RECIPE_MAIN.format(folder="config", name="own"))
+    (tmp_path / "config/own.yaml").write_text(
+        "actor_rollout_ref:\n  actor: {strategy: megatron}\n  model: {path: x}\n"
+    )
+    script = tmp_path / "run.sh"
+    script.write_text("python3 -m main_own actor_rollout_ref.model.path=Qwen/Qwen3-8B\n")
+    workload = read_workload([str(script)], environ={})
+    assert workload.value("actor.strategy") == "megatron"
+    assert "own.yaml" in str(workload.place("actor.strategy"))
