@@ -107,7 +107,6 @@ def _tell_platform(draft: TraceDraft, context: Context, modules: Mapping[str, st
     if not place or package in context.distributions:
         return
     draft.finding = draft.finding._replace(
-        kind="unsupported",
         message=f"{draft.finding.message[:-1]}: no release of {package} has a wheel for {place}.",
         remedies=ways_without_wheels(context, package) or draft.finding.remedies,
     )
