@@ -114,9 +114,10 @@ class _PrimeRl(Trainer):
 
     def launch(self, run: Run) -> Launch:
         """Return options over the files behind ``@``."""
-        files: List[Setting] = list(run.files)
+        files = _over_others(run, run.files, os.path.abspath(run.base))
         words: List[Word] = []
-        absent = ""
+        absent = "" if files is not None else "a file that it names under toml_files"
+        files = files or []
         rest = list(run.arguments)
         while rest:
             word = rest.pop(0)
@@ -127,7 +128,7 @@ class _PrimeRl(Trainer):
             path = named or (rest.pop(0) if rest else word)
             is_section = bool(words) and words[-1].text.startswith("--")
             section = words.pop().text[2:].replace("-", "_") + "." if is_section else ""
-            settings = _of_file(run, path) if path.known else None
+            settings = _of_file(run, path.text) if path.known else None
             if settings is None:
                 absent = absent or path.readable
             else:
@@ -268,35 +269,40 @@ def _restricted(table: KeyTable, versions: Sequence[str]) -> KeyTable:
     return KeyTable(content, "")
 
 
-def _of_file(run: Run, path: Word, depth: int = 0) -> Optional[List[Setting]]:
-    """Return the settings of a file over those that it names under ``toml_files`` (releases before
-    0.5); None where one of them is not at hand.
-    """
+def _of_file(run: Run, path: str, depth: int = 0) -> Optional[List[Setting]]:
+    """Return the settings of a file, over those that it names; None where one is not at hand."""
     roots = [run.base, *([run.checkout.folder] if run.checkout is not None else [])]
-    text = run.documents.get(path.text)
-    where = path.text
+    text, where = run.documents.get(path), path
     for root in roots if text is None else ():
-        where = os.path.join(root, path.text)
+        where = os.path.join(root, path)
         text = read_small(where, MAX_CONFIG_BYTES)
         if text is not None:
             break
     if text is None or depth > _MOST_FILES:
         return None
     try:
-        settings = read_config(text, os.path.basename(path.text))
+        settings = read_config(text, os.path.basename(path))
     except InputError:
         return None
-    below: List[Setting] = []
+    return _over_others(run, settings, os.path.dirname(os.path.abspath(where)), depth)
+
+
+def _over_others(
+    run: Run, settings: Sequence[Setting], folder: str, depth: int = 0
+) -> Optional[List[Setting]]:
+    """Return settings of a file over those of the files that it names under ``toml_files``, as
+    releases before 0.5 do; None where one is not at hand. "None" is what TOML has no word for.
+    """
+    collected: List[Setting] = []
     for setting in settings:
         names = setting.value if setting.key == "toml_files" else None
         for name in names if isinstance(names, list) else ():
-            beside = os.path.join(os.path.dirname(os.path.abspath(where)), str(name))
-            inherited = _of_file(run, path._replace(text=beside), depth + 1)
+            inherited = _of_file(run, os.path.join(folder, str(name)), depth + 1)
             if inherited is None:
                 return None
-            below += inherited
+            collected += inherited
     own = [one for one in settings if one.key != "toml_files"]
-    return [*below, *(one._replace(value=None) if one.value == "None" else one for one in own)]
+    return [*collected, *(one._replace(value=None) if one.value == "None" else one for one in own)]
 
 
 def _switched(setting: Setting) -> Setting:

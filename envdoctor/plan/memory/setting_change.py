@@ -18,6 +18,8 @@ __all__ = ["change_workload", "changed_by", "setting_text", "spelled", "with_val
 _IN_GIB = frozenset(["rollout.swap_space", "rollout.mm_cache"])
 #: A key that says true where its field, a size, is 0.
 _OPPOSITE = "disable_mm_preprocessor_cache"
+#: Whose switches are ``--key`` and ``--no-key`` (prime-pydantic-config).
+_NEGATES = "prime-rl"
 _TRUE = {
     "true": True,
     "1": True,
@@ -47,11 +49,12 @@ def setting_text(workload: Workload, field: str, value: Any) -> str:
     if key.endswith(_OPPOSITE):
         return f"{key}={value == 0}"
     if (
-        workload.value("framework") in ("openrlhf", "prime-rl")
+        workload.value("framework") in ("openrlhf", _NEGATES)
         and isinstance(value, bool)
         and key.startswith("--")
     ):
-        return key if value else f"no {key}"
+        negated = f"--no-{key[2:]}" if workload.value("framework") == _NEGATES else f"no {key}"
+        return key if value else negated
     return f"{key}={spelled(field, value)}"
 
 
@@ -61,7 +64,7 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
     The key is the framework's own or one of ``WORKLOAD_FIELDS``. Raises :class:`InputError` where
     it is neither, or the value is none.
     """
-    key, value = _key_and_value(text)
+    key, value = _key_and_value(_with_value(workload, text))
     fields = _fields_of(workload, key)
     if not fields:
         words = [name for name in workload.keys.values() if name]
@@ -85,6 +88,14 @@ def changed_by(workload: Workload, settings: Sequence[str]) -> Workload:
     for setting in settings:
         workload = change_workload(workload, setting)[0]
     return workload
+
+
+def _with_value(workload: Workload, text: str) -> str:
+    """Return a switch of the framework that has such ones as ``key=value``."""
+    is_switch = text.startswith("--") and "=" not in text
+    if not is_switch or workload.value("framework") != _NEGATES:
+        return text
+    return f"--{text[5:]}=false" if text.startswith("--no-") else f"{text}=true"
 
 
 def _key_and_value(text: str) -> Tuple[str, str]:

@@ -11,6 +11,7 @@ from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent
 from envdoctor.plan.frameworks import read_workload
 from envdoctor.plan.memory.estimate import make_plan, sizes_of
+from envdoctor.plan.memory.setting_change import change_workload, setting_text
 
 NEMO = """
 policy:
@@ -587,6 +588,31 @@ def test_prime_rl_lays_files_options_and_sections_over_each_other(tmp_path):
     assert values(workload, "checkpoint.save_freq", "rollout.enforce_eager") == [50, True]
     assert values(workload, "actor.gradient_checkpointing", "rollout.engines") == [False, 2]
     assert values(workload, "actor.lora_rank", "actor.param_dtype") == [0, "bf16"]
+
+
+def test_prime_rl_reads_a_file_alone_as_its_program_does(tmp_path):
+    """Files that it names lie below it (before 0.5), and "None" is nothing."""
+    (tmp_path / "base.toml").write_text(PRIME)
+    own = 'toml_files = ["base.toml"]\n[trainer.model]\nac = "None"\nac_offloading = "None"\n'
+    (tmp_path / "own.toml").write_text(own)
+    alone = read_workload([str(tmp_path / "own.toml")], environ={})
+    named = prime(tmp_path, "uv run rl @ own.toml")
+    for workload in (alone, named):
+        assert values(workload, "actor.gradient_checkpointing", "data.max_length") == [False, 4096]
+        assert workload.value("actor.activation_offload") is False
+    (tmp_path / "base.toml").unlink()
+    lone = read_workload([str(tmp_path / "own.toml")], environ={}).get("data.max_length")
+    assert "toml_files" in lone.reason
+
+
+def test_prime_rl_has_switches_in_its_own_words(tmp_path):
+    path = tmp_path / "rl.toml"
+    path.write_text(PRIME)
+    workload = read_workload([str(path)], environ={})
+    for value, text in ((True, "--trainer.model.ac"), (False, "--no-trainer.model.ac")):
+        assert setting_text(workload, "actor.gradient_checkpointing", value) == text
+        changed, field = change_workload(workload, text)
+        assert (field, changed.value(field)) == ("actor.gradient_checkpointing", value)
 
 
 def test_prime_rl_without_its_file_says_which(tmp_path):
