@@ -154,12 +154,16 @@ class _Place:
                         yield int(name)
 
     def clear(self) -> None:
-        """End whatever was started from here, also what left its session."""
+        """End whatever was started from here, also what left its session.
+
+        A process that forks and ends during a scan is gone when it is read, and its child is newer
+        than the list: only two empty scans in a row tell that nothing is left.
+        """
         end = time.monotonic() + _GRACE
-        while time.monotonic() < end:
+        empty = 0
+        while empty < 2 and time.monotonic() < end:
             left = list(self.left())
-            if not left:
-                return
+            empty = 0 if left else empty + 1
             for number in left:
                 with suppress(OSError):
                     os.kill(number, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Limits of containers and processes, and what programs believe about them: ED501 to ED508.
+"""Limits of containers and processes, and what programs believe about them.
 
 A limit alone is no fault: each rule asks who would run into it (Ray, vLLM, NCCL between several
 GPUs, RDMA), and says so. Where that is not known, the finding is a warning that names the

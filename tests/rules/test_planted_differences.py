@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from envdoctor.app import Options, check_cluster
+from envdoctor.model.facts import FIELDS
 from envdoctor.model.node_answers import Answers, NodeAnswer
 from envdoctor.rules.node_table import NodeTable
 
@@ -372,6 +373,18 @@ def test_findings_are_of_the_node_where_it_is_planted(kind, clean):
         # What was there before holds for all; what is new, for the fifth, or for their difference.
         across = finding.code.startswith("ED70") or finding.code == "ED711"
         assert key in clean or nodes == (f"n{ODD}",) or across, finding
+
+
+def test_every_field_that_tells_nodes_apart_is_planted():
+    shown_as = {
+        "mounts.shared": "mount /data",
+        "network.ports": "port eth0",
+        "pci.places": "PCIe topology",
+    }
+    faults = {"gpus.xids", "health.failures"}  # found on a node by itself, not beside the others
+    planted = set().union(*(names for _, names in PLANTED.values()))
+    of_nodes = {name for name, field in FIELDS.items() if field.half == "node"} - faults
+    assert {shown_as.get(name, name) for name in of_nodes} <= planted
 
 
 def test_there_are_forty():

@@ -85,7 +85,7 @@ def test_without_a_limit_of_its_own_a_run_is_judged_by_its_own_growth(monkeypatc
         other.kill()
         other.wait()
     assert level.outlook.trend.shape == "level"
-    assert level.peak < 10 << 20
+    assert level.peak < 100 << 20  # between fork and exec the child shares the memory of pytest
     assert level.is_own
     grown = watch(command=[sys.executable, "-c", GROWS], interval=0.05, report_every=0.1)
     assert grown.outlook.trend.shape == "steady"
@@ -96,17 +96,17 @@ def test_without_a_limit_of_its_own_a_run_is_judged_by_its_own_growth(monkeypatc
 
 
 def test_kills_are_noted_when_they_are_seen(monkeypatch):
-    """The counter of the group moves by three before its tenth sample."""
+    """The counter of the group moves by three before its fourth sample."""
     reads = []
     whole = sampling.read_group
 
     def counted(*args):
         reads.append(1)
-        return whole(*args)._replace(oom_kills=2 if len(reads) < 10 else 5)
+        return whole(*args)._replace(oom_kills=2 if len(reads) < 4 else 5)
 
     monkeypatch.setattr(sampling, "read_group", counted)
     recording = watch(command=["sleep", "1"], interval=0.05)
-    assert len(reads) > 10
+    assert len(reads) > 4
     assert recording.oom_kills == 3
     (moment,) = recording.killed_at
-    assert 0.2 < moment < recording.duration
+    assert 0.1 < moment < recording.duration
