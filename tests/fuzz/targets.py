@@ -128,10 +128,10 @@ def launch(data: bytes) -> None:
 
 
 def configuration(data: bytes) -> None:
-    """A configuration file of a framework, in YAML or JSON."""
+    """A configuration file of a framework, in YAML, JSON or TOML."""
     from envdoctor.plan.frameworks.settings import read_config
 
-    name, rest = chosen(data, ("config.yaml", "config.json"))
+    name, rest = chosen(data, ("config.yaml", "config.json", "config.toml"))
     read_config(rest.decode("utf-8", "replace"), name)
 
 

@@ -95,7 +95,10 @@ def nested_defaults(read: Callable[[str], Optional[str]], module: str, name: str
 
     read: the text of a module by its dotted name, None where there is none.
     """
-    return _ModelReader(read).defaults(module, name)
+    try:
+        return _ModelReader(read).defaults(module, name)
+    except RecursionError:
+        return {}  # nested deeper than any configuration
 
 
 class _ModelReader:

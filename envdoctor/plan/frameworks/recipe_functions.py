@@ -50,7 +50,10 @@ def settings_of(
     if place is None:
         return None
     frame = _Frame(read, *place)
-    frame.run()
+    try:
+        frame.run()
+    except RecursionError:
+        return None  # nested deeper than any configuration
     return list(frame.configuration.values())
 
 

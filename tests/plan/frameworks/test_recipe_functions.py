@@ -8,6 +8,7 @@ import types
 import pytest
 
 from envdoctor.plan.frameworks import read_workload
+from envdoctor.plan.frameworks.declared import nested_defaults
 from envdoctor.plan.frameworks.recipe_functions import settings_of
 
 COMMON = """
@@ -148,6 +149,16 @@ def test_functions_that_call_each_other_end():
     text = "def f():\n    cfg = g_config()\n    return cfg\ndef g_config():\n    return f()\n"
     assert settings_of({"m": text}.get, "m", "f") == []
     assert settings_of({}.get, "m", "f") is None
+
+
+@pytest.mark.parametrize("deep", ["x" + ".a" * 20000, "f(" * 80 + ")" * 80, "not " * 20000 + "x"])
+def test_what_is_nested_too_deep_ends(deep):
+    body = f"    cfg = Container(a=1)\n    cfg.b = {deep}()\n    return cfg\n"
+    read = {"m": f"def f():\n{body}"}.get
+    settings = settings_of(read, "m", "f")
+    assert settings is None or [one.key for one in settings][:1] in ([], ["a"])
+    model = f"class M:\n    a: int = {deep}()\n    b: int = 1\n"
+    assert nested_defaults({"m": model}.get, "m", "M").get("b") in (None, 1)
 
 
 RECIPE = '''
