@@ -508,8 +508,7 @@ def test_validate_of_an_installed_envdoctor_needs_a_folder(at_home):
 
 
 def test_lint(envdoctor, tmp_path):
-    document = answer(envdoctor("matrix", "lint", "--json"))
-    assert not [entry for entry in document["findings"] if entry["level"] == "fault"]
+    """All of our own matrix is looked through in tests/matrix/authoring/test_lint.py."""
     (tmp_path / "rows.toml").write_text(row_text("ours", '{ env = "torch", in = ">=99" }'))
     document = answer(envdoctor("matrix", "lint", tmp_path, "--json"), 1)
     assert (document["rows"], [entry["check"] for entry in document["findings"]]) == (
