@@ -143,16 +143,20 @@ def _values(
     for name in _chosen(asked, variables, words):
         yield f"{name} is {variables[name]}", context.evidence("variables")
     for entry in about:
-        for field, name in entry.sizes:
-            size = context.facts.value(field)
-            if isinstance(size, int):
-                yield f"{name} has {size_text(size)}", context.evidence(field)
-        for field, name in entry.fields:
-            value = context.facts.value(field)
-            if value:
-                yield f"{name} is {value}", context.evidence(field)
+        yield from _fields(entry, context)
     if with_packages:
         yield from _packages(words, context)
+
+
+def _fields(entry: _About, context: Context) -> Iterator[Tuple[str, Tuple[Evidence, ...]]]:
+    for field, name in entry.sizes:
+        size = context.facts.value(field)
+        if isinstance(size, int):
+            yield f"{name} has {size_text(size)}", context.evidence(field)
+    for field, name in entry.fields:
+        value = context.facts.value(field)
+        if value:
+            yield f"{name} is {value}", context.evidence(field)
 
 
 def _chosen(wanted: Sequence[str], known: Mapping[str, str], words: AbstractSet[str]) -> List[str]:

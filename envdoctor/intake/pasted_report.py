@@ -271,7 +271,7 @@ class _Readers:
         """Take one line. What stood before word for word says nothing new; only an entry of a list
         may be repeated, directly behind the same one.
         """
-        draft, text = self._draft, line.text
+        text = line.text
         repeated = text in self._seen and (self._last is None or self._last.text != text)
         self._last = line
         waiting = self._ray.waiting or self._nvidia.waiting or self._packages.waiting
@@ -283,19 +283,7 @@ class _Readers:
             if shape not in self._stating_nothing:
                 self._not_understood(line, shape)
             return
-        claims = draft.claims
-        families = named_families(text)
-        for family in families:
-            self._families.setdefault(family, line)
-        understood = any(reader.read(line, draft) for reader in self._readers)
-        if understood and len(text) < _A_SENTENCE and _AROUND_COMMAND.search(text):
-            self._statements.read(line, draft)
-        if not understood:
-            understood = self._statements.read(line, draft) or draft.claims != claims
-            understood = understood or bool(families)
-            if "=" not in text and "|" not in text:
-                self._seen.add(text)
-        if understood:
+        if self._is_understood(line):
             self.lines += 1
             self._understood = text
         elif self._understood.endswith(f" {text}"):  # the same value, of the next device
@@ -305,6 +293,21 @@ class _Readers:
         else:
             self._stating_nothing.add(shape)
             self._shapes[shape] = self._shapes.get(shape, 0) + 1
+
+    def _is_understood(self, line: Line) -> bool:
+        """Give a line to the readers; tell whether it says something to one of them."""
+        draft, text = self._draft, line.text
+        claims = draft.claims
+        families = named_families(text)
+        for family in families:
+            self._families.setdefault(family, line)
+        if any(reader.read(line, draft) for reader in self._readers):
+            if len(text) < _A_SENTENCE and _AROUND_COMMAND.search(text):
+                self._statements.read(line, draft)
+            return True
+        if "=" not in text and "|" not in text:
+            self._seen.add(text)
+        return self._statements.read(line, draft) or draft.claims != claims or bool(families)
 
     def _not_understood(self, line: Line, shape: str) -> None:
         self.lines += 1

@@ -164,11 +164,14 @@ class _Frame:
             elif isinstance(statement, ast.If):
                 self._branch(statement)
             elif isinstance(statement, ast.Return):
-                if isinstance(statement.value, ast.Call):
-                    self._make("", statement.value)
-                self.has_ended = True
+                self._return(statement.value)
             elif self._touches(statement):
                 self._doubt(statement)
+
+    def _return(self, value: Optional[ast.expr]) -> None:
+        if isinstance(value, ast.Call):
+            self._make("", value)
+        self.has_ended = True
 
     def _branch(self, statement: ast.If) -> None:
         condition = self._value(statement.test)
