@@ -38,7 +38,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> Tuple[str, int]:
-    from ..entrypoint.bake import bake, compile_start
+    from ..entrypoint.baking import bake, compile_start
     from ..entrypoint.baseline import default_path
     from ..intake.lock_reader import read_lock
     from ..matrix.loader import load_matrix

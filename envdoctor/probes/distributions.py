@@ -51,17 +51,6 @@ _MOST_CASES = (
     50  # oddities of one kind and folder: a broken copy of an environment must not flood the report
 )
 
-# Distributions of which every file is compared with RECORD under --deep: what a broken file of
-# breaks a whole stack. Of the others only code that is missing counts.
-_WEIGHED = pattern(
-    r"(torch|nvidia-.*|vllm|ray|triton|flash-attn|xformers|sglang|sgl-kernel|transformers"
-    r"|torchvision|torchaudio)\Z"
-)
-
-
-#: Folders that whoever makes an image small takes out.
-_LEFT_OUT = frozenset(("test", "tests", "testing", "doc", "docs", "examples", "benchmarks"))
-
 
 class Metadata(NamedTuple):
     """The header of one METADATA or PKG-INFO file."""
@@ -92,7 +81,9 @@ def probe_distributions(machine: Machine) -> Dict[str, Fact[Any]]:
     evidence = Evidence(", ".join(interpreter.search_path))
     oddities = search.oddities
     if machine.deep:
-        oddities += _damage(machine, search)
+        from .damaged_files import damage
+
+        oddities += damage(machine, search.distributions, search.paths, search.record)
     oddities += _overlaps(search)
     if machine.described is None:
         oddities += _failing_imports(machine, search)
@@ -613,61 +604,6 @@ def parse_record(content: bytes) -> Iterable[Tuple[str, Optional[int]]]:
         size = rest.rpartition(",")[2].strip()
         if path and "\0" not in path:
             yield path, int(size) if size.isascii() and size.isdigit() and len(size) < 16 else None
-
-
-# Damage
-
-
-def _damage(machine: Machine, search: _Search) -> List[Oddity]:
-    """Compare the files of the distributions that carry a stack with the sizes in their RECORD."""
-    oddities = []
-    for name, distribution in sorted(search.distributions.items()):
-        path = search.paths[name]
-        if distribution.editable or not path.endswith(".dist-info"):
-            continue
-        missing, altered, total = _differences(machine, distribution.location, search.record(path))
-        if not _WEIGHED.match(name):
-            missing, altered = [file for file in missing if _is_code(file)], []
-        for kind, files in (("missing-files", missing), ("altered-files", altered)):
-            if files:
-                # Libraries first: their absence is what fails.
-                files.sort(key=lambda file: (".so" not in file, file))
-                detail = f"{len(files)} of {total} files: {', '.join(files[:3])}"
-                oddities.append(Oddity(kind, name, path, detail, ".so" in files[0]))
-    return oddities
-
-
-def _is_code(file: str) -> bool:
-    """Tell whether a file is a module or a library that no slim image leaves out."""
-    folders = file.split("/")[:-1]
-    return file.endswith((".py", ".so")) and not _LEFT_OUT.intersection(folders)
-
-
-def _differences(
-    machine: Machine, location: str, record: Iterable[Tuple[str, Optional[int]]]
-) -> Tuple[List[str], List[str], int]:
-    """The files that are not there, those of another size, and how many were looked at."""
-    missing, altered, total = [], [], 0
-    for file, size in record:
-        # Scripts outside the folder are rewritten by whoever moves an environment.
-        if file.endswith((".pyc", ".pyo")) or size is None or file.startswith(("../", "/")):
-            continue
-        total += 1
-        path = os.path.normpath(f"{location}/{file}")
-        actual = _size_of(machine, path)
-        if actual is None:
-            if path not in machine.unread:
-                missing.append(file)
-        elif actual != size:
-            altered.append(file)
-    return missing, altered, total
-
-
-def _size_of(machine: Machine, path: str) -> Optional[int]:
-    try:
-        return machine.use(os.stat, path).st_size
-    except (OSError, ValueError):
-        return None
 
 
 def _failing_imports(machine: Machine, search: _Search) -> Iterator[Oddity]:

@@ -6,7 +6,7 @@ from typing import Optional, Tuple
 
 from ..model.record import NamedTuple
 from ..probes.usage import Group, GroupUse, ProcessUse
-from .output import Kept
+from .command_output import Kept
 from .trend import Arrival, Trend
 
 __all__ = ["Outlook", "Recording", "Sample"]

@@ -18,7 +18,7 @@ from typing import Callable, Dict, List, NoReturn, Optional, Sequence, TextIO, T
 from ..errors import InputError
 from ..probes.machine import Machine
 from ..probes.usage import find_group, find_members, find_tree, read_group, read_processes
-from .output import Kept, Output
+from .command_output import Kept, Output
 from .recording import Outlook, Recording, Sample
 from .started_command import StartedCommand
 from .trend import Point, find_trend, predict

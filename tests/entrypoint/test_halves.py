@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from envdoctor import probes
-from envdoctor.entrypoint import bake as baking
-from envdoctor.entrypoint import verdict
+from envdoctor.entrypoint import baking, verdict
 from envdoctor.entrypoint.baseline import VARIABLES
 from envdoctor.entrypoint.options import parse_settings
 from envdoctor.matrix.derive import derive_target

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from envdoctor.app import check
-from envdoctor.entrypoint.bake import bake
+from envdoctor.entrypoint.baking import bake
 from envdoctor.entrypoint.options import parse_settings
 from envdoctor.entrypoint.verdict import _judge, _read_inputs
 from envdoctor.errors import InputError

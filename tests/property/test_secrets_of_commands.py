@@ -186,7 +186,7 @@ def test_fix(said, planted, form):
 def test_bake(said, planted):
     text = said("bake", "--assume", "nvidia-driver=580.65.06", "-o", planted / "out" / "base.json")
     assert leaks(text) == []
-    from envdoctor.entrypoint.bake import bake
+    from envdoctor.entrypoint.baking import bake
     from envdoctor.matrix.loader import load_matrix
     from envdoctor.sources import Sources, gather
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.watch import output
+from envdoctor.watch import command_output
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -105,7 +105,7 @@ def test_of_much_output_the_end_is_kept_and_memory_is_bounded(kept_in):
     assert hashlib.sha256(done.stdout).digest() == expected
     head, _, kept = kept_in.read_bytes().partition(b"\n")
     assert kept.endswith(b"%015d\nthe end\n" % 65535)
-    assert output.KEPT - 16 <= len(kept) <= output.KEPT
+    assert command_output.KEPT - 16 <= len(kept) <= command_output.KEPT
     assert int(head.split()[-3]) + len(kept) >= (100 << 20) - 16
     assert int(done.stderr) < 64 << 10  # KiB
 
@@ -222,10 +222,10 @@ def test_a_terminal_stays_one(kept_in):
 
 def test_the_end_is_kept_whatever_is_written(monkeypatch):
     """Against a plain slice, with pieces of any size."""
-    monkeypatch.setattr(output, "KEPT", 1000)
+    monkeypatch.setattr(command_output, "KEPT", 1000)
     choice = random.Random(7)
     for _ in range(50):
-        tail, whole = output._Tail(), b""
+        tail, whole = command_output._Tail(), b""
         for _ in range(choice.randint(0, 12)):
             size = choice.choice([1, 90, 999, 1000, 2500])
             part = bytes(choice.randrange(97, 123) for _ in range(size))
