@@ -624,7 +624,7 @@ FIELDS: Mapping[str, Field] = {
         "report", "str", "Words of a report that tell of a run at work: it served or trained."
     ),
     "report.for_cpu": _host("report", "str", "By which a run or a build is for the CPU."),
-    "report.for_rocm": _host("report", "str", "By which a run or a build is for ROCm."),
+    "report.for_rocm": _environment("report", "str", "By which a run or a build is for ROCm."),
     "report.other_matter": _host(
         "report", "str", "The first sentence of a report that speaks of no GPU in its own words."
     ),

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple, Union
 
 from .module import read_module
+from .parsing import UNPARSABLE, parse_quietly
 
 __all__ = [
     "DECLARED_REVISION",
@@ -198,10 +198,8 @@ def _blocks(source: bytes) -> Iterator[Tuple[bytes, bool]]:
 
 def _parsed(text: bytes) -> Optional[ast.Module]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parse_quietly(text)
+    except UNPARSABLE:
         return None
 
 

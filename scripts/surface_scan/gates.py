@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -29,6 +28,7 @@ from packaging.version import InvalidVersion, Version
 
 from .conditions import Condition, Scope, available_name, condition_of, version_of
 from .module import callees_of, functions_from, functions_of
+from .parsing import UNPARSABLE, parse_quietly
 
 __all__ = ["GATES_REVISION", "read_gates"]
 
@@ -64,10 +64,8 @@ def read_gates(source: bytes) -> List[List[Any]]:
     if not _WORTH.search(source):
         return []
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_quietly(source)
+    except UNPARSABLE:
         return []
     return list(_Gates(tree).found())
 

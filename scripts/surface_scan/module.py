@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from typing import (
     Any,
     Dict,
@@ -34,6 +33,7 @@ from typing import (
 )
 
 from .conditions import Condition, Scope, condition_of, returned_condition
+from .parsing import UNPARSABLE, parse_quietly
 
 __all__ = [
     "REVISION",
@@ -94,10 +94,8 @@ class Use(NamedTuple):
 def read_module(source: bytes) -> Dict[str, Any]:
     """Return the reading of a module; ``dynamic`` where it cannot be parsed."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        tree = parse_quietly(source)
+    except UNPARSABLE as error:
         return {"bound": [], "dynamic": f"cannot be parsed: {type(error).__name__}", "imports": []}
     reader = _Reader()
     reader.statements(tree.body)
@@ -465,10 +463,8 @@ def read_started(source: bytes, start: str) -> List[Import]:
     of the same module import that it comes to, as far as names tell.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_quietly(source)
+    except UNPARSABLE:
         return []
     functions = functions_of(tree)
     found: List[Import] = []

@@ -13,8 +13,9 @@ from __future__ import annotations
 import ast
 import re
 import string
-import warnings
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+
+from .parsing import UNPARSABLE, parse_quietly
 
 __all__ = ["REVISION", "RaisedMessage", "negated", "read_messages"]
 
@@ -64,10 +65,8 @@ def read_messages(source: bytes) -> List[RaisedMessage]:
     if b"raise" not in source and b"assert" not in source and b"_check" not in source:
         return []
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_quietly(source)
+    except UNPARSABLE:
         return []
     reader = _Reader(tree)
     return list(reader.block(tree.body, _Place("", None, ())))
