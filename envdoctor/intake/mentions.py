@@ -72,15 +72,12 @@ def read_mentions(lines: Iterable[Line], draft: Draft) -> None:
     """
     mentions: Dict[str, List[_Mention]] = {}
     working: Dict[str, Dict[str, Line]] = {}
-    seen: Set[str] = set()
-    for line in lines:
-        if len(line.text) <= _LONGEST and not line.prompt and line.text not in seen:
-            seen.add(line.text)
-            for name, version in _working_of(line):
-                working.setdefault(name, {}).setdefault(version, line)
-            for name, mention in _mentions_of(line, draft):
-                mentions.setdefault(name, []).append(mention)
-                draft.keep_telling(name, mention.version, line, PROSE)
+    for line in _written_once(lines):
+        for name, version in _working_of(line):
+            working.setdefault(name, {}).setdefault(version, line)
+        for name, mention in _mentions_of(line, draft):
+            mentions.setdefault(name, []).append(mention)
+            draft.keep_telling(name, mention.version, line, PROSE)
     for name, of_name in mentions.items():
         meant = _believed(of_name)
         if meant is None:
@@ -93,6 +90,15 @@ def read_mentions(lines: Iterable[Line], draft: Draft) -> None:
         if len(versions) == 1:  # of several, nobody says which one to take
             for version, line in versions.items():
                 draft.works_with(name, version, line)
+
+
+def _written_once(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield the lines that somebody wrote, each text once."""
+    seen: Set[str] = set()
+    for line in lines:
+        if len(line.text) <= _LONGEST and not line.prompt and line.text not in seen:
+            seen.add(line.text)
+            yield line
 
 
 def _working_of(line: Line) -> Iterator[Tuple[str, str]]:
