@@ -225,7 +225,7 @@ def test_what_a_fork_needs_and_the_matrix_does_not_know_is_passed_on() -> None:
     assert resolution.pin("codetiming") is None
 
 
-@pytest.mark.parametrize("gpu", ["T4", "V100"])
+@pytest.mark.parametrize("gpu", ["V100", pytest.param("T4", marks=pytest.mark.slow)])
 def test_an_older_device_gets_an_sglang_that_serves(gpu: str) -> None:
     facts = machine("nvidia-driver=550.54.15", f"gpu={gpu}")
     resolution = resolved("sglang", facts, python="3.11")

@@ -42,8 +42,18 @@ SMALLER = {
 _RANK = {"fits": 0, "cannot tell": 0, "tight": 1, "does not fit": 2}
 
 
-@pytest.mark.parametrize("field", sorted(NUMBERS))
-@pytest.mark.parametrize("name", sorted(SEEDS))
+def sampled(names, others):
+    """Return all pairs; each name and each of the others is among the fast tests, with every third
+    of its partners.
+    """
+    return [
+        pytest.param(name, other, marks=[pytest.mark.slow] if (row + column) % 3 else [])
+        for row, name in enumerate(sorted(names))
+        for column, other in enumerate(sorted(others))
+    ]
+
+
+@pytest.mark.parametrize(("name", "field"), sampled(SEEDS, NUMBERS))
 def test_getting_worse_takes_no_warning_away(planned, name, field):
     machine, framework = SEEDS[name]
     worst = {}
@@ -55,8 +65,7 @@ def test_getting_worse_takes_no_warning_away(planned, name, field):
             worst[where] = _RANK[pool.verdict]
 
 
-@pytest.mark.parametrize("part", sorted(SMALLER))
-@pytest.mark.parametrize("name", sorted(SEEDS))
+@pytest.mark.parametrize(("name", "part"), sampled(SEEDS, SMALLER))
 def test_a_smaller_machine_takes_no_warning_away(planned, name, part):
     machine, framework = SEEDS[name]
     others = [fact for fact in machine if not fact.startswith(part)]
@@ -100,8 +109,7 @@ WORSE = {
 }
 
 
-@pytest.mark.parametrize("field", sorted(WORSE))
-@pytest.mark.parametrize("name", sorted(RUNS))
+@pytest.mark.parametrize(("name", "field"), sampled(RUNS, WORSE))
 def test_nor_of_any_adapter(matrix, tmp_path, name, field):
     path = tmp_path / name
     path.write_text(RUNS[name] + "\n")
