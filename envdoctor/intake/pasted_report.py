@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 from ..errors import NothingRecognised
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts
+from ..model.redaction import redact
 from .at_work import shown_at_work
 from .clean_text import Line, clean_lines, without_unticked
 from .container_spec import ContainerReader
@@ -235,8 +236,8 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
         ("report.for_rocm", meant_for_rocm(text)),
         ("report.other_matter", other_matter(text)),
     ):
-        if words:
-            read[field] = Known(words, evidence)
+        if words:  # of the text as it was pasted
+            read[field] = Known(redact(words), evidence)
     return facts.updated(read)
 
 

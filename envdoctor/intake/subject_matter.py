@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from typing import FrozenSet
 
+from ..model.redaction import redact
+
 __all__ = ["engines_run", "other_matter"]
 
 _LONGEST = 200_000  # characters that are gone through
@@ -29,7 +31,8 @@ def other_matter(text: str) -> str:
     lines = _OWN_LINE.findall(text[:_LONGEST])
     if any(map(_GPU.search, lines)):
         return ""
-    return next((line.strip()[:_SHOWN] for line in lines if _SENTENCE.search(line)), "")
+    sentence = next((line.strip() for line in lines if _SENTENCE.search(line)), "")
+    return redact(sentence)[:_SHOWN]
 
 
 #: An engine that is started or imported, by its module: not what only installs or names it.

@@ -165,7 +165,7 @@ _SENTENCE = pattern(
 )
 _JOINED = pattern(r"(?:api|auth|access|hf|bearer|refresh|session|csrf|id|user|hub|gh|git|my)$")
 _UNITS_OF_NAMES = pattern(r"[^\W_]+")
-_DECLARED = pattern(r"(?:^|\s)(?:ENV|ARG|set|setenv)[ \t]+$")
+_DECLARED = pattern(r"(?<![\w-])(?:ENV|ARG|set|setenv)[ \t]+$")
 _WITH_DIGIT = pattern(r"(?!/)\S{0,24}\d")
 _BACKWARDS = pattern(r"[\w.-]{0,80}")
 
