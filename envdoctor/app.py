@@ -122,7 +122,7 @@ def check(
 
 def _reported(seen: Sequence[Finding], reading: Reading, knowledge: Knowledge) -> Reported:
     """Return what failed in a log, by what was said of it."""
-    from .diagnose.raised import packages_raising
+    from .diagnose.raised import packages_raising, packages_run
     from .intake.subject_matter import engines_run
     from .rules.relevance import Reported
 
@@ -137,6 +137,8 @@ def _reported(seen: Sequence[Finding], reading: Reading, knowledge: Knowledge) -
         frozenset(named | packages_raising(reading.raised, knowledge.modules)),
         any(finding.kind != "not-judged" and finding.remedies for finding in failed),
         engines_run(reading.report),
+        packages_run(reading.raised, knowledge.modules),
+        frozenset(named),
     )
 
 
@@ -186,7 +188,7 @@ def _open_failure(trace: Trace, finding: Finding) -> Finding:
     likely = [suspect for suspect in trace.suspects if suspect.confidence == "high"]
     behind = "; or: ".join(suspect.text.rstrip(".") for suspect in likely[:_SUSPECTS_SAID])
     said, here, values = finding.message.rstrip(".").partition(". Here ")
-    message = f"{said}; the log does not say why{here}{values}."
+    message = f"{said}; no line that was understood says why{here}{values}."
     if behind:
         message += f" Most likely: {behind}."
     return finding._replace(verdict="violated", severity="warning", message=message)

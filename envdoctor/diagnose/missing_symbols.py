@@ -94,9 +94,14 @@ def _tell_history(
     if abi is not None:
         said += f" for the {_word(abi)} C++ ABI"
         these += f", or another torch with that ABI ({_label(abi)})"
-    if torch is None or has is None:
+    if torch is None and "torch" in context.distributions:
+        said += f"; the torch here is no release, so which {package} was built against is not known"
+        remedies: Tuple[Remedy, ...] = (
+            Remedy(f"Install a build of {package} for the torch that is here."),
+        )
+    elif torch is None or has is None:
         said += f": {package} was built against {these}"
-        remedies: Tuple[Remedy, ...] = (Remedy(_way_without_torch(history, package, abi)),)
+        remedies = (Remedy(_way_without_torch(history, package, abi)),)
     elif has:
         said += f", also {torch}: {_why_not_found(history, torch, context)}"
         remedies = draft.finding.remedies

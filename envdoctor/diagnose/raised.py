@@ -25,6 +25,7 @@ __all__ = [
     "has_failed",
     "join_failure",
     "packages_raising",
+    "packages_run",
     "split_passed",
     "split_survived",
     "tells_of_stop",
@@ -184,6 +185,32 @@ def packages_raising(raised: Sequence[Raised], modules: Mapping[str, str]) -> Fr
             packages.update(names[-1:])
             chain = chain.before
     return frozenset(packages)
+
+
+#: Exceptions that may come of what did not load; others come of what did.
+_OF_LOADING = pattern(
+    r"(?:^|\.)(?:\w*Import\w*|ModuleNotFound|OS|Attribute|Name|NotImplemented)Error$"
+)
+_SAYS_LOADING = pattern(r"(?i)\boperators?\b|symbol|\.so\b|\b_C\b|\bload|\bimport")
+
+
+def packages_run(raised: Sequence[Raised], modules: Mapping[str, str]) -> FrozenSet[str]:
+    """Return the packages whose functions tracebacks go through, and which were imported so: where
+    none of them may come of what did not load.
+    """
+    packages: Set[str] = set()
+    for entry in raised:
+        chain: Optional[Raised] = entry
+        while chain is not None:
+            if _OF_LOADING.search(chain.kind) or _SAYS_LOADING.search(chain.message):
+                return frozenset()
+            packages.update(
+                distribution_of(frame.file, modules)
+                for frame in chain.frames
+                if "-packages/" in frame.file and frame.function not in ("", "<module>")
+            )
+            chain = chain.before
+    return frozenset(packages - {"torch"})
 
 
 def _stopped(raised: Sequence[Raised], events: Sequence[Event]) -> Optional[int]:

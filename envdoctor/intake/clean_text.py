@@ -49,7 +49,8 @@ _RULE = re.compile(r"[\s|:+=-]+")
 _LOGGED = re.compile(
     r"\s*(?:\([^()]{1,80}\)\s*)?(?:\[[^\]]{1,60}\]:?\s*)?(?:"
     r"[\[(]?(?:INFO|WARNING|ERROR|DEBUG|WARN|CRITICAL|TRACE)\b[\s:\])|]"
-    r"|[IWEF]?\d{4}[ -/]\d\d[ :-]\S*\s|\d\d[-/:]\d\d[- /:T]\d\d|\[?20\d\d[-/]\d\d[-/]\d\d"
+    r"|[IWEF]\d{3} \d\d:\S*\s|[IWEF]?\d{4}[ -/]\d\d[ :-]\S*\s"
+    r"|\d\d[-/:]\d\d[- /:T]\d\d|\[?20\d\d[-/]\d\d[-/]\d\d"
     r"|File \"|Traceback \(|\^+|at 0x|\S+:\d+:\d+ \[)"
 )
 #: What such lines may hold all the same: the setting-up that an engine prints of itself.

@@ -71,12 +71,14 @@ _FRAME_LINES = 3  # of a frame: the code and the marks below it come behind its 
 #: and uvicorn.
 _MARKED = re.compile(
     r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?:^|[\s\[(])(?:INFO|DEBUG|TRACE)\b(?!=)"
-    r"|\S{0,20}\[?[ID]\d{4} \d\d:|\S{0,40}\[[\d :.,-]{10,30} [ID] \d)|^.{0,80}\bNCCL INFO\b"
+    r"|\w{0,40}_TRACE:|\S{0,20}\[?[ID]\d{3,4} \d\d:"
+    r"|\S{0,40}\[[\d :.,-]{10,30} [ID] \d)|^.{0,80}\bNCCL INFO\b"
 )
 #: A line that its writer marks as a warning, in the same forms, and in that of Python's warnings.
 _WARNED = re.compile(
     r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?<!NCCL)(?:^|[\s\[(])WARN(?:ING)?\b(?!=)"
-    r"|\S{0,20}\[?W\d{4} \d\d:|\S{0,40}\[[\d :.,-]{10,30} W \d|.{0,300}\b[A-Z]\w{0,40}Warning: )"
+    r"|\w{0,40}_TRACE:|\S{0,20}\[?W\d{3,4} \d\d:"
+    r"|\S{0,40}\[[\d :.,-]{10,30} W \d|.{0,300}\b[A-Z]\w{0,40}Warning: )"
 )
 #: What a program says of an error that it goes on after.
 _PASSED_OVER = re.compile(

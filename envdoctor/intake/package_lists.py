@@ -339,7 +339,7 @@ class PackageReader:
             return line.prompt or install.start() == 0
         archive = _ARCHIVE.search(text) if ".tar.gz" in text else None
         if archive:
-            draft.distribution(archive.group(1), archive.group(2), line, INTENT)
+            draft.distribution(archive.group(1), archive.group(2), line, INTENT, built=True)
             return True
         wheel = wheel_file(text) if ".whl" in text else None
         if wheel:

@@ -151,6 +151,15 @@ def _described(name: str, value: str) -> str:
     return value.split(" ")[0] if name.endswith("_PATH") and value.startswith("/") else value
 
 
+class _ModelFileReader:
+    """``"transformers_version": "4.43.1"`` of a model's own files: with what it was saved."""
+
+    _SAVED = re.compile(r'"_?(?:transformers|diffusers|sentence_transformers|accelerate)_version":')
+
+    def read(self, line: Line, _draft: Draft) -> bool:
+        return self._SAVED.match(line.text) is not None
+
+
 class _VariableReader:
     """Assignments as a shell, a Dockerfile or collect_env writes them."""
 
@@ -263,6 +272,7 @@ class _Readers:
             self._packages,
             self._container,
             self._limits,
+            _ModelFileReader(),
             ModuleReader(),
             LaunchReader(),
             _VariableReader(),

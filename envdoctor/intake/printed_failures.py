@@ -48,7 +48,7 @@ _ENDING: Tuple[Tuple[re.Pattern[str], Optional[re.Pattern[str]]], ...] = (
 _RECORD = re.compile(
     r"^(?:.{0,120}?(?:^|[\s\[(|:-])(?:ERROR|CRITICAL|FATAL)\b(?![=(/])"
     r"(?:.{0,80}?[\]|:-] |[:|](?:[\w.]{1,80}[:|])?)?"
-    r"|[EF]\d{4} \d\d:\d\d:\S{1,20}.{0,80}?\] |(?:[Ee]rror|ERROR|Fatal|FATAL)[:!] )\s{0,8}"
+    r"|[EF]\d{3,4} \d\d:\d\d:\S{1,20}.{0,80}?\] |(?:[Ee]rror|ERROR|Fatal|FATAL)[:!] )\s{0,8}"
     r"(?P<message>\S.{5,})"
 )
 #: Words of records that say how much went wrong, and that nothing did.

@@ -66,7 +66,7 @@ _LINKS = (
 _STAMP = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\d{4}[-/]\d\d[-/]\d\d|\d\d-\d\d(?= )"
 _LOGGED = re.compile(
     r"^(?:\S{0,40}\s)?\[?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL)\b"
-    r"|^\[?(?:\d{4}-\d\d-\d\d[ T]|\d\d-\d\d \d\d:|\d\d:\d\d:\d\d\b|[IWEF]\d{4} \d\d:)"
+    r"|^\[?(?:\d{4}-\d\d-\d\d[ T]|\d\d-\d\d \d\d:|\d\d:\d\d:\d\d\b|[IWEF]\d{3,4} \d\d:)"
     r"|^\[?rank\s?\d+\]?:|^\[[a-z]\w{0,40}\d\]:"
 )
 _REPEATED = re.compile(r" ?\[repeated \d{1,9}x across cluster\].{0,200}$")

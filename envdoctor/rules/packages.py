@@ -251,7 +251,9 @@ def _engines_finding(
     """Say that engines are built for another torch, all on one side of what is installed."""
     first, pin = violations[0].requirer, violations[0].requirement.specifier
     far = any(_is_far(torch, violation.requirement.specifier) for violation in violations)
-    exempt = is_unindexed(torch) or all(is_unindexed(entry.requirer) for entry in violations)
+    exempt = is_unindexed(torch) or all(
+        is_unindexed(entry.requirer) or entry.requirer.is_own_build for entry in violations
+    )
     severity = "advice" if not far else "warning" if exempt else "error"
     tail = "." if far else ", of the same minor: this mostly works."
     return Finding(

@@ -22,24 +22,52 @@ __all__ = ["Reported", "set_apart"]
 
 #: Engines that serve, of which one is run and another may be installed for what it holds.
 _ENGINES = frozenset(["lmdeploy", "sglang", "tensorrt-llm", "vllm"])
+#: Codes that say that what is built, or written, for another release does not load or import.
+_AT_IMPORT = frozenset(
+    [
+        "ED304",
+        "ED308",
+        "ED309",
+        "ED390",
+        "ED401",
+        "ED402",
+        "ED403",
+        "ED404",
+        "ED405",
+        "ED406",
+        "ED409",
+        "ED490",
+    ]
+)
 
 
 class Reported(NamedTuple):
     """What a text shows: the keys of the findings of what failed, the packages that take part in
-    that, whether the cause is known, and the engines that are run.
+    that, whether the cause is known, the engines that are run, the packages that were seen to run,
+    and those that what failed is said of.
     """
 
     keys: FrozenSet[str] = frozenset()
     packages: FrozenSet[str] = frozenset()
     is_explained: bool = False
     run: FrozenSet[str] = frozenset()
+    ran: FrozenSet[str] = frozenset()
+    named: FrozenSet[str] = frozenset()
 
 
 def set_apart(findings: Sequence[Finding], reported: Reported) -> List[Finding]:
     """Return the findings of a pasted text, as advice those beside what failed, and advice without
     remedies.
     """
-    return [_bare(_placed(finding, reported)) for finding in findings]
+    placed = [_placed(finding, reported) for finding in findings]
+    refuted = {
+        now.key for then, now in zip(findings, placed) if then.severity != now.severity == "advice"
+    }
+    # What follows from what is none follows from nothing.
+    return [
+        _bare(entry._replace(severity="advice") if entry.caused_by in refuted else entry)
+        for entry in placed
+    ]
 
 
 def _placed(finding: Finding, reported: Reported) -> Finding:
@@ -48,9 +76,15 @@ def _placed(finding: Finding, reported: Reported) -> Finding:
     if not reported.keys.isdisjoint((finding.key, finding.caused_by)):
         return finding
     about = {finding.component, *finding.packages}
+    if finding.code in _AT_IMPORT and not reported.ran.isdisjoint(about):
+        return finding._replace(severity="advice", effect="note", message=_but_it_ran(finding))
     if _is_idle(about, reported) or not _takes_part(finding, about, reported):
         return finding._replace(severity="advice")
     return finding
+
+
+def _but_it_ran(finding: Finding) -> str:
+    return f"{finding.message.rstrip('.')}; but a traceback goes through it: it was imported."
 
 
 def _is_idle(about: Set[str], reported: Reported) -> bool:
@@ -63,9 +97,11 @@ def _is_idle(about: Set[str], reported: Reported) -> bool:
 def _takes_part(finding: Finding, about: Set[str], reported: Reported) -> bool:
     if finding.severity == "error" or not reported.keys:
         return True
-    if finding.packages:
-        return not reported.packages.isdisjoint(about)
-    return not reported.is_explained
+    if reported.is_explained:
+        return finding.component in reported.named and bool(finding.packages)
+    if finding.code == "ED301":  # a pin, which few of those that are broken are felt by
+        return reported.packages.issuperset(about)
+    return not finding.packages or not reported.packages.isdisjoint(about)
 
 
 def _bare(finding: Finding) -> Finding:

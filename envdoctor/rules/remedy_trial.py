@@ -41,6 +41,7 @@ _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
 _FOR_CUDA = frozenset(
     ["flash-attn", "torch", "torchaudio", "torchvision", "triton", "vllm", "xformers"]
 )
+_FOR_INTEL = frozenset(["bigdl-llm", "intel-extension-for-pytorch", "ipex-llm"])
 _OF_PAIRS = ("ED308", "ED309", "ED409")  # what was measured of two packages, release by release
 
 
@@ -359,16 +360,29 @@ def _refused_by(remedy: Remedy, facts: Facts, matrix: Any) -> str:
         for line in (call.packages if call.action == "install" else ())
         if (requirement := try_requirement(line)) is not None
     ]
-    if _has_rocm(facts) and not any(call.indexes for call in calls):
+    other = _has_another_gpu(facts)
+    if other and not any(call.indexes for call in calls):
         for_cuda = [entry.name for entry in requirements if entry.name in _FOR_CUDA]
         if for_cuda:
-            return f"what the index has of {for_cuda[0]} is built for CUDA, and torch for ROCm."
+            return (
+                f"what the index has of {for_cuda[0]} is built for CUDA, and this is for {other}."
+            )
+    for requirement in requirements:
+        package = matrix.package(requirement.name)
+        if package is None or not requirement.specifier.startswith("==") or not package.versions:
+            continue
+        if not _admitted(package, requirement.specifier, finals=False):
+            return f"no index is known to have {requirement.name} {requirement.specifier[2:]}."
     return _refused_by_python(requirements, facts, matrix)
 
 
-def _has_rocm(facts: Facts) -> bool:
+def _has_another_gpu(facts: Facts) -> str:
+    """Return for which other vendor's GPUs torch is here, "" for none that is known."""
     torch = facts.value("torch.version") or facts.version_of("torch") or ""
-    return "rocm" in torch or isinstance(facts.get("torch.hip"), Known)
+    if "rocm" in torch or isinstance(facts.get("torch.hip"), Known):
+        return "ROCm"
+    is_intel = not _FOR_INTEL.isdisjoint(facts.value("distributions", {}))
+    return "Intel GPUs" if "xpu" in torch or is_intel else ""
 
 
 def _refused_by_python(requirements: Sequence[Requirement], facts: Facts, matrix: Any) -> str:
@@ -432,11 +446,13 @@ def _nearest(
     return newer[0] if newer else fitting[-1] if fitting else None
 
 
-def _admitted(package: Any, specifier: str) -> List[Version]:
-    """Return the known final releases of a package in a range, oldest first."""
+def _admitted(package: Any, specifier: str, finals: bool = True) -> List[Version]:
+    """Return the known releases of a package in a range, oldest first; finals: no others."""
     try:
         admitted = VersionSet.parse(specifier)
     except InvalidSpecifier:
         return []
     releases: Tuple[Version, ...] = tuple(package.versions) if package is not None else ()
-    return [entry for entry in releases if entry in admitted and not entry.is_prerelease]
+    return [
+        entry for entry in releases if entry in admitted and not (finals and entry.is_prerelease)
+    ]

@@ -409,3 +409,20 @@ def test_the_failure_is_found_through_what_wraps_it(name):
     assert message.startswith(KNOWN.get(name, f"The run failed with {FAILED[name]}"))
     lines = [entry.detail for entry in diagnosis.traces[0].finding.evidence]
     assert any(FAILED[name].split(" (")[0] in line for line in lines) or name not in KNOWN
+
+
+@pytest.mark.parametrize("mark", ["[W701 13:59:11.99 ", "[W0701 13:59:11.99 "])
+def test_a_warning_of_torch_is_no_part_of_the_exception_above(tmp_path, mark):
+    """Its dates have no zero in front (c10/util/Logging.cpp)."""
+    log = tmp_path / "run.log"
+    log.write_text(
+        "[rank0]: Traceback (most recent call last):\n"
+        '[rank0]:   File "/app/run.py", line 9, in main\n'
+        "[rank0]:     go()\n"
+        "[rank0]: RuntimeError: Duplicate layer name: a.b\n"
+        f"[rank0]:{mark}ProcessGroupNCCL.cpp:1479] Warning: WARNING: destroy_process_group() was "
+        "not called before program exit. For more info, please see https://x.org/a#shutdown\n"
+    )
+    (first, *_) = diagnose([str(log)]).traces
+    assert "Duplicate layer name" in first.finding.message
+    assert first.finding.remedies == ()

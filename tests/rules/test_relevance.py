@@ -39,7 +39,11 @@ def test_a_warning_about_other_packages_is_advice_without_a_remedy():
     [
         (OTHER, Reported()),  # nothing failed
         (OTHER._replace(severity="error"), FAILED),
-        (OTHER._replace(packages=("packaging", "sglang")), FAILED),
+        (
+            OTHER._replace(code="ED302", packages=("packaging", "sglang")),
+            FAILED._replace(is_explained=False),
+        ),
+        (OTHER._replace(component="flashinfer"), FAILED._replace(named=frozenset(["flashinfer"]))),
         (OTHER._replace(caused_by=FAILURE.key), FAILED),
         (OF_MACHINE, FAILED._replace(is_explained=False)),
     ],
@@ -88,9 +92,11 @@ def test_what_the_traceback_goes_through_takes_part(checked):
         "Traceback (most recent call last):\n"
         '  File "/app/run.py", line 1, in <module>\n'
         "    import x\n"
-        '  File "/e/lib/python3.10/site-packages/{}/utils/_x.py", line 5, in <module>\n'
-        "    import flashinfer\n"
-        "ModuleNotFoundError: No module named 'flashinfer'\n"
+        '  File "/e/lib/python3.10/site-packages/{}/utils/_x.py", line 5, in frob\n'
+        "    frobnicate(x)\n"
+        '  File "/e/lib/python3.10/site-packages/packaging/version.py", line 5, in frob\n'
+        "    frobnicate(x)\n"
+        "RuntimeError: the frob is of the wrong kind\n"
     )
 
     def of_packaging(name):
@@ -102,3 +108,23 @@ def test_what_the_traceback_goes_through_takes_part(checked):
 
     assert of_packaging("sglang") == [("advice", False)]
     assert of_packaging("huggingface_hub") == [("warning", True)]
+
+
+def test_what_a_traceback_goes_through_was_imported(checked):
+    """The report of a run that fails in a kernel: what it called did load."""
+    packages = "torch 2.7.0+cu126\nvllm 0.8.0\n"
+    place = 'File "/e/lib/python3.12/site-packages/vllm/v1/worker/gpu.py", line 3, in {}\n'
+    lines = "Traceback (most recent call last):\n  {}    run(x)\n{}\n"
+
+    def severities(function, last):
+        text = packages + lines.format(place.format(function), last)
+        return {entry.severity for entry in checked(text) if entry.code in ("ED304", "ED401")}
+
+    assert severities("execute", "RuntimeError: PassManager::run failed") == {"advice"}
+    assert "error" in severities("execute", "RuntimeError: operator _C::rms_norm does not exist")
+    assert "error" in severities("<module>", "RuntimeError: PassManager::run failed")
+
+
+def test_a_model_s_own_file_tells_nothing_of_what_is_installed():
+    text = 'vllm 0.8.4\n"architectures": ["LlamaForCausalLM"],\n"transformers_version": "4.43.1",\n'
+    assert parse_report(text, MATRIX.package).version_of("transformers") is None
