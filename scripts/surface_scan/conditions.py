@@ -66,6 +66,7 @@ _OPERATORS = {
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _VERSION_NAME = re.compile(r"_*([a-z][a-z0-9_]*?)_*(?:version|ver)_*", re.IGNORECASE)
+_RELEASE_NAME = re.compile(r"_*([a-z][a-z0-9_]*?)_release", re.IGNORECASE)
 #: is_transformers_version(">=", "4.50"), is_torch_greater_or_equal("2.5"),
 #: is_vllm_min_version("0.9")
 _COMPARING = re.compile(
@@ -200,6 +201,7 @@ def _package_of(node: ast.expr) -> Tuple[str, str]:
             "get_version",
             "_get_version",
             "get_package_version",
+            "_get_package_version",
         ):
             words = [text for text in _strings(inner) if not _is_version(text)]
             if words:
@@ -250,6 +252,26 @@ def _of_numbered(number: str) -> str:
     return f"{major}.{rest // 100}.{rest % 100}"
 
 
+def _of_release(left: ast.expr, right: ast.expr, operator: str) -> Optional[Condition]:
+    """The condition that ``x_release[:3] == (2, 9, 1)`` is, or ``Version(…).release >= (2, 9)``;
+    None for another comparison.
+    """
+    numbers = (
+        [item.value for item in right.elts if isinstance(item, ast.Constant)]
+        if (isinstance(right, ast.Tuple))
+        else []
+    )
+    cut = left.value if isinstance(left, ast.Subscript) else left
+    match = _RELEASE_NAME.fullmatch(_last(cut))
+    package = match.group(1).lower() if match else _package_of(cut)[0]
+    is_release = bool(match) or _last(cut) == "release"
+    # What is cut to fewer numbers is equal for many releases.
+    sure = operator in ("<", ">=") or (operator in ("==", "!=") and len(numbers) == 3)
+    if not package or not is_release or not sure or not all(map(str.isdigit, map(str, numbers))):
+        return None
+    return ["version", package, operator, ".".join(map(str, numbers))] if numbers else None
+
+
 def _of_python(node: ast.Compare, operator: str) -> Optional[Condition]:
     """The condition that ``sys.version_info >= (3, 12)`` is; None for another comparison."""
     left, right = node.left, node.comparators[0]
@@ -277,9 +299,9 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
         return _compared_with_none(left, isinstance(node.ops[0], (ast.IsNot, ast.NotEq)), scope)
     if operator is None:
         return UNKNOWN
-    of_python = _of_python(node, operator)
-    if of_python is not None:
-        return of_python
+    of_numbers = _of_python(node, operator) or _of_release(left, right, operator)
+    if of_numbers is not None:
+        return of_numbers
     if operator in ("==", "!=") and _is_no_version(right):  # x_version != "N/A"
         package, part = _package_in(left, scope)
         if not package or part or isinstance(left, ast.Attribute):

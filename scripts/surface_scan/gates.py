@@ -33,7 +33,7 @@ from .parsing import UNPARSABLE, parse_quietly
 __all__ = ["GATES_REVISION", "read_gates"]
 
 #: Raised when another reading of the same source is wanted.
-GATES_REVISION = "gates-4"
+GATES_REVISION = "gates-5"
 
 _WORTH = re.compile(
     rb"(?:assert|check|require|ensure|validate)_\w*version\w*\("

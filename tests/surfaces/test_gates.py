@@ -38,6 +38,9 @@ GATES = {
     "    pass\nelse:\n    raise ImportError('between')",
     "nested": "if maker_version >= MIN:\n    if maker_version < parse('3.0'):\n"
     "        raise ImportError('between')",
+    "release": "maker_release = parse(maker.__version__).release\n"
+    "if maker_release[:3] == (2, 0, 1):\n    raise ImportError('this one')",
+    "release-below": "if parse(maker.__version__).release < (2, 0):\n    raise ImportError('version')",
     "assert": "assert maker_version >= MIN, 'old'",
     "text": "if maker.__version__ < '2.0':\n    raise ImportError('as a text, 10.0 is old')",
     "by-name": "name = 'maker'\ndef get_version(pkg):\n    return importlib.import_module(pkg)"
