@@ -217,6 +217,8 @@ def _asked(measurement: Measurement, consumer: str) -> Dict[_Key, Dict[int, Dema
             both = (consumer, demand.provider)
             if not _meets(release.version, limits, consumer) or _is_text(limits, both):
                 continue
+            if not any(_meets(Version(python), limits, PYTHON) for python in _PYTHONS):
+                continue
             what = (demand.provider, demand.module, demand.name, limits, demand.alternatives)
             key = _Key(*what, entry.main, demand.used)
             asked.setdefault(key, {}).setdefault(number, demand)
