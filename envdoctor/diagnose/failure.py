@@ -29,6 +29,7 @@ from .collectives import tell_collectives
 from .lacking_builds import tell_lacking_builds
 from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
+from .places_told import tell_places
 from .raised import (
     doubt,
     failure_of,
@@ -97,6 +98,7 @@ def explain(
     tell_symbols(drafts, knowledge.modules, contexts[0])
     tell_sonames(drafts, knowledge.modules, contexts[0])
     tell_collectives(drafts)
+    tell_places(drafts, raised, knowledge.modules, contexts[0])
     violated = [finding for finding in findings if finding.verdict == "violated"]
     _join_rows(drafts, events, knowledge, contexts, violated)
     _join_findings(drafts, knowledge, violated)

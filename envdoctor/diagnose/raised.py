@@ -91,6 +91,7 @@ _REST = r"\b[^\n]{3,300}?)(?=[.;!](?:\s|$)|\n|$)"
 _ADVICE = pattern(rf"(?i)(?:^|(?<=[.;!?:] )|(?<=\n))\s*((?:{_ADVISING}){_REST}")
 _ADVICE_WITHIN = pattern(rf"\b((?:[Pp]lease|[Yy]ou (?:must|need to)){_REST}")
 _SHOWN = 400  # characters of a message
+_LONGEST_CODE = 120
 _INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
 _STANDARD = pattern(r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)(.+)$|^<(.+)>$")
 
@@ -565,7 +566,7 @@ def _draft_of(
         component=component,
         kind="not-judged",
         severity="error" if failure.is_certain else "warning",
-        message=f"{lead} {what.rstrip('.')}{f', raised {place}' if place else ''}.",
+        message=f"{lead} {what.rstrip('.')}{f', raised {place}{_code(origin)}' if place else ''}.",
         verdict="violated" if failure.is_certain else "undetermined",
         subject="raised",
         remedies=remedies_of(_advice(raised.message, contexts), ()),
@@ -574,6 +575,20 @@ def _draft_of(
     draft.quoted = [raised.line]
     draft.meaning = _joined(why_raised(origin, contexts, modules), _meaning(raised))
     return draft
+
+
+def _code(raised: Raised) -> str:
+    """Return the line of source that raised, where the traceback shows it and it says more than
+    that it raises.
+    """
+    code = raised.frames[-1].code.strip() if raised.frames else ""
+    if (
+        not code
+        or code.startswith(("raise", "return self._call_impl"))
+        or len(code) > _LONGEST_CODE
+    ):
+        return ""
+    return f": {code}"
 
 
 def _joined(*sentences: str) -> str:

@@ -74,6 +74,8 @@ _OF_DEBIAN = {
     "libopenblas.so.0": "libopenblas0-pthread",
     "libcurl.so.4": "libcurl4",
 }
+#: Libraries that Intel's oneAPI puts outside the loader's path.
+_OF_ONEAPI = re.compile(r"lib(?:mkl_\w+|sycl|svml|imf|irng|intlc|iomp5|ccl|tbb|dnnl|OpenCL)\.so")
 _CUDA_SUFFIX = re.compile(r"nvidia-[a-z-]+?-cu(\d{2})")
 
 
@@ -117,6 +119,9 @@ def tell_sonames(
         package = _OF_DEBIAN.get(name)
         if package is not None:
             _tell_system(draft, package)
+            continue
+        if _OF_ONEAPI.match(name):
+            _tell_oneapi(draft)
             continue
         match = _SONAME.match(f"{name}.so.{groups['major']}" if "major" in groups else name)
         if match is None:
@@ -175,6 +180,20 @@ def _tell_system(draft: TraceDraft, package: str) -> None:
         "changes-host",
     )
     draft.finding = draft.finding._replace(remedies=(remedy,))
+
+
+def _tell_oneapi(draft: TraceDraft) -> None:
+    """Say what puts the libraries of oneAPI on the path of the loader."""
+    remedy = Remedy(
+        "It is a library of Intel's oneAPI: in the shell that starts the program, and before it "
+        "starts, run 'source /opt/intel/oneapi/setvars.sh', or install its runtime in the "
+        "environment (mkl, intel-sycl-rt of the index)."
+    )
+    draft.finding = draft.finding._replace(
+        message=f"{draft.finding.message.rstrip('.')}. It is of Intel's oneAPI, whose folders are "
+        "on the path only where its setvars.sh was run.",
+        remedies=(remedy,),
+    )
 
 
 def _asker(soname: str, context: Context) -> str:

@@ -16,6 +16,7 @@ from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
 from ..model.versions import try_version
 from ..rules.rule import Context
+from .places_told import removed_from_python
 
 if TYPE_CHECKING:
     from ..matrix.messages import Matched, RaisedAt
@@ -68,7 +69,12 @@ def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str
     entry: Optional[Raised] = raised
     while entry is not None:
         lead = "" if entry is raised else f"{entry.kind.rpartition('.')[2]} came first: "
-        why = _stated(entry, contexts, modules) or _asserted(entry) or _of_plain(entry)
+        why = (
+            _stated(entry, contexts, modules)
+            or _asserted(entry)
+            or _of_plain(entry)
+            or removed_from_python(entry.message, contexts[0])
+        )
         if why:
             return lead + why
         entry = entry.before

@@ -226,7 +226,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     evidence = Evidence("report")
     told: Dict[str, Fact[Any]] = {}
     failing = tells_of_failure(text[:_SHORT_TEXT])
-    reasons = told_reasons(lines) if failing else ()
+    reasons = told_reasons(lines, text.split("\n")) if failing else ()
     if reasons:
         told["report.reasons"] = Known(reasons, evidence)
     if not any(True for _ in facts):

@@ -10,7 +10,7 @@ nothing fails.
 from __future__ import annotations
 
 import re
-from typing import Iterable, Iterator, List, NamedTuple, Set, Tuple
+from typing import Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
@@ -49,7 +49,7 @@ _CAUSAL = re.compile(
 )
 _OF_RELEASE = (
     r"(?:(?:was|were|has been|have been|is|are|got|been) (?:\w+ )?(?:removed|renamed|moved|"
-    r"deprecated|dropped|relocated|replaced|refactored)|no longer (?:exists?|available|has|have|"
+    r"dropped|relocated|replaced|refactored)|no longer (?:exists?|available|has|have|"
     r"provides?|exports?|includes?|accepts?|supports?))"
 )
 _DENIED = (
@@ -126,6 +126,11 @@ _HEADING = re.compile(
     r"(?:[:：]\W*(?P<rest2>\S.*))?$",
     re.IGNORECASE,
 )
+#: A row beside which a paragraph stands: blank, a fence, a heading, an entry of a list, a label.
+_OF_TEXT = re.compile(
+    r"\s*$|(?=(?:.*?\b[a-z]{2,}\b){3})[A-Za-z].*[.!?]\s*$|\s*(?:```|~~~|#{1,6} |[-*+] |\d{1,2}[.)] |>|</?\w+|.{1,80}:\s*$)"
+)
+_ENDS = re.compile(r"(?:^|[.:;!?>`\])]|\s)\s*$")
 _BELOW = 4  # lines below a heading
 
 
@@ -140,12 +145,13 @@ def tells_of_failure(text: str) -> bool:
     return _FAILS.search(text) is not None
 
 
-def told_reasons(lines: Iterable[Line]) -> Tuple[str, ...]:
+def told_reasons(lines: Iterable[Line], rows: Sequence[str]) -> Tuple[str, ...]:
     """Return the sentences of a text that give a reason, the plainest first, each as ``LINE:
     sentence``, with ``LINE?`` where the writer only supposes it.
 
     Args:
-        lines: Those of the whole text.
+        lines: Those of the whole text, cleaned.
+        rows: The same as they stand there, blank ones too.
     """
     reasons: List[_Reason] = []
     seen: Set[str] = set()
@@ -162,9 +168,20 @@ def told_reasons(lines: Iterable[Line]) -> Tuple[str, ...]:
             first = _SENTENCES.split(words)[0]
             reasons.append(_reason(0, line, first, supposed))
             below = 0
-        elif heading is None:
+        elif heading is None and _is_in_paragraph(line.number, rows):
             reasons += _reasons_of(line)
     return tuple(reason.text for reason in sorted(reasons)[:_MOST])
+
+
+def _is_in_paragraph(number: int, rows: Sequence[str]) -> bool:
+    """Tell a line that somebody wrote from one that a program printed among its others: above and
+    below a person's stand blank lines, fences, headings and sentences.
+    """
+    around = [rows[place] for place in (number - 2, number) if 0 <= place < len(rows)]
+    own = rows[number - 1].strip() if number <= len(rows) else ""
+    if own[:1].islower() and around[:1] and not _ENDS.search(around[0]):
+        return False  # the rest of a sentence that was wrapped
+    return all(_OF_TEXT.match(row) or _is_prose(row.strip(" -*>#")) for row in around)
 
 
 def _reason(rank: int, line: Line, sentence: str, supposed: bool) -> _Reason:
@@ -194,8 +211,8 @@ _HAN = re.compile(r"[\u4e00-\u9fff]")
 _WORDS = 5  # of a sentence, from which it is none that a program printed
 #: What programs print: a level, an exception, code, a path at its beginning.
 _PRINTED = re.compile(
-    r"\s*(?:#?\d+(?:\.\d+)?\s+(?:\S+:|ERROR|W:|E:)|Traceback \(|File \"|\w*Warning: |raise |"
-    r"except |import |from \S+ import |assert |"
+    r"\s*(?:\([^()]{0,60}\bpid=|#?\d+(?:\.\d+)?\s+(?:\S+:|ERROR|W:|E:)|Traceback \(|File \"|"
+    r"\w*Warning: |raise |except |import |from \S+ import |assert |"
     r"(?:\([^()]{1,80}\)\s*)?(?:[\w.]+ )?[\w.]*(?:Error|Exception)\b:?|error:|warning:|/\S+/\S+|"
     r"\w+\([^)]*\)?\s*$|[{\[<|=#$])"
     r"|.{0,160}\b(?:WARNING|WARN|UserWarning|FutureWarning|INFO|DEBUG|ERROR)\b"

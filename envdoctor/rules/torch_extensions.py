@@ -158,12 +158,14 @@ def _label(installed: Distribution) -> Tuple[Optional[str], Optional[bool]]:
 
 
 def _labelled_torch(local: str) -> Optional[str]:
-    """Return the torch minor of a label: torch240 is 2.4.0, pt24 is 2.4, torch210 is 2.10."""
+    """Return the torch minor of a label: torch240 is 2.4.0, torch271 is 2.7.1, pt24 is 2.4,
+    torch210 is 2.10.
+    """
     match = _TORCH_LABEL.search(local)
     if match is None:
         return None
     major, dotted, digits = match.groups()
-    if digits and len(digits) == 2 and digits[1] == "0" and digits != "10":
+    if digits and len(digits) == 2 and (digits[1] == "0" or digits[0] > "1") and digits != "10":
         digits = digits[0]
     return f"{major}.{dotted or digits}"
 

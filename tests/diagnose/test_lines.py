@@ -526,6 +526,22 @@ def test_what_is_to_be_typed_belongs_to_the_advice(said):
         ("error: Unsupported conversion from 'f8E4M3FN' to 'f16'", "triton-conversion"),
         ("nvcc fatal   : A single input file is required for a non-link phase", "nvcc-refused"),
         ("nvcc fatal: Unsupported gpu architecture 'compute_120'", "nvcc-unknown-arch"),
+        ("NameError: name 'torch_memory_saver' is not defined", "name-of-module-missing"),
+        ("train.py: error: unrecognized arguments: --local-rank=3", "local-rank-dash"),
+        ("a.py: error: argument --fp8: ignored explicit argument 'true'", "switch-with-value"),
+        ("Input length (160062) exceeds the maximum allowed length (59862).", "prompt-too-long"),
+        ("ValueError: max_tokens must be at least 1, got -3173.", "prompt-too-long"),
+        ("RuntimeError: cuDNN Frontend: No execution plans support the graph.", "cudnn-no-plan"),
+        ("error: unable to create file a/b: Filename too long", "filename-too-long"),
+        ("RuntimeError: expected scalar type Half but found BFloat16", "tensor-types-differ"),
+        (
+            "[ERROR] Training FAILED for domain 'a' (rc=1). Check /x/train.log",
+            "other-log-named",
+        ),
+        (
+            "  × Getting requirements to build wheel did not run successfully.",
+            "pip-build-requirements",
+        ),
         ("x.h:3:10: fatal error: cudnn.h: No such file or directory", "build-cudnn-headers"),
         (
             "ValueError: '<class 'a.b.Qwen2_5_VLConfig'>' is already used by a Transformers model.",

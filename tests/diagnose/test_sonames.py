@@ -146,3 +146,9 @@ def test_a_library_of_cuda_in_an_environment_of_rocm(finding, tmp_path, line):
     assert "sgl-kernel" in said.message
     assert "for ROCm" in said.message
     assert not any(word in words(said) for word in ("--gpus", "LD_LIBRARY_PATH", "driver."))
+
+
+def test_a_library_of_oneapi_is_on_the_path_after_its_script(finding):
+    said = finding("ImportError: libmkl_core.so.2: cannot open shared object file: No such file")
+    assert "Intel's oneAPI" in said.message
+    assert "setvars.sh" in words(said)

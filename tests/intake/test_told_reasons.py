@@ -81,3 +81,10 @@ def test_what_stands_below_a_heading_is_the_reason(text, reason):
     (first,) = reasons_of(f"{text}\n\nIt crashes with torch 2.6.0\n")
     assert first.startswith(reason)
     assert "More words" not in first
+
+
+def test_what_a_program_prints_among_its_lines_gives_no_reason():
+    notice = "AutoAWQ does not work because torch of this machine is another one than it wants."
+    log = f"step 1 loss 0.3\nstep 2 loss 0.2\n{notice}\nstep 3 loss 0.1\nerror: stopped\n"
+    assert reasons_of(f"torch 2.6.0\n{log}") == ()
+    assert reasons_of(f"torch 2.6.0 gives an error\n\n{notice}\n")[0].endswith(notice)

@@ -1,0 +1,161 @@
+"""What the places of a traceback tell of a line: in which phase memory ran out, that pip's isolated
+build hides what is installed, that a name left Python's own library.
+"""
+
+from __future__ import annotations
+
+from typing import List, Mapping, Sequence, Tuple
+
+from ..model.finding import Remedy
+from ..model.log import Event, Frame, Raised
+from ..model.pattern import pattern
+from ..model.versions import parse_version, try_version
+from ..rules.rule import Context
+from .trace_draft import TraceDraft, groups_of
+
+__all__ = ["removed_from_python", "tell_places"]
+
+_OUT_OF_MEMORY = ("cuda-out-of-memory", "cuda-error-oom")
+#: By the name of a function on the way there: what was being done. The names are those of vLLM,
+#: SGLang, transformers, torch and DeepSpeed.
+_PHASES = (
+    (pattern(r"captur\w*|capture_end|warm_?up_cuda_graph\w*"), "while CUDA graphs were captured"),
+    (
+        pattern(r"profile_run|determine_num_available_blocks|determine_available_memory|profile\w*"),
+        "while the engine tried the largest batch to measure its memory",
+    ),
+    (pattern(r"_?allocate_kv_cache\w*|init_memory_pool|init_kv_cache"), "for the KV cache"),
+    (
+        pattern(r"load_weights|load_model|from_pretrained|_load_state_dict\w*|create_weights"),
+        "while the weights were loaded",
+    ),
+    (pattern(r"backward"), "in the backward pass"),
+    (pattern(r"optimizer_step|_optimizer_step|_init_group|initialize_optimizer_states"),
+     "while the optimizer made its states"),
+)  # fmt: skip
+_LONGEST_OUTPUT = 80  # lines of one step of pip
+_ISOLATED = pattern(r"pip-build-env-|/build-env-|/builds-v0/|\.tmp[\w-]{4,20}/(?:lib|bin)/")
+#: What left Python's library, by the release without it: "What's New in Python 3.N", Removed.
+_REMOVED: Mapping[str, Tuple[str, ...]] = {
+    "3.9": ("fractions.gcd", "base64.encodestring"),
+    "3.10": (
+        *(f"collections.{name}" for name in (
+            "Mapping", "MutableMapping", "Sequence", "MutableSequence", "Iterable", "Iterator",
+            "Callable", "Hashable", "Set", "MutableSet", "Sized", "Container", "Generator")),
+        "parser", "formatter",
+    ),
+    "3.11": ("inspect.getargspec", "inspect.formatargspec", "asyncio.coroutine", "binhex"),
+    "3.12": (
+        "distutils", "imp", "asyncore", "asynchat", "smtpd", "pkgutil.ImpImporter",
+        "configparser.SafeConfigParser", "locale.format", "ssl.wrap_socket", "ssl.match_hostname",
+    ),
+    "3.13": (
+        "cgi", "cgitb", "crypt", "telnetlib", "pipes", "imghdr", "sndhdr", "audioop", "aifc",
+        "nntplib", "uu", "xdrlib", "spwd", "lib2to3", "typing.io", "unittest.makeSuite",
+    ),
+    "3.14": ("ast.Num", "ast.Str", "ast.Bytes", "ast.NameConstant", "pkgutil.find_loader",
+             "asyncio.get_child_watcher"),
+}  # fmt: skip
+_BY_NAME = {name: release for release, names in _REMOVED.items() for name in names}
+_ASKED = (
+    pattern(r"module '(?P<module>[\w.]{1,80})' has no attribute '(?P<name>\w{1,80})'"),
+    pattern(r"cannot import name '(?P<name>\w{1,80})' from '(?P<module>[\w.]{1,80})'"),
+    pattern(r"No module named '?(?P<module>\w{1,80})(?P<name>)\b"),
+)
+
+
+def tell_places(
+    drafts: Sequence[TraceDraft],
+    raised: Sequence[Raised],
+    modules: Mapping[str, str],
+    context: Context,
+) -> None:
+    """Add to drafts what the traceback of their lines says beyond them."""
+    for draft in drafts:
+        if draft.signature is None or not draft.events:
+            continue
+        name = draft.signature.id
+        frames = _frames_of(draft.events, raised)
+        if name in _OUT_OF_MEMORY:
+            _tell_phase(draft, frames)
+        elif name == "module-missing" and (
+            any(_ISOLATED.search(frame.file) for frame in frames) or _is_asked_by_pip(draft, drafts)
+        ):
+            _tell_isolation(draft, groups_of(draft.events[0], modules).get("module", ""))
+        if name in ("module-missing", "import-name"):
+            said = removed_from_python(draft.events[0].first.text, context)
+            if said:
+                message = f"{draft.finding.message.rstrip('.')}. {said}"
+                draft.finding = draft.finding._replace(message=message)
+
+
+def removed_from_python(text: str, context: Context) -> str:
+    """Say of a line that asks for a name of Python's library in which release that is gone."""
+    for asked in _ASKED:
+        match = asked.search(text)
+        if match is None:
+            continue
+        name = ".".join(filter(None, (match.group("module"), match.group("name"))))
+        release = _BY_NAME.get(name)
+        python = try_version(context.facts.value("python.version") or "")
+        if release is None or (python is not None and python < parse_version(release)):
+            return ""
+        here = f"; Python {python} runs here" if python is not None else ""
+        return (
+            f"Python {release} and newer have no {name}{here}: what asks for it was written for "
+            "an older Python."
+        )
+    return ""
+
+
+def _is_asked_by_pip(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:
+    """Tell whether a line stands in what pip printed of asking a package for its requirements."""
+    return any(
+        asked.first.source == event.first.source
+        and 0 < event.first.number - asked.first.number <= _LONGEST_OUTPUT
+        for other in drafts
+        if other.signature is not None and other.signature.id == "pip-build-requirements"
+        for asked in other.events
+        if "what" in asked.groups and "egg_info" not in asked.groups["what"]
+        for event in draft.events
+    )
+
+
+def _frames_of(events: Sequence[Event], raised: Sequence[Raised]) -> List[Frame]:
+    """Return the places of the tracebacks that end in one of these lines, and of what they came
+    of.
+    """
+    frames: List[Frame] = []
+    for entry in raised:
+        for event in events:
+            line = event.first
+            if line.source == entry.line.source and (
+                entry.line.number <= line.number <= max(entry.until, entry.line.number)
+            ):
+                frames += entry.frames
+                break
+    return frames
+
+
+def _tell_phase(draft: TraceDraft, frames: Sequence[Frame]) -> None:
+    """Say in which phase memory ran out, by the innermost function that names one."""
+    for frame in reversed(frames):
+        for name, words in _PHASES:
+            if name.fullmatch(frame.function):
+                message = f"{draft.finding.message.rstrip('.')}, {words}."
+                draft.finding = draft.finding._replace(message=message)
+                return
+
+
+def _tell_isolation(draft: TraceDraft, module: str) -> None:
+    draft.finding = draft.finding._replace(
+        message=f"{module} is not in the environment of its own in which pip builds a package: the "
+        "package imports it while it is built and does not say so, and what is installed beside "
+        "it is hidden there.",
+        remedies=(
+            Remedy(
+                f"Install {module} first, then build without isolation: pip install "
+                "--no-build-isolation with the same arguments (uv: --no-build-isolation-package)."
+            ),
+        ),
+    )

@@ -1,0 +1,99 @@
+"""What the places of a traceback tell of its last line."""
+
+import importlib
+import sys
+
+import pytest
+
+from envdoctor.app import diagnose
+from envdoctor.diagnose.places_told import _BY_NAME, removed_from_python
+from envdoctor.matrix.derive import derive_target
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.evidence import Evidence, Known
+from envdoctor.model.facts import Facts
+from envdoctor.model.versions import parse_version
+from envdoctor.rules.rule import Context
+
+MATRIX = load_matrix()
+
+
+@pytest.fixture
+def message(tmp_path):
+    def run(text):
+        path = tmp_path / "run.log"
+        path.write_text(text, encoding="utf-8")
+        return diagnose([str(path)], Facts(), MATRIX).traces[0].finding.message
+
+    return run
+
+
+def traceback(function, last):
+    return (
+        'Traceback (most recent call last):\n  File "/x/site-packages/vllm/a.py", line 3, in '
+        f"{function}\n    self.run()\n{last}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("capture_model", "while CUDA graphs were captured"),
+        ("determine_num_available_blocks", "tried the largest batch"),
+        ("load_weights", "while the weights were loaded"),
+        ("backward", "in the backward pass"),
+    ],
+)
+def test_the_phase_in_which_memory_ran_out(message, function, words):
+    last = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    assert words in message(traceback(function, last))
+
+
+def test_a_function_that_names_no_phase_says_nothing(message):
+    last = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    assert "while" not in message(traceback("forward", last))
+
+
+def test_what_pip_builds_in_isolation(message):
+    text = (
+        "  × Getting requirements to build wheel did not run successfully.\n"
+        '      File "<string>", line 3, in <module>\n'
+        "      ModuleNotFoundError: No module named 'torch'\n"
+    )
+    assert "is not in the environment of its own in which pip builds" in message(text)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", sorted(_BY_NAME))
+def test_names_are_gone_from_the_release_that_is_said(name):
+    """This interpreter is the oracle: setuptools may bring distutils back."""
+    module, _, rest = name.rpartition(".")
+    is_gone = sys.version_info[:2] >= tuple(parse_version(_BY_NAME[name]).release[:2])
+    if name == "distutils" and is_gone:
+        return
+    try:
+        there = (
+            hasattr(importlib.import_module(module), rest)
+            if module
+            else bool(importlib.import_module(name))
+        )
+    except ImportError:
+        there = False
+    assert there is not is_gone
+
+
+@pytest.mark.parametrize(
+    ("line", "python", "said"),
+    [
+        ("module 'inspect' has no attribute 'getargspec'", "3.11.4", "Python 3.11 and newer"),
+        ("module 'inspect' has no attribute 'getargspec'", "3.10.4", ""),
+        ("No module named 'imp'", "3.12.1", "Python 3.12 and newer have no imp"),
+        ("cannot import name 'Mapping' from 'collections'", "3.10.2", "collections.Mapping"),
+        ("No module named 'torch'", "3.12.1", ""),
+    ],
+)
+def test_what_left_pythons_library(line, python, said):
+    facts = Facts({"python.version": Known(python, Evidence("test"))})
+    context = Context(facts, MATRIX, derive_target(facts, MATRIX), (), "", {})
+    answer = removed_from_python(line, context)
+    assert said in answer
+    assert bool(answer) == bool(said)
