@@ -128,7 +128,8 @@ _HEADING = re.compile(
 )
 #: A row beside which a paragraph stands: blank, a fence, a heading, an entry of a list, a label.
 _OF_TEXT = re.compile(
-    r"\s*$|(?=(?:.*?\b[a-z]{2,}\b){3})[A-Za-z].*[.!?]\s*$|\s*(?:```|~~~|#{1,6} |[-*+] |\d{1,2}[.)] |>|</?\w+|.{1,80}:\s*$)"
+    r"\s*$|[A-Za-z][^\n]*? [a-z]{2,} [^\n]{0,300}[.!?]\s*$|"
+    r"\s*(?:```|~~~|#{1,6} |[-*+] |\d{1,2}[.)] |>|</?\w+|.{1,80}:\s*$)"
 )
 _ENDS = re.compile(r"(?:^|[.:;!?>`\])]|\s)\s*$")
 _BELOW = 4  # lines below a heading
@@ -177,7 +178,7 @@ def _is_in_paragraph(number: int, rows: Sequence[str]) -> bool:
     """Tell a line that somebody wrote from one that a program printed among its others: above and
     below a person's stand blank lines, fences, headings and sentences.
     """
-    around = [rows[place] for place in (number - 2, number) if 0 <= place < len(rows)]
+    around = [rows[place][:_LONGEST] for place in (number - 2, number) if 0 <= place < len(rows)]
     own = rows[number - 1].strip() if number <= len(rows) else ""
     if own[:1].islower() and around[:1] and not _ENDS.search(around[0]):
         return False  # the rest of a sentence that was wrapped

@@ -134,7 +134,10 @@ def test_the_exception_that_ended_the_run_is_named_where_it_was_raised(said, tmp
     program, expected, line = PROGRAMS[name]
     certainty, message = first(said(failed(program, tmp_path)))
     assert certainty == "established"
-    assert message == f"The run failed with {expected}, raised {place(message, tmp_path, line)}."
+    start = f"The run failed with {expected}, raised {place(message, tmp_path, line)}"
+    source = textwrap.dedent(program).strip().split("\n")[line - 2].strip()
+    assert message in (f"{start}.", f"{start}: {source}.")
+    assert name != "a pool" or message.endswith(f": {source}.")
 
 
 def place(message, tmp_path, line):
@@ -225,7 +228,7 @@ def test_an_engine_that_did_not_start_prints_the_error_that_it_points_at(said):
     assert certainty == "established"
     assert message == (
         "The run failed with ValueError: no layer is called model.layers.61, raised by vllm at "
-        "vllm/v1/engine/core.py, line 699."
+        "vllm/v1/engine/core.py, line 699: engine_core = EngineCoreProc(*args, **kwargs)."
     )
     assert {t.finding.caused_by for t in found.traces[1:]} == {found.traces[0].finding.key}
 
