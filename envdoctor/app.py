@@ -151,10 +151,12 @@ def _findings_of(traces: Sequence[Trace]) -> List[Finding]:
 
     # A line that the log holds is no presumption.
     findings = [_with_reason(trace)._replace(presumed=False) for trace in traces]
-    if any(finding.verdict == "violated" and not finding.caused_by for finding in findings):
+    roots = [entry for entry in findings if entry.verdict == "violated" and not entry.caused_by]
+    if not roots or all(map(tells_of_stop, roots)):
+        if findings and tells_of_stop(findings[0]):
+            return [_as_stop(findings[0]), *findings[1:]]
+    else:
         return findings
-    if findings and tells_of_stop(findings[0]):
-        return [_as_stop(findings[0]), *findings[1:]]
     for number, trace in enumerate(traces):
         if trace.certainty == "candidate" and trace.meaning and not trace.finding.caused_by:
             findings[number] = _open_failure(trace, findings[number])

@@ -60,6 +60,8 @@ from .trace_draft import (
 __all__ = ["explain"]
 
 _SLACK = 90.0  # seconds by which the clocks of two writers may differ
+#: What a text gives as the reason of what failed.
+_REASONS_OF_FAILURE = "ED908"
 _RAN = "The log shows a run that worked in this environment."
 #: Findings of a check that explain any binary that does not fit, whichever it is about.
 _ABOUT_ALL = ("ED304", "ED203", "ED201", "ED202", "ED204", "ED205", "ED207", "ED208")
@@ -125,7 +127,11 @@ def explain(
     notes = [advice for advice in advice_of([*passed, *survived]) if advice.key not in known]
     if not has_failed(drafts, failure) and all(lived.get(name) for name in reading.sources):
         outweighed = [finding for finding in rest if _is_outweighed(finding)]
-        rest = [finding for finding in rest if finding not in outweighed]
+        rest = [
+            finding
+            for finding in rest
+            if finding not in outweighed and finding.code != _REASONS_OF_FAILURE
+        ]
         notes += [
             finding._replace(severity="advice", message=f"{finding.message} {_RAN}")
             for finding in outweighed

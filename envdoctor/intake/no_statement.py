@@ -40,6 +40,15 @@ _FORMS: Tuple[re.Pattern[str], ...] = tuple(
         r"^(?:!?\[[^\]]{0,300}\]\(\S{0,2000}?\)?[\s.,;:]*)+$",
         r"^<(?:img|a|video|div|sup|sub|details|summary|/\w+)\b[^>]{0,2000}/?>?.{0,80}$",
         r"^(?:https?|ftp)://\S+$",
+        # a record of a program: logfmt, the kernel, llama.cpp
+        r"^time=\S+ level=\w+ ",
+        r"^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}\] ",
+        r"^(?:llama|llm|ggml|clip|gguf|print_info|load_tensors|common|srv|slot|sched)\w*\s*: ",
+        # progress of docker, a list of files, a value that is not there
+        r"^(?:\[\+\] (?:Running|Building|Pulling)|=>|[\u2800-\u28ff\u2714\u2718] )",
+        r"^(?:[dl-](?:[r-][w-][xsStT-]){3}[.+@]?\s|total \d+$)",
+        r"^[^:]{1,60}:\s.{0,200}?(?:\bN/A\b|\bNot affected$|\bMitigation[:;].*$)",
+        r"^(?:[a-z][a-z0-9_]{1,30} ){8,}[a-z0-9_]*$",
         # a program that is started without any setting
         r"^(?:\S{0,200}/)?python\d?(?:\.\d+)? (?:-m )?[\w./-]+[:：]?$",
     )

@@ -26,6 +26,12 @@ from envdoctor.intake.pasted_report import parse_report
         "if chunk.choices[0].delta.content is not None:",
         "python3 -m sglang.check_env",
         "Hello, and thank you for this project",
+        "time=2025-10-14T21:18:01.270+02:00 level=INFO source=routes.go:1481 msg=listening",
+        "llm_load_print_meta: EOT token        = 128009 '<|eot_id|>'",
+        "[+] Running 21/21",
+        "-rw-rw-r-- 1 a a 2471677246 Dec  8 20:40 model.pth",
+        "GPU Memory Temperature: Tile 0: avg: N/A, min: N/A, max: N/A, current: N/A",
+        "fpu vme de pse tsc msr pae mce cx8 apic sep sse4_1 avx2",
     ],
 )
 def test_what_states_nothing(line):
