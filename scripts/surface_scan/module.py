@@ -137,6 +137,7 @@ class _Reader:
         self._words: Dict[str, Set[str]] = {}
         self._computed: Set[str] = set()
         self._text_of: Dict[str, Optional[str]] = {}
+        self._own: Set[str] = set()  # names of the module itself
         self._aliases: Dict[str, str] = {}  # "" where it may be one of several modules
         self._used: Dict[Tuple[str, str, str], Use] = {}
         self._stored: Set[Tuple[str, str]] = set()
@@ -314,6 +315,8 @@ class _Reader:
             self._assigned(target, node.value)
             if _is_own_module(target) and "Lazy" not in _called_name(node.value):
                 self.dynamic = self.dynamic or f"it replaces itself at line {node.lineno}"
+        if _is_own_module(node.value):  # "module = sys.modules[__name__]": Pillow's enumerations
+            self._own.update(part.id for part in node.targets if isinstance(part, ast.Name))
         if _is_globals(node.value):  # "_globals = globals()", filled by others: protobuf from 4.22
             self.dynamic = self.dynamic or f"globals() at line {node.lineno}"
         self._expression(node.value)
@@ -396,7 +399,7 @@ class _Reader:
             self.lazy.update(text for text in _strings(node) if text.isidentifier())
             if name == "attach_stub":
                 self.dynamic = self.dynamic or "lazy_loader reads a stub"
-        elif name == "exec" or (name == "setattr" and "__name__" in ast.dump(node)):
+        elif name == "exec" or (name == "setattr" and self._is_of_own_module(node)):
             self.dynamic = self.dynamic or f"{name} at line {node.lineno}"
         elif (
             name == "update"
@@ -404,6 +407,13 @@ class _Reader:
             and _is_globals(node.func.value)
         ):
             self.dynamic = self.dynamic or f"globals() at line {node.lineno}"
+
+    def _is_of_own_module(self, call: ast.Call) -> bool:
+        """``setattr(sys.modules[__name__], …)``, or of a name that stands for it."""
+        first = call.args[0] if call.args else call.func
+        return "__name__" in ast.dump(call) or (
+            isinstance(first, ast.Name) and first.id in self._own
+        )
 
     def _getattr(self, node: ast.FunctionDef) -> None:
         """A module's ``__getattr__``: readable where all that it answers stands as text in it or in

@@ -80,6 +80,13 @@ EXPORTS = {
         },
         ["made", "p", "q"],
     ),
+    "sets-on-itself": (
+        {
+            "maker/__init__.py": "import sys\nmodule = sys.modules[__name__]\n"
+            "for name in ('made',):\n    setattr(module, name, 1)\n"
+        },
+        ["made"],
+    ),
     "globals-kept": (
         {
             "maker/__init__.py": "def fill(names):\n    names['made'] = 1\n"
@@ -137,6 +144,7 @@ def test_what_can_be_read_is_said():
         "getattr-open",
         "globals",
         "globals-kept",
+        "sets-on-itself",
         "replaces-itself",
         "exec",
         "foreign-star",
@@ -148,7 +156,7 @@ def test_what_can_be_read_is_said():
     "form",
     sorted(
         set(EXPORTS)
-        - {"getattr-open", "globals", "globals-kept", "replaces-itself", "exec"}
+        - {"getattr-open", "globals", "globals-kept", "replaces-itself", "sets-on-itself", "exec"}
         - {"foreign-star"}
     ),
 )
