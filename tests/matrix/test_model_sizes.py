@@ -118,6 +118,9 @@ def test_cache_of_one_token(name: str, kib: float) -> None:
         ("mistralai/Mixtral-8x7B-Instruct-v0.1", "Mixtral-8x7B"),
         ("baichuan-inc/Baichuan2-13B-Chat", "Baichuan2-13B"),
         ("01-ai/Yi-1.5-34B-Chat", "Yi-34B"),
+        ("microsoft/phi-1_5", "Phi-1.5"),
+        ("mistralai/Magistral-Small-2507", "Mistral-Small-24B"),
+        ("mistralai/Magistral-Small-2509", "Mistral-Small-3.1-24B"),
     ],
 )
 def test_a_model_is_found(text: str, name: str) -> None:
