@@ -16,6 +16,7 @@ from ...model.facts import Facts
 from ...model.layout import Layout
 from ...model.record import NamedTuple
 from ...model.workload import ConfigurationProblem
+from ...regular_files import read_regular
 from ..shell.reader import Word
 from .settings import Setting
 
@@ -82,10 +83,9 @@ class Adapter(Protocol):
 
 
 def read_small(path: str, limit: int = 1 << 20) -> Optional[str]:
-    """Return the text of a file of at most ``limit`` bytes, or None."""
+    """Return the text of a file of at most ``limit`` bytes, or None: a script may name a pipe."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(limit + 1)
+        data = read_regular(path, limit + 1)
     except OSError:
         return None
     return data.decode("utf-8", "replace") if len(data) <= limit else None
