@@ -153,7 +153,7 @@ def _host_pool(inputs: Inputs, actor: Optional[ModelSize], missing: Sequence[str
         host_limit(inputs),
         "",
         tuple(dict.fromkeys(missing)),
-        _doubts(inputs, roles),
+        _doubts(inputs, roles, engine=True),
     )
 
 
@@ -317,7 +317,7 @@ def _gpu_pool(
         limit,
         subject,
         tuple(dict.fromkeys(questions)),
-        _doubts(inputs, inputs.roles()),
+        _doubts(inputs, inputs.roles(), engine=subject in ("", "rollout")),
     )
 
 
@@ -482,15 +482,17 @@ def _shm_terms(inputs: Inputs, actor: Optional[ModelSize]) -> Iterator[MemoryTer
         )
 
 
-def _doubts(inputs: Inputs, roles: Sequence[Role]) -> Tuple[str, ...]:
-    """Return the inputs that would narrow the bounds, most telling first."""
+def _doubts(inputs: Inputs, roles: Sequence[Role], *, engine: bool) -> Tuple[str, ...]:
+    """Return the inputs that would narrow the bounds, most telling first; engine: a rollout engine
+    may lie there, so that its release counts.
+    """
     rough = [
         f"the model's own config.json (the size is from its name: {role.size.name})"
         for role in roles
         if role.size.rough
     ]
     fields = [field for role in roles if role.trainable for field in _telling_fields(role)]
-    if inputs.get("rollout.engine") == "vllm" and inputs.get("rollout.v1") is None:
+    if engine and inputs.get("rollout.engine") == "vllm" and inputs.get("rollout.v1") is None:
         fields.append("rollout.version")
     unset = [field for field in fields if inputs.get(field) is None]
     return tuple(dict.fromkeys([*rough, *unset]))

@@ -364,3 +364,16 @@ def test_a_load_takes_the_type_that_it_is_told(matrix, framework, kept, width, f
         term for term in plan.pool("host").terms if (term.name, term.role) == ("loading", "actor")
     ]
     assert loading.high == pytest.approx(8 * (width * 7_615_616_512 + file), rel=1e-6)
+
+
+def test_the_engine_s_release_is_asked_for_only_where_an_engine_may_lie(matrix):
+    """GPUs of a trainer alone do not hang on it."""
+    asked = {}
+    for together in (True, False):
+        plan = plan_of(matrix, rollout__v1=None, rollout__engines=2, colocated=together)
+        for pool in plan.pools:
+            asked[together, pool.name, pool.subject] = "rollout.version" in pool.doubts
+    assert asked[True, "gpu", ""]
+    assert not asked[False, "gpu", "actor"]
+    assert asked[False, "gpu", "rollout"]
+    assert asked[False, "host", ""]
