@@ -233,7 +233,8 @@ class Expander:
 
     def _piece(self, text: str, line: int, quoted: str, alone: bool) -> Iterator[_Piece]:
         if text[0] == "\\":
-            yield _Piece("quoted", Word(_escaped(text[1:], quoted), 0))
+            if text[1:] != "\n":  # a line that goes on: it is nothing, not an empty text
+                yield _Piece("quoted", Word(_escaped(text[1:], quoted), 0))
         elif text[0] == '"' and quoted != "<<":
             if len(text) > 1 and not _ALL_FIELDS.match(text):
                 yield _Piece("quoted", Word("", 0))

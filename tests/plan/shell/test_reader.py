@@ -294,6 +294,11 @@ GENERATED = settings(
 )
 
 
+def test_a_line_that_goes_on_is_no_empty_word() -> None:
+    for word in ("${LIST[0]}\\\n", "\\\n$A", '"\\\n"'):
+        agree(f'LIST=()\nA=\nWORDS=({word})\n{RUN} "${{WORDS[@]}}" {word} end')
+
+
 @GENERATED
 @given(st.lists(STATEMENT, min_size=1, max_size=8))
 def test_generated_scripts_are_read_as_bash_runs_them(statements: list[str]) -> None:
