@@ -29,7 +29,6 @@ from .collectives import tell_collectives
 from .lacking_builds import tell_lacking_builds
 from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
-from .places_told import tell_places
 from .raised import (
     doubt,
     failure_of,
@@ -56,6 +55,7 @@ from .trace_draft import (
     remedies_of,
     traces_of,
 )
+from .traceback_places import tell_places
 
 __all__ = ["explain"]
 

@@ -16,7 +16,7 @@ from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
 from ..model.versions import try_version
 from ..rules.rule import Context
-from .places_told import removed_from_python
+from .traceback_places import removed_from_python
 
 if TYPE_CHECKING:
     from ..matrix.messages import Matched, RaisedAt

@@ -17,7 +17,7 @@ from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
 from .presence import is_here, is_working
-from .told_releases import plain_names
+from .stated_releases import plain_names
 from .values import Claim, state
 from .vocabulary import Topic
 

@@ -30,8 +30,8 @@ from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
 from .platforms import glibc_of_release
 from .presence import is_advised
+from .stated_reasons import stated_reasons, tells_of_failure
 from .subject_matter import other_matter
-from .told_reasons import tells_of_failure, told_reasons
 
 __all__ = ["parse_report"]
 
@@ -226,7 +226,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     evidence = Evidence("report")
     told: Dict[str, Fact[Any]] = {}
     failing = tells_of_failure(text[:_SHORT_TEXT])
-    reasons = told_reasons(lines, text.split("\n")) if failing else ()
+    reasons = stated_reasons(lines, text.split("\n")) if failing else ()
     if reasons:
         told["report.reasons"] = Known(reasons, evidence)
     if not any(True for _ in facts):

@@ -27,7 +27,7 @@ from .gpu_names import (
 from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
 from .presence import is_here
-from .told_releases import plain_names, read_told
+from .stated_releases import plain_names, read_told
 from .values import Claim, state
 from .vocabulary import HEADS, Topic
 

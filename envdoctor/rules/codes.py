@@ -79,7 +79,7 @@ CODES: Mapping[str, str] = {
     "ED309": "refused-releases",
     "ED310": "wheel-tags",
     "ED311": "wheels-for-platform",
-    "ED312": "told-regression",
+    "ED312": "stated-regression",
     "ED390": "package-rows",
     "ED395": "package-log",
     "ED401": "built-for-torch",
@@ -153,7 +153,7 @@ CODES: Mapping[str, str] = {
     "ED905": "no-environment",
     "ED906": "check-failed",
     "ED907": "unread-files",
-    "ED908": "told-reasons",
+    "ED908": "stated-reasons",
     "ED909": "nothing-stated",
 }
 

@@ -708,7 +708,7 @@ RULES_HERE: Tuple[Rule, ...] = (
     ),
     Rule(
         "ED312",
-        "told-regression",
+        "stated-regression",
         "version-mismatch",
         "A report says that another release works",
         check_told_regression,

@@ -321,7 +321,7 @@ def check_unread(context: Context) -> Iterator[Finding]:
         )
 
 
-def check_told_reasons(context: Context) -> Iterator[Finding]:
+def check_stated_reasons(context: Context) -> Iterator[Finding]:
     """What a report itself gives as the reason.
 
     What it checks:
@@ -420,10 +420,10 @@ RULES_HERE: Tuple[Rule, ...] = (
     ),
     Rule(
         "ED908",
-        "told-reasons",
+        "stated-reasons",
         "not-judged",
         "What a report itself says of the reason",
-        check_told_reasons,
+        check_stated_reasons,
     ),
     Rule(
         "ED909",

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from envdoctor.app import diagnose
-from envdoctor.diagnose.places_told import _BY_NAME, removed_from_python
+from envdoctor.diagnose.traceback_places import _BY_NAME, removed_from_python
 from envdoctor.matrix.derive import derive_target
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Evidence, Known

@@ -15,7 +15,7 @@ from typing import Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
 
-__all__ = ["tells_of_failure", "told_reasons"]
+__all__ = ["stated_reasons", "tells_of_failure"]
 
 _LONGEST = 600  # characters of a line that somebody wrote
 _SHORTEST = 20  # of a sentence
@@ -146,7 +146,7 @@ def tells_of_failure(text: str) -> bool:
     return _FAILS.search(text) is not None
 
 
-def told_reasons(lines: Iterable[Line], rows: Sequence[str]) -> Tuple[str, ...]:
+def stated_reasons(lines: Iterable[Line], rows: Sequence[str]) -> Tuple[str, ...]:
     """Return the sentences of a text that give a reason, the plainest first, each as ``LINE:
     sentence``, with ``LINE?`` where the writer only supposes it.
 
