@@ -106,6 +106,8 @@ def test_rays_store_holds_what_is_put_and_no_more_than_was_asked_for(
             capture_output=True,
             text=True,
             timeout=300,
+            # Ray keeps a token in ~/.ray, which a cluster of another test would be refused for.
+            env={**os.environ, "HOME": session},
         )
     assert done.returncode == 0, done.stderr[-2000:]
     seen = json.loads(done.stdout.strip().splitlines()[-1])
