@@ -189,8 +189,7 @@ def _open_failure(trace: Trace, finding: Finding) -> Finding:
     """Return the finding of a failure without a known cause, with its likeliest suspects."""
     likely = [suspect for suspect in trace.suspects if suspect.confidence == "high"]
     behind = "; or: ".join(suspect.text.rstrip(".") for suspect in likely[:_SUSPECTS_SAID])
-    said, here, values = finding.message.rstrip(".").partition(". Here ")
-    message = f"{said}; no line that was understood says why{here}{values}."
+    message = f"{finding.message.rstrip('.')}. No line that was understood says why."
     if behind:
         message += f" Most likely: {behind}."
     return finding._replace(verdict="violated", severity="warning", message=message)

@@ -215,7 +215,7 @@ def _tell(draft: TraceDraft, history: NameHistory, asked: _Asked, context: Conte
     else:
         text = f"{history.sentence()}{_found(history, asked)}"
         remedy = _remedy(history, version, asked, context)
-    doubtful = version is None and not text.startswith("No release") and _is_old(history, asked)
+    doubtful = version is None and _is_old(history, asked)
     draft.finding = draft.finding._replace(
         message=f"{draft.finding.message} {text}.",
         remedies=() if doubtful else (remedy,),

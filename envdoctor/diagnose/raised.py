@@ -197,13 +197,15 @@ _SAYS_LOADING = pattern(r"(?i)\boperators?\b|symbol|\.so\b|\b_C\b|\bload|\bimpor
 
 def packages_run(raised: Sequence[Raised], modules: Mapping[str, str]) -> FrozenSet[str]:
     """Return the packages whose functions tracebacks go through, and which were imported so: where
-    none of them may come of what did not load.
+    none of them may come of what did not load, and no import was under way.
     """
     packages: Set[str] = set()
     for entry in raised:
         chain: Optional[Raised] = entry
         while chain is not None:
             if _OF_LOADING.search(chain.kind) or _SAYS_LOADING.search(chain.message):
+                return frozenset()
+            if any(map(_is_importing, chain.frames, (None, *chain.frames))):
                 return frozenset()
             packages.update(
                 distribution_of(frame.file, modules)
@@ -212,6 +214,14 @@ def packages_run(raised: Sequence[Raised], modules: Mapping[str, str]) -> Frozen
             )
             chain = chain.before
     return frozenset(packages - {"torch"})
+
+
+def _is_importing(frame: Frame, caller: Optional[Frame]) -> bool:
+    """Tell whether a module of a package was being run that is not the program itself, as that
+    behind runpy is (python -m).
+    """
+    is_program = caller is not None and "runpy" in caller.file
+    return frame.function == "<module>" and "-packages/" in frame.file and not is_program
 
 
 def _stopped(raised: Sequence[Raised], events: Sequence[Event]) -> Optional[int]:

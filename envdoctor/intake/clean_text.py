@@ -5,18 +5,29 @@ numbers stay, secrets are hidden.
 from __future__ import annotations
 
 import re
-from typing import Iterator, List, NamedTuple
+from typing import Iterable, Iterator, List, NamedTuple, Set
 
 from ..errors import InputError, NothingRecognised
 from ..model.pattern import UNSEEN
 from ..model.redaction import redact
 from .word_lists import words
 
-__all__ = ["MAX_LINES", "MAX_REPORT", "Line", "clean_lines", "is_sentence", "without_unticked"]
+__all__ = [
+    "LONGEST_WRITTEN",
+    "MAX_LINES",
+    "MAX_REPORT",
+    "Line",
+    "clean_lines",
+    "is_sentence",
+    "without_unticked",
+    "written_once",
+]
 
 #: Of a report, in characters: an issue holds at most 65,536 of them. What is longer is a log.
 MAX_REPORT = 4 << 20
 MAX_LINES = 50_000
+#: Of a line that somebody wrote, in characters.
+LONGEST_WRITTEN = 600
 _MAX_LENGTH = (
     4096  # of one line; longer ones are logs, and cutting them keeps every pattern's cost bounded
 )
@@ -86,6 +97,15 @@ class Line(NamedTuple):
     text: str
     indent: int
     prompt: bool = False  # a command that somebody typed, or a comment
+
+
+def written_once(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield the lines that somebody wrote, and that are no command, each text once."""
+    seen: Set[str] = set()
+    for line in lines:
+        if len(line.text) <= LONGEST_WRITTEN and not line.prompt and line.text not in seen:
+            seen.add(line.text)
+            yield line
 
 
 #: A box of a template that nobody ticked, and what it would say.

@@ -11,9 +11,9 @@ one that somebody saw work is kept beside it.
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
-from .clean_text import Line
+from .clean_text import Line, written_once
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
 from .presence import is_here, is_working
@@ -23,7 +23,6 @@ from .vocabulary import Topic
 
 __all__ = ["read_mentions"]
 
-_LONGEST = 600  # characters of a line that somebody wrote
 _NAMED = re.compile(
     r"(?<![\w./\\@:=+-])([A-Za-z][A-Za-z0-9_-]{0,40}[A-Za-z]|[A-Za-z][\w-]{1,40})"
     r"(?:\s+(?:version|ver\.?|release))?(?:[@-]|\s+)v?"
@@ -72,7 +71,7 @@ def read_mentions(lines: Iterable[Line], draft: Draft) -> None:
     """
     mentions: Dict[str, List[_Mention]] = {}
     working: Dict[str, Dict[str, Line]] = {}
-    for line in _written_once(lines):
+    for line in written_once(lines):
         for name, version in _working_of(line):
             working.setdefault(name, {}).setdefault(version, line)
         for name, mention in _mentions_of(line, draft):
@@ -90,15 +89,6 @@ def read_mentions(lines: Iterable[Line], draft: Draft) -> None:
         if len(versions) == 1:  # of several, nobody says which one to take
             for version, line in versions.items():
                 draft.works_with(name, version, line)
-
-
-def _written_once(lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield the lines that somebody wrote, each text once."""
-    seen: Set[str] = set()
-    for line in lines:
-        if len(line.text) <= _LONGEST and not line.prompt and line.text not in seen:
-            seen.add(line.text)
-            yield line
 
 
 def _working_of(line: Line) -> Iterator[Tuple[str, str]]:

@@ -224,21 +224,23 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     _presume_glibc(text, draft)
     facts = draft.facts()
     evidence = Evidence("report")
-    told: Dict[str, Fact[Any]] = {}
+    read: Dict[str, Fact[Any]] = {}
     failing = tells_of_failure(text[:_SHORT_TEXT])
-    reasons = stated_reasons(lines, text.split("\n")) if failing else ()
-    if reasons:
-        told["report.reasons"] = Known(reasons, evidence)
+    reasons = stated_reasons(lines, text.split("\n")) if failing else []
+    for field, is_supposed in (("report.reasons", False), ("report.guesses", True)):
+        sentences: Dict[str, str] = {}
+        for reason in reasons:
+            if reason.is_supposed is is_supposed:  # of one line the plainest
+                sentences.setdefault(str(reason.number), reason.sentence)
+        if sentences:
+            read[field] = Known(sentences, evidence)
     if not any(True for _ in facts):
         named = named_distributions(text[:_SHORT_TEXT])
         if not (reasons or (failing and named)):
             raise NothingRecognised(_nothing_in(text), f"what is read: {FORMATS}")
-        told["report.named"] = Known(named, evidence)
-    read: Dict[str, Fact[Any]] = {
-        **told,
-        "report.lines": Known(readers.lines, evidence),
-        "report.unread": Known(readers.unread(), evidence),
-    }
+        read["report.named"] = Known(named, evidence)
+    read["report.lines"] = Known(readers.lines, evidence)
+    read["report.unread"] = Known(readers.unread(), evidence)
     for field, words in (
         ("report.at_work", shown_at_work(text)),
         ("report.for_cpu", meant_for_cpu(text)),

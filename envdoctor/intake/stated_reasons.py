@@ -10,14 +10,13 @@ nothing fails.
 from __future__ import annotations
 
 import re
-from typing import Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Iterable, Iterator, List, NamedTuple, Sequence
 
-from .clean_text import Line
+from .clean_text import LONGEST_WRITTEN, Line, written_once
 from .distribution_names import COMMON_WORDS, known_distribution
 
-__all__ = ["stated_reasons", "tells_of_failure"]
+__all__ = ["StatedReason", "stated_reasons", "tells_of_failure"]
 
-_LONGEST = 600  # characters of a line that somebody wrote
 _SHORTEST = 20  # of a sentence
 _SHOWN = 300  # of a sentence
 _MOST = 2
@@ -135,10 +134,16 @@ _ENDS = re.compile(r"(?:^|[.:;!?>`\])]|\s)\s*$")
 _BELOW = 4  # lines below a heading
 
 
-class _Reason(NamedTuple):
+class StatedReason(NamedTuple):
+    """A sentence that gives a reason, in a line of the text.
+
+    rank: 0 for the plainest. is_supposed: The writer is not sure.
+    """
+
+    is_supposed: bool
     rank: int
     number: int
-    text: str
+    sentence: str
 
 
 def tells_of_failure(text: str) -> bool:
@@ -146,21 +151,17 @@ def tells_of_failure(text: str) -> bool:
     return _FAILS.search(text) is not None
 
 
-def stated_reasons(lines: Iterable[Line], rows: Sequence[str]) -> Tuple[str, ...]:
-    """Return the sentences of a text that give a reason, the plainest first, each as ``LINE:
-    sentence``, with ``LINE?`` where the writer only supposes it.
+def stated_reasons(lines: Iterable[Line], rows: Sequence[str]) -> List[StatedReason]:
+    """Return the sentences of a text that give a reason: the plainest first, and last what the
+    writer only supposes.
 
     Args:
         lines: Those of the whole text, cleaned.
         rows: The same as they stand there, blank ones too.
     """
-    reasons: List[_Reason] = []
-    seen: Set[str] = set()
+    reasons: List[StatedReason] = []
     below, supposed = 0, False  # the last line that a heading is about
-    for line in lines:
-        if len(line.text) > _LONGEST or line.prompt or line.text in seen:
-            continue
-        seen.add(line.text)
+    for line in written_once(lines):
         heading = _HEADING.match(line.text)
         if heading is not None:
             below, supposed = line.number + _BELOW, bool(heading.group("kind"))
@@ -171,28 +172,29 @@ def stated_reasons(lines: Iterable[Line], rows: Sequence[str]) -> Tuple[str, ...
             below = 0
         elif heading is None and _is_in_paragraph(line.number, rows):
             reasons += _reasons_of(line)
-    return tuple(reason.text for reason in sorted(reasons)[:_MOST])
+    return sorted(reasons)[:_MOST]
 
 
 def _is_in_paragraph(number: int, rows: Sequence[str]) -> bool:
     """Tell a line that somebody wrote from one that a program printed among its others: above and
     below a person's stand blank lines, fences, headings and sentences.
     """
-    around = [rows[place][:_LONGEST] for place in (number - 2, number) if 0 <= place < len(rows)]
+    around = [
+        rows[place][:LONGEST_WRITTEN] for place in (number - 2, number) if 0 <= place < len(rows)
+    ]
     own = rows[number - 1].strip() if number <= len(rows) else ""
     if own[:1].islower() and around[:1] and not _ENDS.search(around[0]):
         return False  # the rest of a sentence that was wrapped
     return all(_OF_TEXT.match(row) or _is_prose(row.strip(" -*>#")) for row in around)
 
 
-def _reason(rank: int, line: Line, sentence: str, supposed: bool) -> _Reason:
+def _reason(rank: int, line: Line, sentence: str, supposed: bool) -> StatedReason:
     supposed = supposed or _SUPPOSED.search(sentence) is not None
     shown = sentence if len(sentence) <= _SHOWN else f"{sentence[:_SHOWN]}…"
-    mark = "?" if supposed else ""
-    return _Reason(rank + 3 * supposed, line.number, f"{line.number}{mark}: {shown}")
+    return StatedReason(supposed, rank, line.number, shown)
 
 
-def _reasons_of(line: Line) -> Iterator[_Reason]:
+def _reasons_of(line: Line) -> Iterator[StatedReason]:
     if _PRINTED.match(line.text):
         return
     for sentence in _SENTENCES.split(line.text):

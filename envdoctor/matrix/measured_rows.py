@@ -338,12 +338,12 @@ class Surfaces:
         if not _stops_import(row.id, row.effect):
             return []
         by_name = self._head.get("importers", {}).get(row.terms[0].component, {})
-        found = []
+        importing = []
         for name in names:
             version = version_of(name) if name in by_name else None
             if version is not None and version in _set_of(self._spans(name, by_name[name])):
-                found.append(name)
-        return found
+                importing.append(name)
+        return importing
 
     def rows_of(self, consumer: str) -> Iterator[Row]:
         """Yield all rows about what one package imports."""

@@ -634,6 +634,11 @@ FIELDS: Mapping[str, Field] = {
     "report.cuda": _environment(
         "report", "str", "A CUDA version that a report names without saying whose, '11.8'."
     ),
+    "report.guesses": _host(
+        "report",
+        "variables",
+        "Sentences by which a report supposes what the reason is, by the number of the line.",
+    ),
     "report.named": _host(
         "report",
         "strings",
@@ -641,9 +646,8 @@ FIELDS: Mapping[str, Field] = {
     ),
     "report.reasons": _host(
         "report",
-        "strings",
-        "Sentences by which a report says what the reason is, '12: …'; '12?: …' where its writer "
-        "only supposes it.",
+        "variables",
+        "Sentences by which a report says what the reason is, by the number of the line.",
     ),
     "report.single_sentences": _host(
         "report",

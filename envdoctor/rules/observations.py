@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from ..model.finding import Finding
     from .rule import Context
 
-__all__ = ["AT_WORK", "IMPORTED", "REACHED", "REFUTED_BY", "STATE", "doubted", "outranked"]
+__all__ = ["AT_WORK", "IMPORTED", "RAN", "REACHED", "REFUTED_BY", "STATE", "doubted", "outranked"]
 
 #: What a machine can be seen to do.
 IMPORTED = "imported"  # torch was, as whoever asks it for its devices did
 REACHED = "reached a device"  # torch.cuda.is_available() was true
+RAN = "ran"  # functions of the packages did, by a traceback that no import ends: they were imported
 AT_WORK = "at work"  # a run served, generated or trained: what it uses loads, what it takes fits
 #: The rule reads that itself: a device that says of itself that it failed, a file that is not
 #: there, two values of which the program that fails compares both. Or nothing has run yet (a lock).
@@ -37,11 +38,11 @@ REFUTED_BY: Mapping[str, Tuple[str, ...]] = {
     "ED110": (STATE,),
     **dict.fromkeys(("ED201", "ED202", "ED203", "ED290"), (AT_WORK,)),
     "ED205": _LOADS,
-    **dict.fromkeys(("ED301", "ED302", "ED304", "ED308", "ED309", "ED390"), (AT_WORK,)),
+    **dict.fromkeys(("ED301", "ED302", "ED390", "ED490"), (AT_WORK,)),
+    **dict.fromkeys(("ED304", "ED308", "ED309", "ED401", "ED402", "ED409"), (RAN, AT_WORK)),
     "ED303": _LOADS,
     "ED307": (STATE,),
-    **dict.fromkeys(("ED401", "ED402", "ED409", "ED490"), (AT_WORK,)),
-    **dict.fromkeys(("ED403", "ED404", "ED405", "ED406"), _LOADS),
+    **dict.fromkeys(("ED403", "ED404", "ED405", "ED406"), (RAN, *_LOADS)),
     "ED502": (AT_WORK,),
     **dict.fromkeys(("ED601", "ED602", "ED603", "ED604", "ED605", "ED607"), (AT_WORK,)),
     **dict.fromkeys(("ED608", "ED609"), (AT_WORK,)),

@@ -629,7 +629,7 @@ def _missing(
     )
 
 
-def check_told_regression(context: Context) -> Iterator[Finding]:
+def check_stated_regression(context: Context) -> Iterator[Finding]:
     """A report says that another release works.
 
     What it checks:
@@ -711,7 +711,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "stated-regression",
         "version-mismatch",
         "A report says that another release works",
-        check_told_regression,
+        check_stated_regression,
         half="environment",
     ),
 )

@@ -11,6 +11,7 @@ and not run, where another one is, errors are advice as well: it is there for it
 from __future__ import annotations
 
 from ..model.record import NamedTuple
+from .observations import RAN, REFUTED_BY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,23 +23,8 @@ __all__ = ["Reported", "set_apart"]
 
 #: Engines that serve, of which one is run and another may be installed for what it holds.
 _ENGINES = frozenset(["lmdeploy", "sglang", "tensorrt-llm", "vllm"])
-#: Codes that say that what is built, or written, for another release does not load or import.
-_AT_IMPORT = frozenset(
-    [
-        "ED304",
-        "ED308",
-        "ED309",
-        "ED390",
-        "ED401",
-        "ED402",
-        "ED403",
-        "ED404",
-        "ED405",
-        "ED406",
-        "ED409",
-        "ED490",
-    ]
-)
+#: What most tracebacks go through, and what is imported with whatever is built for it.
+_TORCH = frozenset(["torch"])
 
 
 class Reported(NamedTuple):
@@ -76,7 +62,7 @@ def _placed(finding: Finding, reported: Reported) -> Finding:
     if not reported.keys.isdisjoint((finding.key, finding.caused_by)):
         return finding
     about = {finding.component, *finding.packages}
-    if finding.code in _AT_IMPORT and not reported.ran.isdisjoint(about):
+    if RAN in REFUTED_BY.get(finding.code, ()) and about - _TORCH <= reported.ran:
         return finding._replace(severity="advice", effect="note", message=_but_it_ran(finding))
     if _is_idle(about, reported) or not _takes_part(finding, about, reported):
         return finding._replace(severity="advice")

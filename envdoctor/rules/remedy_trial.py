@@ -360,7 +360,7 @@ def _refused_by(remedy: Remedy, facts: Facts, matrix: Any) -> str:
         for line in (call.packages if call.action == "install" else ())
         if (requirement := try_requirement(line)) is not None
     ]
-    other = _has_another_gpu(facts)
+    other = _other_vendor(facts)
     if other and not any(call.indexes for call in calls):
         for_cuda = [entry.name for entry in requirements if entry.name in _FOR_CUDA]
         if for_cuda:
@@ -376,7 +376,7 @@ def _refused_by(remedy: Remedy, facts: Facts, matrix: Any) -> str:
     return _refused_by_python(requirements, facts, matrix)
 
 
-def _has_another_gpu(facts: Facts) -> str:
+def _other_vendor(facts: Facts) -> str:
     """Return for which other vendor's GPUs torch is here, "" for none that is known."""
     torch = facts.value("torch.version") or facts.version_of("torch") or ""
     if "rocm" in torch or isinstance(facts.get("torch.hip"), Known):

@@ -337,19 +337,18 @@ def check_stated_reasons(context: Context) -> Iterator[Finding]:
     References:
         README
     """
-    for reason in context.facts.value("report.reasons", ()):
-        number, _, sentence = reason.partition(": ")
-        verb = "supposes" if number.endswith("?") else "says"
-        number, words = number.rstrip("?"), sentence.rstrip(".")
-        yield Finding(
-            code="ED908",
-            component="report",
-            kind="not-judged",
-            severity="advice",
-            subject=number,
-            message=f"The report itself {verb} why: “{words}”. It was not verified.",
-            evidence=(Evidence(f"report, line {number}"),),
-        )
+    for field, verb in (("report.reasons", "says"), ("report.guesses", "supposes")):
+        for number, sentence in context.facts.value(field, {}).items():
+            words = sentence.rstrip(".")
+            yield Finding(
+                code="ED908",
+                component="report",
+                kind="not-judged",
+                severity="advice",
+                subject=number,
+                message=f"The report itself {verb} why: “{words}”. It was not verified.",
+                evidence=(Evidence(f"report, line {number}"),),
+            )
 
 
 def check_stated(context: Context) -> Iterator[Finding]:

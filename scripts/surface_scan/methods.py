@@ -19,21 +19,24 @@ CAPABILITIES = (
 
 def read_methods(source: bytes) -> List[Tuple[str, Any, int]]:
     """Return (name, least capability or None, line) of the classes in a source that say theirs."""
-    if b"get_name" not in source:
+    methods = []
+    for node in _classes(source, b"get_name"):
+        word, line = _returned(node, "get_name")
+        least, _ = _returned(node, "get_min_capability")
+        if isinstance(word, str):
+            methods.append((word, least if isinstance(least, int) else None, line))
+    return methods
+
+
+def _classes(source: bytes, words: bytes) -> List[ast.ClassDef]:
+    """Return the classes in a source that has these words; none where it cannot be parsed."""
+    if words not in source:
         return []
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return []
-    found = []
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.ClassDef):
-            continue
-        word, line = _returned(node, "get_name")
-        least, _ = _returned(node, "get_min_capability")
-        if isinstance(word, str):
-            found.append((word, least if isinstance(least, int) else None, line))
-    return found
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
 
 
 def _returned(node: ast.ClassDef, name: str) -> Tuple[Any, int]:
@@ -50,16 +53,10 @@ def read_members(source: bytes, name: str) -> Dict[str, str]:
     """Return the members of an enumeration in a source with their values, "" for one that is no
     text; none where it has none of that name.
     """
-    if f"class {name}(".encode() not in source:
-        return {}
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return {}
     return {
         target.id: _literal(part.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef) and node.name == name
+        for node in _classes(source, f"class {name}(".encode())
+        if node.name == name
         for part in node.body
         if isinstance(part, ast.Assign)
         for target in part.targets
@@ -75,20 +72,12 @@ def read_backends(source: bytes) -> List[Tuple[str, FrozenSet[str], int]]:
     """Return (class, compute capabilities that it refuses, line) of the classes in a source whose
     ``supports_compute_capability`` compares and does nothing else.
     """
-    if b"supports_compute_capability" not in source:
-        return []
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return []
-    found = []
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.ClassDef):
-            continue
+    backends = []
+    for node in _classes(source, b"supports_compute_capability"):
         test = _returned_expression(node, "supports_compute_capability")
         if test is not None:
-            found.append((node.name, _refused(test), test.lineno))
-    return found
+            backends.append((node.name, _refused(test), test.lineno))
+    return backends
 
 
 def _refused(test: ast.expr) -> FrozenSet[str]:

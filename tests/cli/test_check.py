@@ -332,7 +332,7 @@ def test_a_failure_whose_cause_is_open_is_said_before_what_followed_from_it(envd
     first, *_ = checked(envdoctor, str(tmp_path / "issue"), "--fail-on", "never")["findings"]
     assert (first["severity"], first["verdict"]) == ("warning", "violated")
     assert "SIGKILL" in first["message"]
-    assert "no line that was understood says why" in first["message"]
+    assert "No line that was understood says why" in first["message"]
 
 
 def test_a_log_of_any_size_is_diagnosed(envdoctor, tmp_path):

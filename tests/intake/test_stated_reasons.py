@@ -9,7 +9,13 @@ from envdoctor.intake import parse_report
 
 
 def reasons_of(text):
-    return parse_report(text).value("report.reasons", ())
+    """Each as ``LINE: sentence``, with ``LINE?`` where it is a guess."""
+    facts = parse_report(text)
+    return tuple(
+        f"{number}{mark}: {sentence}"
+        for field, mark in (("report.reasons", ""), ("report.guesses", "?"))
+        for number, sentence in facts.value(field, {}).items()
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from envdoctor.report.headline import summary_line
 from envdoctor.report.selection import Options, report_of
 from envdoctor.rules import judge
 from envdoctor.rules.codes import CODES
-from envdoctor.rules.observations import AT_WORK, IMPORTED, REACHED, REFUTED_BY, STATE
+from envdoctor.rules.observations import AT_WORK, IMPORTED, RAN, REACHED, REFUTED_BY, STATE
 
 STACK = "PyTorch version: 2.11.0+cu130\nNvidia driver version: 550.54.15\nGPU 0: NVIDIA H100\n"
 
@@ -153,7 +153,7 @@ def test_each_code_that_can_be_an_error_says_what_takes_it_back():
     assert {"ED101", "ED304", "ED403", "ED602"} <= of_rules | of_rows
     assert not (of_rules | of_rows) - set(REFUTED_BY)
     assert set(REFUTED_BY) <= set(CODES)
-    known = {IMPORTED, REACHED, AT_WORK, STATE}
+    known = {IMPORTED, RAN, REACHED, AT_WORK, STATE}
     assert all(ways and known.issuperset(ways) for ways in REFUTED_BY.values())
 
 

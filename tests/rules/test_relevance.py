@@ -125,6 +125,38 @@ def test_what_a_traceback_goes_through_was_imported(checked):
     assert "error" in severities("<module>", "RuntimeError: PassManager::run failed")
 
 
+IN_PACKAGE = '  File "/e/lib/python3.12/site-packages/{}.py", line 3, in {}\n    x()\n'
+
+
+def traceback_of(*frames):
+    lines = "".join(IN_PACKAGE.format(*frame) for frame in frames)
+    return f"Traceback (most recent call last):\n{lines}TypeError: the frob is odd\n"
+
+
+def test_an_import_that_is_under_way_refutes_nothing(checked):
+    def severities(*frames):
+        found = checked(f"torch 2.7.0+cu126\nvllm 0.8.0\n{traceback_of(*frames)}")
+        return {entry.severity for entry in found if entry.code in ("ED304", "ED401")}
+
+    called = ("vllm/utils", "load")
+    assert severities(("vllm/engine", "start"), called) == {"advice"}
+    assert "error" in severities(("vllm/__init__", "<module>"), called)
+    started = traceback_of(("vllm/server", "<module>"), called).replace(
+        "last):\n", 'last):\n  File "<frozen runpy>", line 88, in _run_code\n'
+    )
+    found = checked(f"torch 2.7.0+cu126\nvllm 0.8.0\n{started}")
+    assert not [entry for entry in found if entry.code == "ED304" and entry.severity == "error"]
+
+
+def test_what_was_imported_may_still_not_go_together(checked):
+    """That vllm takes what transformers lacks may be why it fails."""
+    frames = traceback_of(("vllm/engine", "run"), ("vllm/tokenizer", "get"))
+    rows = {
+        entry.row: entry.severity for entry in checked(f"vllm 0.6.3\ntransformers 5.1.0\n{frames}")
+    }
+    assert rows["vllm-transformers-5"] == "error"
+
+
 def test_a_model_s_own_file_tells_nothing_of_what_is_installed():
     text = 'vllm 0.8.4\n"architectures": ["LlamaForCausalLM"],\n"transformers_version": "4.43.1",\n'
     assert parse_report(text, MATRIX.package).version_of("transformers") is None

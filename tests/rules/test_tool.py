@@ -113,7 +113,9 @@ def test_a_rule_that_raises_hides_nothing(monkeypatch: pytest.MonkeyPatch, matri
 
 
 def test_reasons_that_a_report_tells_are_repeated_as_its_words(judged: Judge) -> None:
-    found = judged(facts_of(report_reasons=("3: X is too old", "9?: Y is too new")))
+    found = judged(
+        facts_of(report_reasons={"3": "X is too old"}, report_guesses={"9": "Y is too new"})
+    )
     told = [finding for finding in found if finding.code == "ED908"]
     assert [finding.severity for finding in told] == ["advice", "advice"]
     assert "says why: “X is too old”" in told[0].message
