@@ -75,6 +75,7 @@ class Draft:
         self._absent: Dict[str, _Claim] = {}
         self._unknown: Dict[str, str] = {}
         self._distributions: Dict[str, _Claim] = {}
+        self._libraries: Dict[str, Tuple[str, str, Line]] = {}  # release, major CUDA version, line
         self._variables: Dict[str, Tuple[str, int]] = {}
         self._request: Dict[str, Tuple[str, int]] = {}
         self._mentions: List[Tuple[int, Gpu, int]] = []  # count, device, line
@@ -170,6 +171,13 @@ class Draft:
             self.put("os.architecture", machines.pop(), line, INTENT, "of the wheel's name")
         if canonical == "torch" and text is not None:
             self._torch_label(text, line, rank)
+
+    def library(self, name: str, version: str, cuda: str, line: Line) -> None:
+        """Claim a release of one of NVIDIA's libraries that is named without its wheel; ``cuda``:
+        the major version that it is built for, "" where that is not said.
+        """
+        self._count(line)
+        self._libraries.setdefault(name, (version, cuda, line))
 
     def works_with(self, name: str, version: str, line: Line) -> None:
         """Keep the release of a distribution with which, a text says, it works."""
@@ -404,6 +412,7 @@ class Draft:
     def facts(self) -> Facts:
         """Settle all claims."""
         table = self._settled_claims()
+        self._settle_libraries(table)
         self._settle_devices(table)
         self._settle_distributions(table)
         self._settle_variables(table)
@@ -435,6 +444,34 @@ class Draft:
             if none is None or claim.rank <= none.rank:
                 table[field] = Known(claim.value, self._evidence(claim.line, claim.note))
         return table
+
+    def _settle_libraries(self, table: Mapping[str, Fact[Any]]) -> None:
+        """Take a library for its wheel, where no wheel of it is named and torch, if it is there,
+        asks for this release: another one is a copy of somebody else's.
+        """
+        for name, (version, cuda, line) in self._libraries.items():
+            if any(other.startswith(name) for other in self._distributions):
+                continue
+            for field in ("torch.cuda", "report.cuda"):
+                known = table.get(field)
+                if not cuda and isinstance(known, Known):
+                    cuda = str(known.value).split(".")[0]
+            if name == "nvidia-cublas":  # has CUDA's own major version
+                cuda = version.split(".")[0]
+            wheel = name if (name, cuda) == ("nvidia-cublas", "13") else f"{name}-cu{cuda}"
+            if cuda and self._is_of_torch(wheel, version):
+                self.distribution(wheel, version, line, PROSE)
+
+    def _is_of_torch(self, wheel: str, version: str) -> bool:
+        """Whether torch asks for this release of a library, or is not there."""
+        claim = self._distributions.get("torch")
+        package = self._packages("torch") if self._packages is not None else None
+        if claim is None:
+            return True
+        torch = try_version(str(claim.value.version).split("+")[0])
+        release = package.release(torch) if package is not None and torch is not None else None
+        pins = getattr(release, "requires", None) or ()
+        return any(str(pin).startswith(f"{wheel}=={version}") for pin in pins)
 
     def _settle_variables(self, table: Dict[str, Fact[Any]]) -> None:
         if self._working:
@@ -500,10 +537,11 @@ class Draft:
             bound = f"<={max(until)}" if until else claim.value.constraint
             self._distributions[name] = claim._replace(value=claim.value._replace(constraint=bound))
         elif version is not None and _was_never_released(version, package, finals):
-            posts = [known for known in finals if known.base_version == str(version)]
-            if posts:  # people leave ".post1" out
-                meant = claim.value._replace(version=str(posts[-1]))
-                self._distributions[name] = claim._replace(value=meant)
+            meant = _releases_meant(version, finals)
+            if meant:
+                only, several = (str(meant[0]), "") if len(meant) == 1 else (None, f"=={version}.*")
+                value = claim.value._replace(version=only, constraint=several)
+                self._distributions[name] = claim._replace(value=value)
                 return
             why = f"no release of {name} is called {claim.value.version}"
             unknown = claim.value._replace(version=None)
@@ -596,6 +634,17 @@ def _settled(old: _Claim, new: _Claim) -> _Claim:
         if winner.note.count(" says ") > 2
         else "; ".join(filter(None, [winner.note, note]))
     )
+
+
+def _releases_meant(version: Version, finals: Sequence[Version]) -> Sequence[Version]:
+    """Return the releases whose last part people leave out: ``.post1``, and the build of NVIDIA's
+    libraries (12.8.5 is 12.8.5.5).
+    """
+    posts = [known for known in finals if known.base_version == str(version)]
+    if posts:
+        return posts[-1:]
+    size = len(version.release)
+    return [known for known in finals if size > 1 and known.release[:size] == version.release]
 
 
 def _was_never_released(version: Version, package: Any, finals: Sequence[Version]) -> bool:

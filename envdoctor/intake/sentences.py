@@ -86,10 +86,11 @@ _MAY_STATE = re.compile(
 #: A name and its version without a space: ``torch2.1.0+cuda12.1``, ``pytorch.2.3.0``,
 #: ``accelerate-v.1.9.0``, ``flash-attn2.7.4``, ``transformers@4.49.0``, ``CUDA12.8``.
 _GLUED = re.compile(
-    r"(?<![\w/@.-])([A-Za-z][A-Za-z_-]{1,30}[A-Za-z])(?:@|[.-]?v?\.?)(?=\d+\.\d)(\d[\w.]*)",
+    r"(?<![\w/@.+-])([A-Za-z][A-Za-z_-]{1,30}[A-Za-z])(?:@|[.-]?v?\.?)(?=\d+\.\d)(\d[\w.]*)",
 )
 _GLUED_WORDS = frozenset(["python", "cuda", "cudnn", "driver", "glibc", "ubuntu", "nccl", "gcc"])
 _JOINED = re.compile(r"(?<=\d)\s*\+\s*(?=[A-Za-z_-]+[.-]?v?\.?\d)(?!cu\d|rocm|git|dev)")
+_NCCL = re.compile(r"\bnccl\b[^,;]{0,20}$", re.IGNORECASE)
 _FIRST = FIRST_WORDS | frozenset(HEADS)
 _WORDS = re.compile(r"[a-z]+[0-9]?|[\u4e00-\u9fff]+")
 #: A version that stands in brackets behind its name: ``torch (2.6.0)``, ``peft (version 0.14.0)``.
@@ -172,6 +173,7 @@ _VALUES = {
         ("gpu count", r"\d{1,3}\b(?!\.)", ""),
         ("gpu memory", _SIZE, _SIZE),
         ("kib", r"unlimited|\d{2,12}\b", ""),
+        ("library", r"\d{1,2}\.\d{1,2}(?:\.\d{1,3}){0,2}(?:[-+]cuda\d{2}\.\d)?(?![\w.]*\w)", ""),
         ("limit", r"unlimited|\d{2,12}\b", ""),
         ("memory", _SIZE, _SIZE),
         ("python", r"[23]\.\d{1,2}(?:\.\d{1,2})?(?![\w.])(?!\s*(?:or|\+|to|-)\s*\w)", ""),
@@ -226,7 +228,7 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     text, told = read_told(_read_clash(text, line, draft), line, draft)
     understood |= told
     if _GLUED.search(text):
-        text = _GLUED.sub(_parted, _JOINED.sub(", ", text))
+        text = _GLUED.sub(_parted, _JOINED.sub(_apart, text))
     if not _may_be_about(text):
         return understood
     named = _NAMED.search(text) is not None
@@ -317,6 +319,11 @@ def _read_clash(text: str, line: Line, draft: Draft) -> str:
         draft.distribution(second, match.group("other"), line, PROSE)
         text = text.replace(match.group(), " ")
     return text
+
+
+def _apart(match: re.Match[str]) -> str:
+    """A comma for the sign between two names; ``NCCL 2.26.2+cuda12.2`` is one name."""
+    return match.group() if _NCCL.search(match.string[: match.start()]) else ", "
 
 
 def _parted(match: re.Match[str]) -> str:

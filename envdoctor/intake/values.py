@@ -33,6 +33,8 @@ _PLAIN_CUDA = re.compile(
 )
 _PYTHON = re.compile(r"(?:Python )?v?([23]\.\d{1,2}(?:\.\d{1,2})?(?:rc\d|a\d|b\d|\+)?)(?![\d.])")
 _GLIBC = re.compile(r"(?:.*?\bglibc[- ]?|)(\d\.\d{1,2})\b", re.IGNORECASE)
+#: ``2.26.2+cuda12.2``, as NCCL prints its own release.
+_LIBRARY = re.compile(r"v?(\d+\.\d+(?:\.\d+){0,2})(?:[-+]cuda(\d{2})\.\d)?(?![\w.])")
 _CUDNN = re.compile(r"libcudnn\S{0,40}?\.so\.(\d+\.\d+\.\d+)")
 _CAPABILITY = re.compile(r"(?:sm_?|compute_|^\(?)?(\d{1,2})(?:\.|, ?)?(\d)[af]?\b", re.IGNORECASE)
 _DAY = re.compile(r"20\d{2}-\d{2}(?:-\d{2})?$")
@@ -195,7 +197,16 @@ def _cudnn(statement: Claim, draft: Draft) -> bool:
     said_of_system |= "install" in text and "pip" not in text
     if number and said_of_system:
         draft.put("cudnn.system_version", number.group(1), statement.line, PROSE)
+    elif number:
+        draft.library("nvidia-cudnn", number.group(1), "", statement.line)
     return True
+
+
+def _library(statement: Claim, draft: Draft) -> bool:
+    match = _LIBRARY.match(statement.value)
+    if match is not None:
+        draft.library(statement.name, match.group(1), match.group(2) or "", statement.line)
+    return match is not None
 
 
 def _python(statement: Claim, draft: Draft) -> bool:
@@ -603,6 +614,7 @@ KINDS: Mapping[str, _Reader] = {
     "interpreter path": _interpreter_path,
     "kernel": _kernel,
     "kib": _limit_in(1024),
+    "library": _library,
     "limit": _limit_in(1),
     "loader cache": _loader_cache,
     "memory": _memory,

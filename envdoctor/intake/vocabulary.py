@@ -214,6 +214,8 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         "cuda runtime, nvcc, cuda compiler",
     ),
     ("cudnn.system_version", "cudnn", "system cudnn, system-wide cudnn, cudnn system, cudnn", ""),
+    ("nvidia-nccl", "library", "nccl, nccl version, nccl runtime, nccl runtime version", ""),
+    ("nvidia-cublas", "library", "cublas, cublas version, cublaslt, cublaslt version", ""),
     ("python.version", "python", "python, python3, py, cpython, python 环境", "python"),
     ("python.version", "interpreter path", "python prefix, python executable, python path", ""),
     (
@@ -446,7 +448,7 @@ _IN_SENTENCES = frozenset(
     [
         *("release", "cuda", "shm", "glibc", "kib", "limit", "torch cuda", "toolkit", "cudnn"),
         *("python", "memory", "gpu count", "gpu memory", "capability", "setting", "distribution"),
-        *("compat", "kernel", "bool"),
+        *("compat", "kernel", "bool", "library"),
     ]
 )
 _NEVER_IN_SENTENCES = phrases(
