@@ -26,7 +26,8 @@ from ..model.finding import Remedy
 from ..model.log import Event, Frame, Raised
 from ..model.pattern import pattern
 from ..model.versions import try_version
-from ..rules.rule import Context, place_of_builds
+from ..rules.installable import is_for_cuda
+from ..rules.rule import Context, is_for_other_vendor, place_of_builds, vendor_of_builds
 from ..rules.wheel_tags import place_without_wheels
 from .trace_draft import TraceDraft, code_of_log, groups_of
 
@@ -254,7 +255,7 @@ def _doubt(
     checkout = next((file for file in asked.sources if _is_checkout(file, module)), "")
     if checkout:
         return f"{package} runs from sources ({checkout}), whose release is not known"
-    if place_of_builds(context):
+    if place_of_builds(context) and not is_for_other_vendor(context):
         return f"Which build of {package} is here is not known: releases are for Linux with CUDA"
     return ""
 
@@ -529,6 +530,10 @@ def _remedy(
         call = InstallerCall("install", (package,), ("--force-reinstall", "--no-deps"))
         return Remedy(f"Install {package} anew, so that all its files are of one release.", (call,))
     requirement, refusing = _allowed(history, version, context)
+    vendor = vendor_of_builds(context.facts)
+    if vendor and is_for_cuda(history.package, vendor):
+        text = f"Install a build of {history.package} for {vendor} of a release that has it "
+        return Remedy(f"{text}({requirement}): what the index has is for CUDA.", ())
     if refusing:
         names = ", ".join(refusing)
         text = f"Install {requirement}, with a release of {names} that goes with it"

@@ -14,7 +14,7 @@ from ..model.evidence import Absent
 from ..model.finding import Remedy
 from ..model.versions import parse_version
 from ..probes.elf import cxx11_abi_of
-from ..rules.rule import Context, is_unindexed
+from ..rules.rule import Context, is_unindexed, vendor_of_builds
 from ..rules.torch_extensions import (
     LINKED,
     built_against,
@@ -99,9 +99,12 @@ def _tell_history(
         remedies: Tuple[Remedy, ...] = (
             Remedy(f"Install a build of {package} for the torch that is here."),
         )
+    elif torch is None and vendor_of_builds(context.facts):
+        said += f"; which {package} was built against is not known: builds for other devices differ"
+        remedies = (Remedy(_way_without_torch(history, package, abi, context)),)
     elif torch is None or has is None:
         said += f": {package} was built against {these}"
-        remedies = (Remedy(_way_without_torch(history, package, abi)),)
+        remedies = (Remedy(_way_without_torch(history, package, abi, context)),)
     elif has:
         said += f", also {torch}: {_why_not_found(history, torch, context)}"
         remedies = draft.finding.remedies
@@ -134,7 +137,12 @@ def _label(abi: bool) -> str:
     return f"cxx11abi{'TRUE' if abi else 'FALSE'}"
 
 
-def _way_without_torch(history: SymbolHistory, package: str, abi: Optional[bool]) -> str:
+def _way_without_torch(
+    history: SymbolHistory, package: str, abi: Optional[bool], context: Context
+) -> str:
+    vendor = vendor_of_builds(context.facts)
+    if vendor:
+        return f"Install a build of {package} that is made for the torch here, and for {vendor}."
     if abi is not None:
         return (
             f"Install a build of {package} for the torch that is here and for its C++ ABI "

@@ -15,7 +15,7 @@ from ..model.finding import Remedy
 from ..model.record import NamedTuple
 from ..model.requirement import try_requirement
 from ..model.versions import parse_version, try_version
-from ..rules.rule import Context, place_of_builds
+from ..rules.rule import STATED_VENDORS, Context, place_of_builds
 from ..rules.torch_extensions import Torch, installed_torch
 from .trace_draft import TraceDraft, code_of_log, groups_of
 
@@ -44,7 +44,7 @@ _OF_CUDA = {
 }
 _UNSUFFIXED = 13  # from this CUDA on the wheels have no -cuNN
 #: Platforms on which no build for CUDA runs.
-_WITHOUT_CUDA = ("ROCm", "macOS")
+_WITHOUT_CUDA = (*STATED_VENDORS, "macOS")
 #: Packages that bring a part of cuDNN and open the others by name: the first release of each cuDNN
 #: major. https://github.com/OpenNMT/CTranslate2/releases/tag/v4.5.0
 _OPEN_CUDNN = {"ctranslate2": ((8, "3.0.0"), (9, "4.5.0"))}
@@ -152,9 +152,10 @@ def _tell_place(
     library += f".so.{groups['major']}" if "major" in groups and ".so" not in library else ""
     package = groups.get("@frame", "") or _asker(library, context)
     who = package or "What is imported"
-    words = context.facts.value("report.for_rocm")
-    torch = context.facts.version_of("torch")
-    why = f" (torch {torch})" if "rocm" in (torch or "") else f" ({words!r})" if words else ""
+    words = context.facts.value(STATED_VENDORS[place]) if place in STATED_VENDORS else None
+    torch = context.facts.version_of("torch") or ""
+    is_labelled = any(label in torch for label in ("rocm", "xpu"))
+    why = f" (torch {torch})" if is_labelled else f" ({words!r})" if words else ""
     draft.finding = draft.finding._replace(
         message=f"{who} is a build for CUDA: it asks for {library}, and this environment is for "
         f"{place}{why}, which has no such library.",

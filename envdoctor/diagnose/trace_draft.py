@@ -136,7 +136,7 @@ class TraceDraft:
 def drafts_of(events: Sequence[Event], knowledge: Knowledge) -> List[TraceDraft]:
     """Make one draft for each signature and each component that its lines name."""
     drafts: Dict[Tuple[str, str], TraceDraft] = {}
-    for event in events:
+    for event in _completed(events):
         signature = knowledge.signatures.get(event.pattern)
         if signature is None or signature.role == "well":
             continue
@@ -154,6 +154,35 @@ def drafts_of(events: Sequence[Event], knowledge: Knowledge) -> List[TraceDraft]
             draft.finding = _finding(signature, component, groups, draft.certainty)
         draft.events.append(event)
     return list(drafts.values())
+
+
+_MOST_ALIKE = 50  # different lines of one pattern that are held against each other
+
+
+def _completed(events: Sequence[Event]) -> List[Event]:
+    """Return events, those that say less with what the one other line says that says the same and
+    more: a title names a file, the traceback below it its folder and who asks for it.
+    """
+    distinct: Dict[str, List[Mapping[str, str]]] = {}
+    for event in events:
+        alike = distinct.setdefault(event.pattern, [])
+        if event.groups not in alike and len(alike) < _MOST_ALIKE:
+            alike.append(event.groups)
+    completed = []
+    for event in events:
+        fuller = [other for other in distinct[event.pattern] if _says_more(other, event.groups)]
+        completed.append(event._replace(groups=fuller[0]) if len(fuller) == 1 else event)
+    return completed
+
+
+def _says_more(groups: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Tell whether groups say all that others do, and more: the folder of a file, another group."""
+    if groups == other or not other:
+        return False
+    return all(
+        name in groups and (groups[name] == value or groups[name].endswith(f"/{value}"))
+        for name, value in other.items()
+    )
 
 
 def groups_of(event: Event, modules: Mapping[str, str]) -> Dict[str, str]:

@@ -47,7 +47,7 @@ _KNOWN = words(
     vllm-nccl-cu12 vllm-ascend wandb watchfiles wheel xformers xgrammar xinference zmq tvm-ffi
     torchtitan torchrec torchtune slime rl-games nemo-rl fbgemm-gpu fbgemm-gpu-genai axolotl
     lightllm mlc-llm ctranslate2 dlinfer exllamav2 exllamav3 faster-whisper jax jaxlib keras
-    pyannote-audio torch-npu whisperx
+    bigdl-llm ipex-llm pyannote-audio torch-npu whisperx
     """
 )
 _PREFIXES = (

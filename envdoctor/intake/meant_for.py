@@ -1,12 +1,15 @@
-"""What a report's run is meant for, where it is not Linux with CUDA: the CPU, or ROCm."""
+"""What a report's run is meant for, where it is not Linux with CUDA: the CPU, ROCm, Intel's GPUs,
+or Ascend's NPUs.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import Mapping, NamedTuple, Tuple
 
 from .presence import is_here
 
-__all__ = ["meant_for_cpu", "meant_for_rocm"]
+__all__ = ["VENDORS", "meant_for_cpu", "meant_for_vendor"]
 
 _LONGEST = 200_000  # characters that are gone through
 #: Settings and files that make a run or a build one for the CPU.
@@ -15,35 +18,82 @@ _FOR_CPU = re.compile(
     r"|\bdevice(?:_map)?=[\"']cpu[\"']"
 )
 
-#: The same for ROCm: images, files, devices, and what somebody says of their machine.
-_FOR_ROCM = re.compile(
-    r"\bDockerfile\.rocm\b|\bVLLM_TARGET_DEVICE=[\"']?rocm\b|\bHSA_OVERRIDE_GFX_VERSION=\S+"
-    r"|\bHIP_VISIBLE_DEVICES=\S+|(?<![\w./-])rocm/[\w.-]+(?::[\w.-]+)?"
-    r"|(?<![\w./:-])(?:[\w.-]+/){0,3}[\w.-]+:[\w.-]*rocm[\w.-]*"
-    r"|--device[= ]/dev/kfd\b|\brocm-smi\b|\brocminfo\b"
-)
-_SAYS_ROCM = re.compile(
-    r"\b(?:using|use|on|with|in|under|have|running|run|my|our|for)\s+(?:(?:an?|the|my|our|latest|"
-    r"AMD|this)\s+){0,2}(?P<what>"
-    r"ROCm(?: ?\d[\d.]*)?\b(?!\s+(?:support|users?|build|backend|and\s+CUDA))|"
-    r"(?:Instinct |Radeon )?MI\d{3}X?\b|Radeon [RP]\w+)",
-    re.IGNORECASE,
-)
+
+class _Vendor(NamedTuple):
+    """How a vendor's devices show: pieces of which a text has one, what only they have (images,
+    files, settings, devices), and their names, behind words by which somebody says to have them.
+    """
+
+    pieces: Tuple[str, ...]
+    shown: re.Pattern[str]
+    said: re.Pattern[str]
+
+
+def _said(names: str) -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:using|use|on|with|in|under|have|running|run|my|our|for)\s+(?:(?:an?|the|my|our|latest|"
+        rf"AMD|Intel|Huawei|this)\s+){{0,2}}(?P<what>{names})",
+        re.IGNORECASE,
+    )
+
+
+#: By the field that says that a report is of these devices.
+VENDORS: Mapping[str, _Vendor] = {
+    "report.for_rocm": _Vendor(
+        ("rocm", "ROCm", "ROCM", "HIP", "HSA", "MI3", "/dev/kfd"),
+        re.compile(
+            r"\bDockerfile\.rocm\b|\bVLLM_TARGET_DEVICE=[\"']?rocm\b"
+            r"|\bHSA_OVERRIDE_GFX_VERSION=\S+"
+            r"|\bHIP_VISIBLE_DEVICES=\S+|(?<![\w./-])rocm/[\w.-]+(?::[\w.-]+)?"
+            r"|(?<![\w./:-])(?:[\w.-]+/){0,3}[\w.-]+:[\w.-]*rocm[\w.-]*"
+            r"|--device[= ]/dev/kfd\b|\brocm-smi\b|\brocminfo\b"
+        ),
+        _said(
+            r"ROCm(?: ?\d[\d.]*)?\b(?!\s+(?:support|users?|build|backend|and\s+CUDA))|"
+            r"(?:Instinct |Radeon )?MI\d{3}X?\b|Radeon [RP]\w+"
+        ),
+    ),
+    "report.for_xpu": _Vendor(
+        ("xpu", "ipex", "XPU", "Arc", "Max Series", "oneapi", "sycl", "SYCL", "bigdl"),
+        re.compile(
+            r"\bDockerfile\.xpu\b|\bVLLM_TARGET_DEVICE=[\"']?xpu\b|(?<!\S)--device[= ]xpu\b"
+            r"|\bdevice(?:_map)?\s?=\s?[\"']xpu[\"']|\.to\([\"']xpu[\"']\)|\btorch\.xpu\.\w+"
+            r"|\b(?:ipex_llm|bigdl[./]llm)[./]\w*[./]?xpu\b|\bONEAPI_DEVICE_SELECTOR=\S+"
+            r"|\bintel_extension_for_pytorch/lib/libintel-ext-pt-gpu\.so|\bxpu-smi\b|\bsycl-ls\b"
+            r"|(?<![\w./-])intelanalytics/ipex-llm-[\w.-]*xpu[\w.-]*(?::[\w.-]+)?"
+        ),
+        _said(
+            r"XPUs?\b(?!\s+(?:support|users?|build|backend))|"
+            r"(?:Data Cent(?:er|re) GPU )?Max Series\b|Arc (?:Pro )?[AB]\d{2,3}\w?\b"
+        ),
+    ),
+    "report.for_npu": _Vendor(
+        ("npu", "NPU", "scend", "ASCEND", "昇腾"),
+        re.compile(
+            r"\bASCEND_(?:RT_VISIBLE_DEVICES|HOME_PATH|TOOLKIT_HOME)=\S*|\bnpu-smi\b"
+            r"|\btorch_npu/\w+|\bimport torch_npu\b|\bvllm_ascend/\w+|/usr/local/Ascend/\w+"
+            r"|--device[= ]/dev/davinci\d*|(?<!\S)--device[= ]npu\b"
+            r"|(?<![\w./-])(?:quay\.io/)?ascend/[\w.-]+(?::[\w.-]+)?"
+        ),
+        _said(r"(?:Ascend )?910[BC]?\d?\b|Atlas \d{3}\w*|(?:Ascend )?NPUs?\b(?!\s+support)"),
+    ),
+}
 _ELSEWHERE = re.compile(r"\bCUDA \d|\bNVIDIA\b|\bcu1\d\d\b|\bnvidia-smi\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.;!?\n]")
 
 
-def meant_for_rocm(text: str) -> str:
-    """Return the words by which a report is one of ROCm, "" for none, or where NVIDIA's things
-    stand beside them.
+def meant_for_vendor(text: str, field: str) -> str:
+    """Return the words by which a report is one of a vendor's devices (a key of ``VENDORS``), ""
+    for none, or where NVIDIA's things stand beside them.
     """
     text = text[:_LONGEST]
-    if _ELSEWHERE.search(text):
+    vendor = VENDORS[field]
+    if not any(piece in text for piece in vendor.pieces) or _ELSEWHERE.search(text):
         return ""
-    match = _FOR_ROCM.search(text)
+    match = vendor.shown.search(text)
     if match is not None:
         return match.group()
-    for said in _SAYS_ROCM.finditer(text) if "ROCm" in text or "MI3" in text else ():
+    for said in vendor.said.finditer(text):
         before = _SENTENCE.split(text[max(0, said.start() - 90) : said.start("what")])[-1]
         behind = _SENTENCE.split(text[said.end() : said.end() + 90])[0]
         if is_here(before, behind):

@@ -22,7 +22,7 @@ from .grammar import StatementReader
 from .hinted_machine import read_hints_of_machine
 from .launch_settings import LaunchReader
 from .machine_limits import LimitsReader
-from .meant_for import meant_for_cpu, meant_for_rocm
+from .meant_for import VENDORS, meant_for_cpu, meant_for_vendor
 from .mentions import read_mentions
 from .model_names import named_families
 from .no_statement import states_nothing
@@ -244,7 +244,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     for field, words in (
         ("report.at_work", shown_at_work(text)),
         ("report.for_cpu", meant_for_cpu(text)),
-        ("report.for_rocm", meant_for_rocm(text)),
+        *((field, meant_for_vendor(text, field)) for field in VENDORS),
         ("report.other_matter", other_matter(text)),
     ):
         if words:  # of the text as it was pasted

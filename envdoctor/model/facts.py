@@ -625,6 +625,8 @@ FIELDS: Mapping[str, Field] = {
     ),
     "report.for_cpu": _host("report", "str", "By which a run or a build is for the CPU."),
     "report.for_rocm": _environment("report", "str", "By which a run or a build is for ROCm."),
+    "report.for_xpu": _environment("report", "str", "By which it is for Intel's GPUs."),
+    "report.for_npu": _environment("report", "str", "By which it is for Ascend's NPUs."),
     "report.other_matter": _host(
         "report", "str", "The first sentence of a report that speaks of no GPU in its own words."
     ),

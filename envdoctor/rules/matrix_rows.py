@@ -15,7 +15,7 @@ from ..model.row import Row, Term
 from ..model.sizes import whole_number
 from ..model.versions import VersionSet
 from .presumption import Presumption, presume, presumed_of, with_unset_variables
-from .rule import Context, distribution_evidence, is_built_for_rocm, is_unindexed
+from .rule import Context, distribution_evidence, is_for_other_vendor, is_unindexed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ _HOST_WORDS = {
 
 #: What rows say of machine code in wheels: of the indexes' own, which are for CUDA.
 _OF_CUDA_CODE = frozenset(["abi-mismatch", "arch-missing", "cuda-major-mismatch"])
+_OF_DRIVER = ("ED1", "ED2")  # NVIDIA's driver, its GPUs and the libraries of CUDA
 #: Of the releases that a name without a version may mean.
 _MOST = 0.9
 #: Pins on what pip does not install.
@@ -95,9 +96,9 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
     presumed = presume(context)
     rows = _rows_about(context, presumed)
     _note_examined(context, rows)
-    of_cuda = not is_built_for_rocm(context)
+    of_cuda = not is_for_other_vendor(context)
     for row in rows:
-        if row.kind in _OF_CUDA_CODE and not of_cuda:
+        if not of_cuda and (row.kind in _OF_CUDA_CODE or row.code.startswith(_OF_DRIVER)):
             continue
         if row.code in _OF_LIBRARIES and _has_better_witness(context, row):
             continue

@@ -11,7 +11,7 @@ from ..model.row import Source
 from ..model.versions import InvalidSpecifier, VersionSet, try_version
 from . import requirement_lines
 from .requirement_lines import Violation, direction
-from .rule import Context, Rule, distribution_evidence, is_built_for_rocm, is_unindexed
+from .rule import Context, Rule, distribution_evidence, is_for_other_vendor, is_unindexed
 from .torch_extensions import LINKED
 
 TYPE_CHECKING = False
@@ -121,15 +121,15 @@ def _shown(distribution: Distribution) -> str:
 def _all_violations(context: Context) -> List[Violation]:
     """Return the requirements that are not met, without those that a row breaks on purpose, those
     on torch's own CUDA wheels (ED205), and what releases of engines, whose wheels are for CUDA, ask
-    of torch where that is for ROCm: what is built for it asks for another (requirements/rocm.txt of
-    vLLM, the extra srt_hip of SGLang).
+    of torch where that is for another vendor: what is built for it asks for another
+    (requirements/rocm.txt of vLLM, the extra srt_hip of SGLang).
     """
     return context.once("violations", lambda: _find_violations(context))
 
 
 def _find_violations(context: Context) -> List[Violation]:
     violations = []
-    for_rocm = is_built_for_rocm(context)
+    for_other = is_for_other_vendor(context)
     for violation in requirement_lines.violations(context.facts, context.matrix):
         requirer, required = violation.requirer.name, violation.requirement.name
         is_there = violation.installed is not None
@@ -139,7 +139,7 @@ def _find_violations(context: Context) -> List[Violation]:
             continue
         if (
             not violation.from_metadata
-            and for_rocm
+            and for_other
             and requirer in _ENGINES
             and required in _OF_BUILD
         ):

@@ -3,9 +3,10 @@
 Where a text shows what failed, a warning of a table about packages that take no part in it (they
 are in no traceback, and nothing that failed names them) says something true that nobody asked: it
 is advice then. So is a warning about the machine where the cause is known. What is only advice in a
-text of somebody else's machine says what was seen and changes nothing there: no remedy goes with
-it. Errors stay, and so does what a finding of the failure explains. Of an engine that is installed
-and not run, where another one is, errors are advice as well: it is there for its kernels.
+text of somebody else's machine, or undetermined, says what was seen and changes nothing there: no
+remedy goes with it. Errors stay, and so does what a finding of the failure explains. Of an engine
+that is installed and not run, where another one is, errors are advice as well: it is there for its
+kernels.
 """
 
 from __future__ import annotations
@@ -91,6 +92,5 @@ def _takes_part(finding: Finding, about: Set[str], reported: Reported) -> bool:
 
 
 def _bare(finding: Finding) -> Finding:
-    if finding.severity != "advice" or not finding.remedies:
-        return finding
-    return finding._replace(remedies=())
+    is_open = finding.verdict == "undetermined"
+    return finding._replace(remedies=()) if is_open or finding.severity == "advice" else finding

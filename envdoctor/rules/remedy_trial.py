@@ -10,7 +10,8 @@ from ..model.calls import InstallerCall
 from ..model.evidence import Evidence, Known
 from ..model.finding import Remedy
 from ..model.requirement import try_requirement
-from ..model.versions import InvalidSpecifier, VersionSet, try_version
+from ..model.versions import try_version
+from .installable import admitted, from_index_of_torch, label_of_index, refused_here
 from .requirement_lines import meets, served_here
 
 TYPE_CHECKING = False
@@ -30,18 +31,12 @@ if TYPE_CHECKING:
 
     from ..model.facts import Distribution, Facts
     from ..model.finding import Finding
-    from ..model.requirement import Requirement
     from ..model.versions import Version
 
 __all__ = ["tried_remedies"]
 
 _MOST = 12  # remedies of one report that are tried
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
-#: What the index has wheels of for CUDA, and others elsewhere for ROCm.
-_FOR_CUDA = frozenset(
-    ["flash-attn", "torch", "torchaudio", "torchvision", "triton", "vllm", "xformers"]
-)
-_FOR_INTEL = frozenset(["bigdl-llm", "intel-extension-for-pytorch", "ipex-llm"])
 _OF_PAIRS = ("ED308", "ED309", "ED409")  # what was measured of two packages, release by release
 
 
@@ -70,7 +65,8 @@ def tried_remedies(
         fitting: List[Remedy] = []
         others: List[Remedy] = []
         for remedy in finding.remedies:
-            objection = _refused_by(remedy, facts, matrix)
+            remedy = from_index_of_torch(remedy, facts, matrix)
+            objection = refused_here(remedy, facts, matrix)
             if not objection and is_judged:
                 objection = trial.objection(remedy, finding)
             other = trial.beyond(remedy, finding) if objection and is_judged else None
@@ -89,9 +85,16 @@ def tried_remedies(
             nearest = list(_nearest_cures(row, known, facts, matrix, judge))
             left -= len(nearest)
             fitting = nearest or fitting
-        changed = tuple(fitting or others[:1])
+        changed = (*map(_as_first, fitting[:1]), *fitting[1:]) or tuple(others[:1])
         tried.append(finding if changed == finding.remedies else finding._replace(remedies=changed))
     return tried
+
+
+def _as_first(remedy: Remedy) -> Remedy:
+    """Return a remedy without the "Or" by which it followed one that is none."""
+    if not remedy.text.startswith("Or "):
+        return remedy
+    return remedy._replace(text=f"{remedy.text[3:4].upper()}{remedy.text[4:]}")
 
 
 def _refused(remedy: Remedy, objection: str) -> Remedy:
@@ -144,14 +147,14 @@ class _Trial:
         nearest = try_version(next(iter(changed.values())).version)
         last = {
             version.release[:2]: version
-            for version in _admitted(self._matrix.package(requirement.name), requirement.specifier)
+            for version in admitted(self._matrix.package(requirement.name), requirement.specifier)
             if nearest is not None and version > nearest
         }
         for version in list(last.values())[:_MOST_NEAREST]:
             exact = call._replace(packages=(f"{requirement.name}=={version}",))
             other = remedy._replace(commands=(exact,))
             fails = self.objection(other, finding)
-            if not fails and not _refused_by(other, self._facts, self._matrix):
+            if not fails and not refused_here(other, self._facts, self._matrix):
                 text = f"{remedy.text.rstrip('.')}: {requirement.name} {version}, the nearest that"
                 return other._replace(text=f"{text} brings nothing else.")
         return None
@@ -195,7 +198,7 @@ def _nearest_cures(
             if (
                 not any(_is_about(entry, pair) for entry in after)
                 and not _first_new(after, {term.component}, known)
-                and not _refused_by(remedy, facts, matrix)
+                and not refused_here(remedy, facts, matrix)
             ):
                 yield remedy
                 stays = term.component
@@ -250,7 +253,7 @@ def _nearest_requirer(
     for release in fitting[:2]:
         remedy = _exactly(requirers[0], release, finding.component)
         after = _findings_after(remedy, facts, matrix, judge)
-        fails = _first_new(after, {requirers[0]}, known) or _refused_by(remedy, facts, matrix)
+        fails = _first_new(after, {requirers[0]}, known) or refused_here(remedy, facts, matrix)
         if not fails and all(entry.key != finding.key for entry in after):
             return [remedy]
     return []
@@ -346,63 +349,6 @@ def _first_new(findings: Sequence[Finding], changed: Set[str], known: Set[str]) 
     return ""
 
 
-def _refused_by(remedy: Remedy, facts: Facts, matrix: Any) -> str:
-    """Return in words what a remedy installs that cannot be installed here: of which every known
-    release refuses this Python, by its Requires-Python, or whose wheels are for CUDA where torch is
-    for ROCm; "" where one can be, none is known, or another Python comes along.
-    """
-    calls = [call for call in remedy.commands if isinstance(call, InstallerCall)]
-    if len(calls) < len(remedy.commands):
-        return ""
-    requirements = [
-        requirement
-        for call in calls
-        for line in (call.packages if call.action == "install" else ())
-        if (requirement := try_requirement(line)) is not None
-    ]
-    other = _other_vendor(facts)
-    if other and not any(call.indexes for call in calls):
-        for_cuda = [entry.name for entry in requirements if entry.name in _FOR_CUDA]
-        if for_cuda:
-            return (
-                f"what the index has of {for_cuda[0]} is built for CUDA, and this is for {other}."
-            )
-    for requirement in requirements:
-        package = matrix.package(requirement.name)
-        if package is None or not requirement.specifier.startswith("==") or not package.versions:
-            continue
-        if not _admitted(package, requirement.specifier, finals=False):
-            return f"no index is known to have {requirement.name} {requirement.specifier[2:]}."
-    return _refused_by_python(requirements, facts, matrix)
-
-
-def _other_vendor(facts: Facts) -> str:
-    """Return for which other vendor's GPUs torch is here, "" for none that is known."""
-    torch = facts.value("torch.version") or facts.version_of("torch") or ""
-    if "rocm" in torch or isinstance(facts.get("torch.hip"), Known):
-        return "ROCm"
-    is_intel = not _FOR_INTEL.isdisjoint(facts.value("distributions", {}))
-    return "Intel GPUs" if "xpu" in torch or is_intel else ""
-
-
-def _refused_by_python(requirements: Sequence[Requirement], facts: Facts, matrix: Any) -> str:
-    python = try_version(facts.value("python.version"))
-    if python is None:
-        return ""
-    for requirement in requirements:
-        if not requirement.specifier:
-            continue
-        package = matrix.package(requirement.name)
-        wanted = [
-            served_here(package.release(version), facts).requires_python
-            for version in _admitted(package, requirement.specifier)
-        ]
-        if wanted and all(asked and meets(python, asked) is False for asked in wanted):
-            release = f"{requirement.name} {requirement.specifier}"
-            return f"no known release of {release} is for Python {python}, though."
-    return ""
-
-
 def _counts(finding: Finding) -> bool:
     """Tell whether a finding is an error or a warning."""
     return finding.verdict == "violated" and finding.severity != "advice"
@@ -427,8 +373,9 @@ def _changed(
             version = None if newest else there.version
             release = _nearest(matrix, requirement.name, requirement.specifier, version, newest)
             if release is not None:
+                label = label_of_index(call)
                 changed[there.name] = there._replace(
-                    version=str(release), requires=None, constraint="", tags=(), build=""
+                    version=f"{release}{label}", requires=None, constraint="", tags=(), build=""
                 )
     return changed
 
@@ -439,20 +386,8 @@ def _nearest(
     """Return the release in a range that is the nearest to a version: the next newer one, else the
     next older one. newest: the one that an installer takes.
     """
-    fitting, here = _admitted(matrix.package(name), specifier), try_version(version)
+    fitting, here = admitted(matrix.package(name), specifier), try_version(version)
     if newest:
         return fitting[-1] if fitting else None
     newer = [entry for entry in fitting if here is None or entry >= here]
     return newer[0] if newer else fitting[-1] if fitting else None
-
-
-def _admitted(package: Any, specifier: str, finals: bool = True) -> List[Version]:
-    """Return the known releases of a package in a range, oldest first; finals: no others."""
-    try:
-        admitted = VersionSet.parse(specifier)
-    except InvalidSpecifier:
-        return []
-    releases: Tuple[Version, ...] = tuple(package.versions) if package is not None else ()
-    return [
-        entry for entry in releases if entry in admitted and not (finals and entry.is_prerelease)
-    ]

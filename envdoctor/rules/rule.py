@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 __all__ = [
+    "STATED_VENDORS",
     "Context",
     "Rule",
     "cuda_home",
     "device_names",
     "distribution_evidence",
     "field_evidence",
-    "is_built_for_rocm",
+    "is_for_other_vendor",
     "is_installed",
     "is_unindexed",
     "minor_text",
@@ -49,6 +50,7 @@ __all__ = [
     "place_of_builds",
     "release_minor",
     "torch_cuda",
+    "vendor_of_builds",
     "visible_count",
 ]
 
@@ -165,11 +167,47 @@ def distribution_evidence(facts: Facts, installed: Distribution) -> Evidence:
 _CUDA_ENGINES = ("vllm", "sglang", "sgl-kernel", "flash-attn", "deepspeed")
 
 
-def is_built_for_rocm(context: Context) -> bool:
-    """Tell whether the torch that is there is one for AMD GPUs, or a report says to be of ROCm."""
-    torch = context.facts.value("torch.version") or context.facts.version_of("torch") or ""
-    fields = ("torch.hip", "report.for_rocm")
-    return "rocm" in torch or any(isinstance(context.facts.get(field), Known) for field in fields)
+#: What a report says to be of, by the vendor whose devices its builds are for.
+STATED_VENDORS = {
+    "ROCm": "report.for_rocm",
+    "Intel GPUs": "report.for_xpu",
+    "Ascend NPUs": "report.for_npu",
+}
+#: Packages that are installed for nothing else. Those of Intel are for its processors, too, where
+#: torch is a build for the CPU.
+_OF_VENDORS = {
+    **dict.fromkeys(("bigdl-llm", "intel-extension-for-pytorch", "ipex-llm"), "Intel GPUs"),
+    **dict.fromkeys(("mindie-llm", "torch-npu", "vllm-ascend"), "Ascend NPUs"),
+}
+#: The local labels of torch's builds (https://download.pytorch.org/whl/).
+_OF_LABELS = (("rocm", "ROCm"), ("xpu", "Intel GPUs"), ("cpu", "the CPU"), ("cu", ""))
+
+
+def vendor_of_builds(facts: Facts) -> str:
+    """Return for which devices the builds of an environment are, where that is not CUDA: "ROCm",
+    "Intel GPUs", "Ascend NPUs", "the CPU"; "" for CUDA, or where nothing tells.
+
+    The torch that is there says more than what else is, and that more than what a report says.
+    """
+    torch = facts.value("torch.version") or facts.version_of("torch") or ""
+    label = torch.rpartition("+")[2] if "+" in torch else ""
+    for beginning, vendor in _OF_LABELS:
+        if label.startswith(beginning):
+            return vendor
+    if isinstance(facts.get("torch.hip"), Known) or "rocm" in torch:
+        return "ROCm"
+    for package, vendor in _OF_VENDORS.items():
+        if package in facts.value("distributions", {}):
+            return vendor
+    for vendor, field in STATED_VENDORS.items():
+        if isinstance(facts.get(field), Known):
+            return vendor
+    return "the CPU" if isinstance(facts.get("report.for_cpu"), Known) else ""
+
+
+def is_for_other_vendor(context: Context) -> bool:
+    """Tell whether the builds that are there are for accelerators of another maker than NVIDIA."""
+    return vendor_of_builds(context.facts) in STATED_VENDORS
 
 
 _PLACES = {"darwin": "macOS", "win32": "Windows"}
@@ -177,13 +215,18 @@ _PLACES = {"darwin": "macOS", "win32": "Windows"}
 
 def place_of_builds(context: Context) -> str:
     """Return for what builds here are made, "" for Linux with CUDA or where that is not known."""
-    if is_built_for_rocm(context):
-        return "ROCm"
+    if is_for_other_vendor(context):
+        return vendor_of_builds(context.facts)
     return _PLACES.get(context.facts.value("os.platform"), "")
 
 
 def needs_cuda(context: Context) -> Tuple[str, ...]:
-    """Return what needs a CUDA device: torch of a CUDA build, engines made for nothing else."""
+    """Return what needs a CUDA device: torch of a CUDA build, engines made for nothing else. Where
+    builds are for other devices nothing does.
+    """
+    is_elsewhere = vendor_of_builds(context.facts)
+    if is_elsewhere and not isinstance(context.facts.get("report.for_cpu"), Known):
+        return ()
     torch = isinstance(context.facts.get("torch.cuda"), Known) or torch_cuda(context) is not None
     engines = [name for name in _CUDA_ENGINES if name in context.distributions]
     return ("torch", *engines) if torch else tuple(engines)

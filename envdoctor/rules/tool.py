@@ -7,7 +7,7 @@ import os
 from ..model.evidence import ROOT, Evidence, Unknown
 from ..model.facts import Oddity
 from ..model.finding import Finding, Gap, Remedy
-from .rule import Context, Rule, is_built_for_rocm
+from .rule import STATED_VENDORS, Context, Rule, vendor_of_builds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,24 +159,32 @@ def check_judged(context: Context) -> Iterator[Finding]:
         subject=subject,
         message=f"{what}: {unjudged} are not judged.",
         evidence=context.evidence(
-            "torch.hip", "torch.version", "report.for_rocm", "os.platform", "gpus.other"
+            "torch.hip", "torch.version", *STATED_VENDORS.values(), "os.platform", "gpus.other"
         ),
     )
 
 
+#: By vendor a short name, and the devices that its name does not tell.
+_VENDORS = {
+    "ROCm": ("amd", ", for AMD GPUs"),
+    "Intel GPUs": ("intel", ""),
+    "Ascend NPUs": ("ascend", ""),
+}
 _UNJUDGED_SYSTEMS = {"darwin": "This is macOS", "win32": "This is Windows outside WSL"}
 
 
 def _unjudged_platform(context: Context) -> Optional[Tuple[str, str]]:
     """Return a short name of what the matrix does not speak of, and what it is in words."""
-    torch = context.facts.value("torch.version") or context.facts.version_of("torch") or ""
-    if is_built_for_rocm(context):
-        words = context.facts.value("report.for_rocm")
-        if words and "rocm" not in torch:
-            return "amd", f"The report is of ROCm ({words!r}), for AMD GPUs"
-        return "amd", f"torch {torch} is a ROCm build for AMD GPUs".replace("  ", " ")
-    if "+xpu" in torch:
-        return "intel", f"torch {torch} is a build for Intel GPUs"
+    vendor = vendor_of_builds(context.facts)
+    if vendor in _VENDORS:
+        subject, devices = _VENDORS[vendor]
+        torch = context.facts.value("torch.version") or context.facts.version_of("torch") or ""
+        words = context.facts.value(STATED_VENDORS[vendor])
+        if any(label in torch for label in ("rocm", "xpu")):
+            return subject, f"torch {torch} is a build for {vendor}{devices}"
+        if words:
+            return subject, f"The report is of {vendor} ({words!r}){devices}"
+        return subject, f"What is installed is for {vendor}{devices}"
     platform = context.facts.value("os.platform")
     if platform in _UNJUDGED_SYSTEMS:
         return platform, _UNJUDGED_SYSTEMS[platform]

@@ -19,9 +19,16 @@ if TYPE_CHECKING:
     from typing import Iterator, List, Optional, Sequence, Tuple
 
     from ..matrix.tables import Release
+    from ..model.facts import Facts
     from ..model.versions import Version
 
-__all__ = ["RULES_HERE", "place_without_wheels", "ways_without_wheels"]
+__all__ = [
+    "RULES_HERE",
+    "place_without_wheels",
+    "platform_words",
+    "serves_platform",
+    "ways_without_wheels",
+]
 
 _TAGS = Source(
     "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/",
@@ -187,17 +194,15 @@ def check_platform_wheels(context: Context) -> Iterator[Finding]:
     References:
         https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
     """
-    platform = context.facts.value("os.platform")
-    machine = context.facts.value("os.architecture")
-    if platform not in _ELSEWHERE and (platform or "linux", machine) != ("linux", "aarch64"):
+    if not platform_words(context.facts):
         return
     known = context.matrix.packages_known
     for distribution in _only_named(context):
         if distribution.name not in known or is_unindexed(distribution):
             continue
         releases = _releases_meant(context, distribution)
-        if releases and not any(_serves(entry, platform, machine) for _, entry in releases):
-            yield _unserved(context, distribution, releases, platform, machine)
+        if releases and not any(serves_platform(entry, context.facts) for _, entry in releases):
+            yield _unserved(context, distribution, releases)
 
 
 def _only_named(context: Context) -> List[Distribution]:
@@ -231,26 +236,33 @@ def _releases_meant(context: Context, distribution: Distribution) -> List[Tuple[
     return [pair for pair in meant if pair[1].platforms]
 
 
-def _serves(release: Release, platform: Optional[str], machine: Optional[str]) -> bool:
+def serves_platform(release: Release, facts: Facts) -> bool:
     """Tell whether a wheel of a release is for a platform; of macOS either processor counts."""
+    platform = facts.value("os.platform") or "linux"
+    machine = facts.value("os.architecture") or "x86_64"
     tags = [tag for tags in release.platforms for tag in tags.split(".")]
-    return any(glibc_for(tag, platform or "linux", machine or "x86_64") is not None for tag in tags)
+    return any(glibc_for(tag, platform, machine) is not None for tag in tags)
+
+
+def platform_words(facts: Facts) -> str:
+    """Return what a platform is called for which not all packages have wheels; "" for Linux on
+    x86_64, or where it is not known.
+    """
+    platform = facts.value("os.platform")
+    machine = facts.value("os.architecture")
+    if platform in _ELSEWHERE:
+        return _ELSEWHERE[platform][0]
+    is_arm = (platform or "linux", machine) == ("linux", "aarch64")
+    return f"Linux on {machine}" if is_arm else ""
 
 
 def place_without_wheels(context: Context, name: str) -> str:
     """Return what the platform here is called where no release of a package has a wheel for it; ""
     where one has, or where that is not known.
     """
-    platform = context.facts.value("os.platform")
-    machine = context.facts.value("os.architecture")
-    if platform in _ELSEWHERE:
-        place = _ELSEWHERE[platform][0]
-    elif (platform or "linux", machine) == ("linux", "aarch64"):
-        place = f"Linux on {machine}"
-    else:
-        return ""
-    releases = _releases_meant(context, Distribution(name, None))
-    served = any(_serves(entry, platform, machine) for _, entry in releases)
+    place = platform_words(context.facts)
+    releases = _releases_meant(context, Distribution(name, None)) if place else ()
+    served = any(serves_platform(entry, context.facts) for _, entry in releases)
     return place if releases and not served else ""
 
 
@@ -258,11 +270,8 @@ def _unserved(
     context: Context,
     distribution: Distribution,
     releases: Sequence[Tuple[Version, Release]],
-    platform: Optional[str],
-    machine: Optional[str],
 ) -> Finding:
-    name = distribution.name
-    place, _ = _ELSEWHERE.get(platform or "", (f"Linux on {machine}", ""))
+    name, place = distribution.name, platform_words(context.facts)
     newest, release = releases[0]
     meant = f"{name} {distribution.version}" if distribution.version else f"No release of {name}"
     has = "has no" if distribution.version else "has a"
@@ -297,14 +306,13 @@ def ways_without_wheels(context: Context, name: str) -> Tuple[Remedy, ...]:
     """
     from .addressing import NAMED_OTHERWISE
 
-    platform = context.facts.value("os.platform")
-    machine = context.facts.value("os.architecture")
-    place, way = _ELSEWHERE.get(platform or "", (f"Linux on {machine}", ""))
+    platform, place = context.facts.value("os.platform"), platform_words(context.facts)
+    way = _ELSEWHERE[platform][1] if platform in _ELSEWHERE else ""
     package = context.matrix.package(name)
     served = [
         version
         for version, entry in (package.releases() if package is not None else ())
-        if not version.is_prerelease and _serves(entry, platform, machine)
+        if not version.is_prerelease and serves_platform(entry, context.facts)
     ]
     other = NAMED_OTHERWISE.get(platform, {}).get(name)
     ways = [Remedy(way)] if way else []

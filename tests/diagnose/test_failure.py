@@ -100,6 +100,18 @@ def test_what_a_warning_goes_on_with_is_one(said):
     assert {trace.certainty for trace in found.traces} <= {"candidate"}
 
 
+def test_a_title_and_its_traceback_tell_of_one_library(said):
+    symbol = "undefined symbol: _ZNK5torch8autograd4Node4nameB5cxx11Ev"
+    library = "intel_extension_for_pytorch/lib/libintel-ext-pt-gpu.so"
+    diagnosis = said(
+        f"libintel-ext-pt-gpu.so: {symbol}\n"
+        f"ImportError: /opt/lib/python3.11/site-packages/{library}: {symbol}\n"
+    )
+    (trace,) = [entry for entry in diagnosis.traces if entry.role == "cause"]
+    assert library in trace.finding.message
+    assert trace.times == 2
+
+
 def test_nothing_found_says_so(said):
     found = said("INFO all is well\n" * 10)
     assert (found.traces, found.exit_code) == ((), 0)

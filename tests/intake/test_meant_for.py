@@ -1,9 +1,9 @@
-"""What a report's run is meant for: the CPU, or ROCm."""
+"""What a report's run is meant for: the CPU, ROCm, Intel's GPUs, Ascend's NPUs."""
 
 import pytest
 
 from envdoctor.app import judge
-from envdoctor.intake.meant_for import meant_for_cpu, meant_for_rocm
+from envdoctor.intake.meant_for import VENDORS, meant_for_cpu, meant_for_vendor
 from envdoctor.intake.pasted_report import parse_report
 from envdoctor.matrix.loader import load_matrix
 
@@ -43,7 +43,7 @@ def test_what_is_meant_for_the_cpu_misses_no_gpu(text, severity):
     ],
 )
 def test_what_tells_of_rocm(text):
-    assert meant_for_rocm(text)
+    assert meant_for_vendor(text, "report.for_rocm")
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,35 @@ def test_what_tells_of_rocm(text):
     ],
 )
 def test_what_tells_nothing_of_rocm(text):
-    assert not meant_for_rocm(text)
+    assert not meant_for_vendor(text, "report.for_rocm")
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('model = model.to("xpu")', "report.for_xpu"),
+        ("from ipex_llm.vllm.xpu.engine import IPEXLLMClass as LLM", "report.for_xpu"),
+        ("I run it on an Intel Arc A770. It crashes.", "report.for_xpu"),
+        ("on Intel Max Series 1100", "report.for_xpu"),
+        ('File "/usr/lib/python3/site-packages/torch_npu/__init__.py", line 3', "report.for_npu"),
+        ("docker run --device=/dev/davinci0 quay.io/ascend/vllm-ascend:v0.9.1", "report.for_npu"),
+        ("It fails on my Ascend 910B.", "report.for_npu"),
+    ],
+)
+def test_what_tells_of_one_other_vendor(text, field):
+    assert [entry for entry in VENDORS if meant_for_vendor(text, entry)] == [field]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Is there Ascend NPU support?",
+        "It works on an Intel Arc A770 but not here.",
+        "The README speaks of XPU support.",
+        "device='xpu' fails, and with CUDA 12.4 it works",
+        "nvidia-smi\nASCEND_HOME_PATH=/usr/local/Ascend",
+        "The arc of the story is 910 lines long.",
+    ],
+)
+def test_what_tells_of_no_other_vendor(text):
+    assert not [entry for entry in VENDORS if meant_for_vendor(text, entry)]

@@ -215,3 +215,42 @@ def test_where_the_newest_would_break_something_the_nearest_is_named(checked):
     (finding,) = [entry for entry in checked(text) if entry.code == "ED301"]
     assert finding.remedies[0].commands[0].packages == ("transformers==4.48.2",)
     assert "newer ones break something else here" in finding.remedies[0].text
+
+
+def commands_for(text, remedy):
+    facts = parse_report(text, MATRIX.package)
+    (judged,) = tried_remedies([broken(remedy)], facts, MATRIX, lambda _: ())
+    return [str(call) for entry in judged.remedies for call in entry.commands]
+
+
+@pytest.mark.parametrize(
+    ("text", "requirement", "expected"),
+    [
+        ("torch 2.3.0+cpu\n", "torch==2.3.1", "whl/cpu"),
+        ("OS: Windows\ntorch 2.5.0+cu124\n", "torch==2.7.0", "whl/cu128"),
+        ("OS: Windows\ntorch 2.5.0+cu124\n", "torch==2.5.1", "whl/cu124"),
+        ("OS: Windows\ntorch 2.5.0+cu124\n", "torchvision==0.20.1", "whl/cu124"),
+        ("torch 2.5.0+cu124\n", "torch==2.6.0", ""),
+        ("torch 2.3.0+cpu\n", "transformers==4.46.3", ""),
+    ],
+)
+def test_torch_comes_from_the_index_of_the_torch_that_is_there(text, requirement, expected):
+    (command,) = commands_for(text, install(requirement))
+    assert command.partition("download.pytorch.org/")[2].split(" ")[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "requirement"),
+    [
+        ("torch 2.6.0+xpu\n", "torch==2.7.0"),
+        ("torch 2.3.0\nipex-llm 2.1.0\n", "vllm>=0.5.4"),
+        ("torch 2.5.1\ntorch-npu 2.5.1\n", "vllm==0.9.2"),
+        ("torch 2.3.0+cpu\n", "vllm>=0.5.4"),
+        ("torch 2.2.0a0+6a974be\n", "torch==2.2.2"),  # a vendor's, which no index has
+        ("torch 2.4.0\n", "torch==2.1.0a0"),
+        ("OS: Windows\nPython 3.10\n", "vllm>=0.5.4"),
+        ("macOS 14.5\nPython 3.10\n", "sgl-kernel==0.0.4"),
+    ],
+)
+def test_what_is_for_other_devices_or_on_no_index_is_no_remedy(text, requirement):
+    assert commands_for(text, install(requirement)) == []
