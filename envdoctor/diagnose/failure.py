@@ -56,6 +56,7 @@ from .trace_draft import (
     traces_of,
 )
 from .traceback_places import tell_places
+from .two_packages import tell_two_packages
 
 __all__ = ["explain"]
 
@@ -111,6 +112,7 @@ def explain(
     _merge(drafts)
     join_failure(drafts, failure, contexts, knowledge.modules)
     tell_lacking_builds(drafts, failure.raised, contexts, knowledge.modules)
+    tell_two_packages(drafts, raised, contexts, knowledge.modules)
     doubt(drafts, raised, failure)
     drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)
     if complained_of:

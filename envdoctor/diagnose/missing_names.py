@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..matrix.names import Importer, NameHistory, PackageNames
     from ..model.version import Version
 
-__all__ = ["doubt_builds", "tell_histories"]
+__all__ = ["doubt_builds", "is_telling", "tell_histories"]
 
 _MOST_IMPORTERS = 3
 #: What a build makes: libraries of kernels, and the file in which it writes its own version. A
@@ -77,7 +77,7 @@ class _Asked:
         those in the traceback and those that are installed.
         """
         owners: List[PackageNames] = self.matrix.owners_of(word)
-        if _is_telling(word) and len(owners) <= _MOST_OWNERS:
+        if is_telling(word) and len(owners) <= _MOST_OWNERS:
             return owners
         there = {*self.named, *self.installed, self.component}
         return [owner for owner in owners if owner.package in there]
@@ -94,8 +94,8 @@ class _Asked:
         return frozenset([*(name for name, _ in self.files), *filter(None, shown)])
 
 
-def _is_telling(word: str) -> bool:
-    """Whether a name is of several words, as hardly two packages have it: no Linear, no Client."""
+def is_telling(word: str) -> bool:
+    """Tell whether a name is of several words, as hardly two packages have it: no Linear."""
     return sum(letter.isupper() for letter in word) > 1 or "_" in word.strip("_")
 
 
@@ -216,6 +216,7 @@ def _tell(draft: TraceDraft, history: NameHistory, asked: _Asked, context: Conte
     else:
         text = f"{history.sentence()}{_found(history, asked)}"
         remedy = _remedy(history, version, asked, context)
+    draft.is_dated = True
     doubtful = version is None and _is_old(history, asked)
     draft.finding = draft.finding._replace(
         message=f"{draft.finding.message} {text}.",
@@ -337,6 +338,7 @@ def _attribute(asked: _Asked) -> Iterator[Optional[NameHistory]]:
     if "." in which or asked.groups.get("module"):
         yield asked.matrix.name_history(asked.groups.get("module") or which, name)
         return
+    yield asked.matrix.name_history(which, name)  # of a module without dots
     for owner in asked.owners(which):
         yield owner.of_attribute(which, name)
         for place in owner.bases_elsewhere(which):

@@ -106,6 +106,8 @@ class TraceDraft:
         self.quoted: List[LogLine] = []
         self.meaning = signature.meaning if signature is not None else ""
         self.is_failure = False
+        #: Whether releases that have what is missing were named.
+        self.is_dated = False
 
     @property
     def order(self) -> int:

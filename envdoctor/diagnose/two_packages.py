@@ -1,0 +1,472 @@
+"""An exception in which one package asks another for what it does not have, or refuses: which
+releases of the other one it asks for by its metadata, and what is here.
+
+That the two do not go together follows from who asks and who lacks; on which side the fault lies
+only from the metadata of the release that asks, or from what the releases before and after it ask
+for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from ..matrix.signatures import distribution_of
+from ..model.finding import Remedy
+from ..model.log import Frame, Raised
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
+from ..model.requirement import Requirement, try_requirement
+from ..model.versions import canonicalize_name, try_version
+from ..rules.requirement_lines import (
+    direction,
+    marker_holds,
+    marker_values,
+    meets,
+    requirements_of,
+)
+from ..rules.rule import Context
+from .missing_names import is_telling
+from .trace_draft import TraceDraft, code_of_log
+
+if TYPE_CHECKING:
+    from ..model.facts import Distribution
+
+__all__ = ["tell_two_packages"]
+
+_CALLED = "got an unexpected keyword argument|got multiple values for argument|missing \\d{1,2} "
+_CALLED += "required|takes (?:from )?\\d{1,3} "
+#: What an exception says of what is asked for: a module, a class, or what is called.
+_FORMS = tuple(
+    pattern(text)
+    for text in (
+        r"module '(?P<module>[A-Za-z_][\w.]{1,100})' has no attribute '\w{1,80}'",
+        r"cannot import name '\w{1,80}' from '(?P<module>[A-Za-z_][\w.]{1,100})'",
+        r"No module named '(?P<module>[A-Za-z_]\w{1,80}\.[\w.]{1,100})'",
+        r"(?:type object )?'(?P<word>[A-Z]\w{1,80})'(?: object)? has no attribute '\w{1,80}'",
+        rf"(?<![\w.])(?P<word>[A-Za-z_][\w.]{{1,120}})\(\) (?:{_CALLED})",
+    )
+)
+_KINDS = pattern(r"(?:^|\.)(?:AttributeError|TypeError|ImportError|ModuleNotFoundError)\Z")
+#: A module that imports itself half, or a file of the program that hides it.
+_OWN_FAULT = pattern(r"partially initialized|circular import|consider renaming|is not a package")
+#: What is no class of a package: its fault is that a value is another than was expected.
+_PLAIN = frozenset(("NoneType", "Namespace", "AttrDict", "DictConfig", "SimpleNamespace"))
+#: Packages that compile what another one wrote, by the exception with which they refuse it; what
+#: they say of the device is no question of releases.
+_COMPILERS = {"CompilationError": "triton"}
+_OF_DEVICE = pattern(r"(?i)architecture|capability|\bsm_?\d|fp8|shared memory|resource")
+#: Through which calls go without being of them.
+_RELAYS = frozenset(
+    ("torch", "ray", "nest-asyncio", "accelerate", "decorator", "wrapt", "pydantic")
+)
+_INSTALLED = pattern(r"(?:site|dist)-packages[/\\](.+)\Z")
+_STANDARD = pattern(r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)|^<")
+#: Folders of a checkout under which its package lies.
+_SOURCE_FOLDERS = ("src", "python", "lib")
+#: Extras that bring what a package is tried with, not what it runs with.
+_ASIDE = pattern(r"(?i)dev|test|doc|lint|quality|example|bench|all_?dev")
+_MOST_SPANS = 3
+
+
+class _Meeting(NamedTuple):
+    """caller: the distribution that asks, "" for a program of one's own. root: the folder of its
+    checkout, "" where it is installed. frame: where it asks. provider: the distribution asked.
+    direct: it asks itself; else the other one failed in a call of it. refused: the other one raised
+    of its own accord. compiled: what it refuses is code of the one that asks.
+    """
+
+    caller: str
+    root: str
+    frame: Frame
+    provider: str
+    direct: bool
+    refused: bool = False
+    compiled: bool = False
+
+
+class _Ask(NamedTuple):
+    """What a release asks for: the specifier, and the extra that asks, "" for the package."""
+
+    specifier: str
+    extra: str
+
+
+def tell_two_packages(
+    drafts: Sequence[TraceDraft],
+    raised: Sequence[Raised],
+    contexts: Sequence[Context],
+    modules: Mapping[str, str],
+) -> None:
+    """Add to the traces of exceptions between two packages what the one asks of the other."""
+    owners = _Owners(contexts[0], modules)
+    for draft in drafts:
+        for entry in _exceptions_of(draft, raised):
+            meeting = _meeting(entry, owners)
+            if meeting is not None and _tell(draft, meeting, contexts[0]):
+                break
+
+
+def _exceptions_of(draft: TraceDraft, raised: Sequence[Raised]) -> Iterator[Raised]:
+    lines = {(line.source, line.number) for line in draft.quoted}
+    lines |= {(event.first.source, event.first.number) for event in draft.events}
+    for entry in raised:
+        chain: Optional[Raised] = entry
+        while chain is not None:
+            is_its = (chain.line.source, chain.line.number) in lines
+            if is_its and draft.role == "cause":
+                yield chain
+            chain = chain.before if chain.by_cause else None
+
+
+# --------------------------------------------------------------------------------------------------
+# who asks whom
+
+
+class _Owners:
+    """Of which distribution the places of a traceback are."""
+
+    def __init__(self, context: Context, modules: Mapping[str, str]) -> None:
+        self.context = context
+        self.modules = modules
+
+    def of_module(self, module: str) -> str:
+        """Return the distribution that has a module."""
+        return distribution_of(module, self.modules)
+
+    def of_frame(self, frame: Frame) -> Tuple[str, str]:
+        """Return the distribution that a place is of, and the folder of its checkout: of a path
+        that is not installed the package whose folder lies in a repository of its name, or in its
+        ``src``.
+        """
+        file = frame.file.replace("\\", "/")
+        if _INSTALLED.search(file):
+            return self.of_module(file), ""
+        parts = file.split("/")
+        for place, (folder, below) in enumerate(zip(parts, parts[1:-1]), 1):
+            if folder in _SOURCE_FOLDERS or folder.lower().startswith(below.lower() or "/"):
+                package = self.of_module(below)
+                if len(below) > 2 and self._is_known(package):
+                    return package, "/".join(parts[:place])
+                if folder == "src":
+                    return "", "/".join(parts[:place])
+        return "", ""
+
+    def _is_known(self, package: str) -> bool:
+        matrix, installed = self.context.matrix, self.context.distributions
+        return package in installed or package in matrix.packages_known
+
+
+def _meeting(raised: Raised, owners: _Owners) -> Optional[_Meeting]:
+    kind = raised.kind.rpartition(".")[2]
+    frames = [frame for frame in raised.frames if "importlib" not in frame.file]
+    if not frames or _OWN_FAULT.search(raised.message):
+        return None
+    if kind in _COMPILERS and not _OF_DEVICE.search(raised.message):
+        meeting = _met(frames, _COMPILERS[kind], owners, direct=True)
+        return meeting and meeting._replace(compiled=True)
+    if not _KINDS.search(raised.kind):
+        return None
+    head = raised.message.partition("\n")[0]
+    match = next(filter(None, (form.search(head) for form in _FORMS)), None)
+    if match is None:
+        return _refused(frames, owners)
+    last, _ = owners.of_frame(frames[-1])
+    module, word = match.groupdict().get("module"), match.groupdict().get("word") or ""
+    if module:
+        provider = owners.of_module(module)
+        return _met(frames, provider, owners, direct=True) if provider != last else None
+    if word in _PLAIN:
+        return None
+    top = word.split(".")[0]
+    having = {names.package for names in owners.context.matrix.owners_of(top) if is_telling(top)}
+    asked = sorted(owner for owner in having if _is_related(last, owner, owners.context))
+    if last in having or not asked:
+        # Of a class that its own package asks, whoever called it may be of another time.
+        return _met(frames, last, owners, direct=False) if last else None
+    return _met(frames, asked[0], owners, direct=True) if len(asked) == 1 else None
+
+
+def _refused(frames: Sequence[Frame], owners: _Owners) -> Optional[_Meeting]:
+    """Whom a package refuses with an exception of its own, while the other one is imported and with
+    nothing between.
+    """
+    if len(frames) < 2 or "raise " not in frames[-1].code:
+        return None
+    (last, _), (caller, _) = map(owners.of_frame, (frames[-1], frames[-2]))
+    is_import = any(
+        frame.function == "<module>" and owners.of_frame(frame)[0] == caller for frame in frames
+    )
+    if not last or caller in ("", last) or not is_import:
+        return None
+    meeting = _met(frames, last, owners, direct=True)
+    return meeting and meeting._replace(refused=True)
+
+
+def _met(
+    frames: Sequence[Frame], provider: str, owners: _Owners, direct: bool
+) -> Optional[_Meeting]:
+    """Return the innermost place that is not of the provider's, as the one who asks."""
+    for frame in reversed(frames):
+        package, root = owners.of_frame(frame)
+        if package == provider or _STANDARD.search(frame.file):
+            continue
+        if package in _RELAYS and not direct:
+            continue
+        return _Meeting(package, root, frame, provider, direct)
+    return None
+
+
+def _is_related(caller: str, provider: str, context: Context) -> bool:
+    """Whether some release of a package asks for another."""
+    return caller != provider and any(True for _ in _asks_of_releases(caller, provider, context))
+
+
+# --------------------------------------------------------------------------------------------------
+# what is asked for
+
+
+def _asks_of_releases(
+    caller: str, provider: str, context: Context
+) -> Iterator[Tuple[str, Optional[_Ask]]]:
+    """Yield what releases ask for, newest first, from the first that names the other one."""
+    package = context.matrix.package(caller) if caller else None
+    for version, release in reversed(list(package.releases()) if package is not None else []):
+        ask = _ask(release.requires or (), provider, context)
+        if ask is not None and not version.is_prerelease and not release.yanked:
+            yield str(version), ask
+
+
+def _ask(lines: Sequence[str], provider: str, context: Context) -> Optional[_Ask]:
+    """Return what requirement lines ask of a package: for the package itself, else for extras that
+    all ask for the same.
+    """
+    values = marker_values(context.facts)
+    always: List[str] = []
+    extras: List[Tuple[str, str]] = []
+    for line in lines:
+        requirement = _of(line, provider)
+        if requirement is None:
+            continue
+        named = [extra for extra in requirement.marker_extras if not _ASIDE.search(extra)]
+        if requirement.marker_extras and not named:
+            continue
+        given = {**values, "extra": canonicalize_name(named[0]) if named else ""}
+        if requirement.marker and marker_holds(requirement.marker, given) is False:
+            continue
+        if named:
+            extras.append((requirement.specifier, named[0]))
+        else:
+            always.append(requirement.specifier)
+    if always:
+        return _Ask(",".join(filter(None, always)), "")
+    bounded = [pair for pair in extras if pair[0]]
+    if len({specifier for specifier, _ in bounded}) == 1:
+        return _Ask(*bounded[0])
+    return None
+
+
+def _of(line: str, provider: str) -> Optional[Requirement]:
+    start = canonicalize_name(line[: len(provider)])
+    requirement = try_requirement(line) if start == provider else None
+    return requirement if requirement is not None and requirement.name == provider else None
+
+
+# --------------------------------------------------------------------------------------------------
+# what is said
+
+
+def _tell(draft: TraceDraft, meeting: _Meeting, context: Context) -> bool:
+    """Add what is known of the two to a trace; False where nothing is."""
+    caller = context.distributions.get(meeting.caller)
+    provider = context.distributions.get(meeting.provider)
+    ask = _ask_here(meeting, caller, context)
+    kind, remedy = "version-mismatch", None
+    is_outside = False
+    if ask is not None and ask.specifier:
+        is_outside = _is_outside(provider, ask.specifier)
+        words, kind, remedy = _of_known(meeting, caller, provider, ask, context)
+    elif meeting.direct and not draft.is_dated:
+        words, remedy = _of_unknown(meeting, caller, provider, context)
+    else:
+        return False
+    if not words or not (is_outside or (meeting.direct and not draft.is_dated)):
+        return False
+    message = f"{draft.finding.message.rstrip('.')}. {words}"
+    packages = tuple(filter(None, (meeting.caller, meeting.provider)))
+    draft.finding = draft.finding._replace(message=message, packages=packages)
+    if is_outside or draft.signature is None:
+        draft.finding = draft.finding._replace(
+            component=meeting.provider,
+            kind=kind,
+            code=code_of_log(meeting.provider, kind),
+        )
+    if remedy is not None and (is_outside or not draft.finding.remedies):
+        draft.finding = draft.finding._replace(remedies=(remedy,))
+    return True
+
+
+def _ask_here(
+    meeting: _Meeting, caller: Optional[Distribution], context: Context
+) -> Optional[_Ask]:
+    if caller is None:
+        return None
+    lines, _ = requirements_of(caller, context.facts, context.matrix, context.matrix.packages_known)
+    return _ask(lines, meeting.provider, context)
+
+
+def _is_outside(provider: Optional[Distribution], specifier: str) -> bool:
+    version = try_version(provider.version) if provider is not None else None
+    return version is not None and meets(version, specifier) is False
+
+
+def _named(meeting: _Meeting, caller: Optional[Distribution]) -> str:
+    version = caller.version if caller is not None else None
+    return f"{meeting.caller} {version}" if version else meeting.caller
+
+
+def _of_known(
+    meeting: _Meeting,
+    caller: Optional[Distribution],
+    provider: Optional[Distribution],
+    ask: _Ask,
+    context: Context,
+) -> Tuple[str, str, Optional[Remedy]]:
+    """What a release asks for whose metadata are known, against what is installed."""
+    wanted = f"{meeting.provider}{ask.specifier}"
+    extra = f" (its extra {ask.extra})" if ask.extra else ""
+    lead = f"{_named(meeting, caller)} asks for {wanted}{extra}"
+    remedy = Remedy(f"Install {wanted}, or the {meeting.caller} that asks for what is here.")
+    version = provider.version if provider is not None else None
+    if provider is None or not version:
+        text = f"{lead}; which {meeting.provider} is here is not known."
+        return text, "version-mismatch", remedy
+    here = f"{meeting.provider} {version}"
+    if _is_outside(provider, ask.specifier):
+        return f"{lead}, and {here} is installed.", direction(provider, ask.specifier), remedy
+    if meeting.root:
+        text = (
+            f"{lead}, and {here} is; but the sources in {meeting.root} run, and what they ask for "
+            f"{here} does not have: they are of another time than {_named(meeting, caller)}."
+        )
+        later = _later_ask(meeting, caller, ask, context)
+        text += f" {later}" if later else ""
+        return text, "version-mismatch", _of_checkout(meeting)
+    newest = _newest_then(meeting, caller, ask, context)
+    if newest and newest != version:
+        text = (
+            f"{lead}, which admits {here}; the newest that it admits and that there was on the day "
+            f"of its release is {newest}."
+        )
+        fix = (
+            f"Try {meeting.provider} {newest}, with what belongs to it: older ones are admitted "
+            "and fail here."
+        )
+        return text, "version-mismatch", Remedy(fix)
+    return "", "", None
+
+
+def _of_checkout(meeting: _Meeting) -> Remedy:
+    return Remedy(
+        f"Install the {meeting.provider} that the pyproject.toml or requirements of the checkout "
+        f"in {meeting.root} ask for, or check out the release of {meeting.caller} whose "
+        f"{meeting.provider} is installed."
+    )
+
+
+def _later_ask(
+    meeting: _Meeting, caller: Optional[Distribution], ask: _Ask, context: Context
+) -> str:
+    """Say what the next release asks for that asks for something else."""
+    version = try_version(caller.version) if caller is not None else None
+    if version is None:
+        return ""
+    later = ""
+    for text, other in _asks_of_releases(meeting.caller, meeting.provider, context):
+        release = try_version(text)
+        if release is None or release <= version:
+            break
+        if other is not None and other.specifier not in ("", ask.specifier):
+            later = f"{meeting.caller} {text} asks for {meeting.provider}{other.specifier}."
+    return later
+
+
+def _newest_then(
+    meeting: _Meeting, caller: Optional[Distribution], ask: _Ask, context: Context
+) -> str:
+    """Return the newest release of the provider that the caller admits and that was there when the
+    caller's release came out; "" where that is not known.
+    """
+    package = context.matrix.package(meeting.caller)
+    version = try_version(caller.version) if caller is not None else None
+    release = package.release(version) if package is not None and version is not None else None
+    other = context.matrix.package(meeting.provider)
+    if release is None or other is None or not release.released:
+        return ""
+    fitting = [
+        str(candidate)
+        for candidate, entry in other.releases()
+        if entry.released
+        and entry.released <= release.released
+        and not candidate.is_prerelease
+        and not entry.yanked
+        and meets(candidate, ask.specifier)
+    ]
+    return fitting[-1] if fitting else ""
+
+
+def _of_unknown(
+    meeting: _Meeting,
+    caller: Optional[Distribution],
+    provider: Optional[Distribution],
+    context: Context,
+) -> Tuple[str, Optional[Remedy]]:
+    """What the releases of the caller ask for, where which one is here is not known."""
+    spans = [] if caller is not None and caller.version else _spans(meeting, context)
+    if not spans:
+        return _of_strangers(meeting, caller, provider)
+    said = ", ".join(
+        f"{meeting.provider}{specifier} by {first if first == last else f'{first} to {last}'}"
+        for specifier, first, last in spans[:_MOST_SPANS]
+    )
+    version = provider.version if provider is not None else None
+    here = f"; {meeting.provider} {version} is installed" if version else ""
+    text = f"Which {meeting.caller} is here is not known. Its releases ask for {said}{here}."
+    if meeting.root:
+        return text, _of_checkout(meeting)
+    return text, Remedy(
+        f"Install the {meeting.provider} that the {meeting.caller} here asks for "
+        f"(pip show {meeting.caller}; pip check)."
+    )
+
+
+def _spans(meeting: _Meeting, context: Context) -> List[Tuple[str, str, str]]:
+    """Return specifiers with the first and last release that asks so, newest first."""
+    spans: List[Tuple[str, str, str]] = []
+    for version, ask in _asks_of_releases(meeting.caller, meeting.provider, context):
+        if ask is None or not ask.specifier:
+            continue
+        if spans and spans[-1][0] == ask.specifier:
+            spans[-1] = (ask.specifier, version, spans[-1][2])
+        else:
+            spans.append((ask.specifier, version, version))
+    return spans
+
+
+def _of_strangers(
+    meeting: _Meeting, caller: Optional[Distribution], provider: Optional[Distribution]
+) -> Tuple[str, Optional[Remedy]]:
+    """Where no metadata say what one asks of the other: that they do not go together."""
+    if not meeting.caller and not meeting.root:
+        return "", None  # a program of one's own may be wrong by itself
+    if meeting.compiled:
+        return "", None  # a kernel may be wrong by itself, too
+    who = _named(meeting, caller) if meeting.caller else f"The code in {meeting.root}"
+    version = provider.version if provider is not None else None
+    other = f"{meeting.provider} {version}" if version else meeting.provider
+    file = _INSTALLED.search(meeting.frame.file)
+    place = f"{file.group(1) if file else meeting.frame.file}, line {meeting.frame.line}"
+    does = f"does what {other} refuses" if meeting.refused else f"asks {other} for what it has not"
+    text = f"{who} {does} ({place}): it was written for another release of {meeting.provider}."
+    fix = f"Bring both to releases of one time: {meeting.caller or 'that code'} says which "
+    fix += f"{meeting.provider} it was made with (its requirements, its notes on releases)."
+    return text, Remedy(fix)
