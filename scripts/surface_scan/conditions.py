@@ -4,7 +4,8 @@ A condition is a list, so that it is JSON:
 
 * ``["version", package, operator, "4.50"]``: the installed version, compared; of ``python`` the
   interpreter's;
-* ``["text", package, operator, "0.8.1"]``: the installed version, compared as a text;
+* ``["text", package, operator, "0.8.1"]``: the installed version, compared as a text; of the
+  operators ``^=`` is "begins with", ``!^=`` the contrary;
 * ``["use", "multimodal models"]``: what people choose to do;
 * ``["present", package]``;
 * ``["call", "is_x_available", [arguments]]`` and ``["name", "x"]``: to be looked up in the module;
@@ -42,11 +43,13 @@ __all__ = [
     "NEGATED",
     "NEVER",
     "Condition",
+    "Cut",
     "Limits",
     "LookUp",
     "available_name",
     "clause_holds",
     "condition_of",
+    "cut_of",
     "evaluate",
     "returned_condition",
     "version_of",
@@ -64,7 +67,16 @@ _OPERATORS = {
     ast.NotEq: "!=",
 }
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+NEGATED = {
+    "<": ">=",
+    "<=": ">",
+    ">": "<=",
+    ">=": "<",
+    "==": "!=",
+    "!=": "==",
+    "^=": "!^=",
+    "!^=": "^=",
+}
 _VERSION_NAME = re.compile(r"_*([a-z][a-z0-9_]*?)_*(?:version|ver)_*", re.IGNORECASE)
 _RELEASE_NAME = re.compile(r"_*([a-z][a-z0-9_]*?)_release", re.IGNORECASE)
 #: is_transformers_version(">=", "4.50"), is_torch_greater_or_equal("2.5"),
@@ -109,13 +121,23 @@ def condition_of(node: ast.expr, scope: Optional[Scope] = None) -> Condition:
 
 
 class Scope(NamedTuple):
-    """What is known of names: texts (None for the value None), conditions, and the packages whose
-    versions they hold.
+    """What is known of names: texts (None for the value None), conditions, the packages whose
+    versions they hold, and which part of these.
     """
 
     texts: Mapping[str, Optional[str]] = {}
     conditions: Mapping[str, Condition] = {}
     versions: Mapping[str, str] = {}
+    cuts: Mapping[str, Cut] = {}
+
+
+class Cut(NamedTuple):
+    """What was taken of a version: ``major``, its first number; ``text``, so many of its letters;
+    ``other``; "" for the whole.
+    """
+
+    part: str = ""
+    letters: int = 0
 
 
 def returned_condition(node: ast.FunctionDef, texts: Mapping[str, Optional[str]]) -> Condition:
@@ -229,6 +251,32 @@ def version_of(node: ast.expr) -> str:
     return "" if part or isinstance(node, ast.Name) else package
 
 
+def cut_of(node: ast.expr, cuts: Mapping[str, Cut]) -> Cut:
+    """Return which part of a version an expression is: ``v[0]`` and ``v[:3]`` letters of it,
+    ``v.split(".")[0]`` and ``parse(v).release[0]`` its first number.
+    """
+    while isinstance(node, ast.Call) and len(node.args) == 1 and _last(node.func) in _NUMBERS:
+        node = node.args[0]
+    if isinstance(node, ast.Name):
+        return cuts.get(node.id, Cut())
+    if not isinstance(node, ast.Subscript):
+        return Cut()
+    of_numbers = _last(node.value) == "release" or (
+        isinstance(node.value, ast.Call) and _last(node.value.func) == "split"
+    )
+    index = node.slice.upper if isinstance(node.slice, ast.Slice) else node.slice
+    number = index.value if isinstance(index, ast.Constant) else None
+    is_head = isinstance(node.slice, ast.Slice) and not node.slice.lower and not node.slice.step
+    if of_numbers:
+        return Cut("major") if number == 0 and not is_head else Cut("other")
+    if number == 0 and not is_head:
+        return Cut("text", 1)
+    return Cut("text", number) if is_head and isinstance(number, int) else Cut("other")
+
+
+_NUMBERS = frozenset(("int", "float", "str"))
+
+
 def _number(node: ast.expr, scope: Scope) -> Optional[str]:
     inner = node.args[0] if isinstance(node, ast.Call) and node.args else node
     if isinstance(inner, ast.Name) and inner.id in scope.texts:
@@ -314,6 +362,14 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
     number = _number(right, scope)
     if not package or number is None or package in ("sys", "python", "cuda", "driver"):
         return UNKNOWN
+    cut = cut_of(left, scope.cuts)
+    if cut.part == "text":
+        word = {"==": "^=", "!=": "!^=", "<": "<", ">=": ">="}.get(operator)
+        is_sure = word is not None and len(number) == cut.letters
+        return ["text", package, word, number] if is_sure else UNKNOWN
+    if cut.part == "other":
+        return UNKNOWN
+    part = part or cut.part
     return _compared_with_bound(package, part, operator, number, _is_text(left) and _is_bare(right))
 
 
@@ -336,7 +392,7 @@ def _compared_with_bound(
             number = str(int(number) + 1) if number.isdigit() else number
             operator = ">=" if operator == ">" else "<"
         elif operator in ("==", "!="):
-            return UNKNOWN
+            number += ".*"
     elif part:
         return UNKNOWN
     if package in _NUMBERED:
@@ -450,6 +506,8 @@ def clause_holds(operator: str, bound: str, version: Version) -> bool:
 
 
 _AS_TEXTS: Mapping[str, Callable[[str, str], bool]] = {
+    "^=": str.startswith,
+    "!^=": lambda text, start: not text.startswith(start),
     "<": operators.lt,
     "<=": operators.le,
     ">": operators.gt,

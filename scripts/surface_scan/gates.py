@@ -26,14 +26,22 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
-from .conditions import Condition, Scope, available_name, condition_of, version_of
+from .conditions import (
+    Condition,
+    Cut,
+    Scope,
+    available_name,
+    condition_of,
+    cut_of,
+    version_of,
+)
 from .module import callees_of, functions_from, functions_of
 from .parsing import UNPARSABLE, parse_quietly
 
 __all__ = ["GATES_REVISION", "read_gates"]
 
 #: Raised when another reading of the same source is wanted.
-GATES_REVISION = "gates-5"
+GATES_REVISION = "gates-6"
 
 _WORTH = re.compile(
     rb"(?:assert|check|require|ensure|validate)_\w*version\w*\("
@@ -74,7 +82,7 @@ class _Gates:
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
         self._texts, self._versions = _constants(tree)
-        self._scope = Scope(self._texts, {}, self._versions)
+        self._scope = Scope(self._texts, {}, self._versions, _cuts(tree))
         self._called = _called_at_import(tree)
         self._callers = _callers(tree)
         self._words = _assigned_words(tree)
@@ -230,6 +238,16 @@ def _constants(tree: ast.Module) -> Tuple[Dict[str, Optional[str]], Dict[str, st
             versions[name] = package if same else ""
             texts.pop(name, None)
     return texts, {name: package for name, package in versions.items() if package}
+
+
+def _cuts(tree: ast.Module) -> Dict[str, Cut]:
+    """Names that hold a part of something, of which several assignments say the same."""
+    cuts: Dict[str, Cut] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name, cut = node.targets[0].id, cut_of(node.value, cuts)
+            cuts[name] = cut if cuts.get(name, cut) == cut else Cut("other")
+    return {name: cut for name, cut in cuts.items() if cut.part}
 
 
 def _dotted(node: ast.expr) -> str:

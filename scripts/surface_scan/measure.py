@@ -246,6 +246,8 @@ def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, A
         numbers = sorted(places)
         others = measurement.releases(gate.package)
         refused = [number for number, other in enumerate(others) if gate.refuses(other.version)]
+        if gate.effect == "blocks" and len(refused) == len(others) > 0:
+            continue  # nobody could import it: the check was misread
         allowed = [measurement.allowed(releases[number], gate.package) for number in numbers]
         if gate.kind != "equal" and not any(row[number] for row in allowed for number in refused):
             continue
@@ -277,7 +279,10 @@ def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, A
         if gate.kind == "equal":
             statement["equal"] = [releases[number].archive.version for number in numbers]
         else:
-            pin = _pin(measurement, releases, numbers, gate.package, refused)
+            # What is refused while another package is not there is taken with it.
+            pin = next(iter(gate.limits.absent), "") or _pin(
+                measurement, releases, numbers, gate.package, refused
+            )
             if pin:
                 statement["pin"] = pin
         statements.append(statement)

@@ -853,7 +853,7 @@ def _key(demand: Demand) -> Tuple[Any, ...]:
     )
 
 
-_CLAUSE = re.compile(rf"((?:{AS_TEXT})?[<>=!~]=?)\s*(.*)")
+_CLAUSE = re.compile(rf"((?:{AS_TEXT})?(?:!?\^=|[<>=!~]=?))\s*(.*)")
 
 
 def _clause(text: str) -> Tuple[str, str]:

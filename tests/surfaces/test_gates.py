@@ -43,6 +43,15 @@ GATES = {
     "release-below": "if parse(maker.__version__).release < (2, 0):\n    raise ImportError('version')",
     "assert": "assert maker_version >= MIN, 'old'",
     "text": "if maker.__version__ < '2.0':\n    raise ImportError('as a text, 10.0 is old')",
+    "first-letter": "major = maker.__version__[0]\nif major == '1':\n    pass\n"
+    "elif major == '3':\n    pass\nelse:\n    raise ImportError('version')",
+    "first-letter-not": "if maker.__version__[0] != '2':\n    raise ImportError('version')",
+    "first-letters": "if maker.__version__[:3] == '2.0':\n    raise ImportError('version')",
+    "first-letter-below": "if int(maker.__version__[0]) < 2:\n    raise ImportError('version')",
+    "first-number": "if int(maker.__version__.split('.')[0]) > 2:\n    raise ImportError('version')",
+    "first-number-is": "if maker.__version__.split('.')[0] == '2':\n    raise ImportError('version')",
+    "first-of-release": "if parse(maker.__version__).release[0] == 10:\n    raise ImportError('version')",
+    "major": "if parse(maker.__version__).major != 2:\n    raise ImportError('version')",
     "by-name": "name = 'maker'\ndef get_version(pkg):\n    return importlib.import_module(pkg)"
     ".__version__\nits = get_version(name)\nif parse(its) < MIN:\n    raise ImportError('old')",
     "warned": "if maker_version < MIN:\n    print('old')",
