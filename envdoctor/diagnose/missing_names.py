@@ -253,7 +253,7 @@ def _doubt(
     if version is not None:
         return f"{package} {version} is no release, so releases that have it prove nothing"
     module = history.module.split(".")[0] if "." in history.module else package.replace("-", "_")
-    checkout = next((file for file in asked.sources if _is_checkout(file, module)), "")
+    checkout = next((file for file in asked.sources if is_checkout(file, module)), "")
     if checkout:
         return f"{package} runs from sources ({checkout}), whose release is not known"
     if place_of_builds(context) and not is_for_other_vendor(context):
@@ -288,7 +288,8 @@ def doubt_builds(
         )
 
 
-def _is_checkout(file: str, module: str) -> bool:
+def is_checkout(file: str, module: str) -> bool:
+    """Tell whether a file lies in a folder of a module's name that nothing installed."""
     return f"/{module}/" in file and "-packages/" not in file and "/lib/python" not in file
 
 

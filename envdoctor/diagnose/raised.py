@@ -83,8 +83,8 @@ _CONNECTIONS = "multiprocessing/connection.py"
 
 #: What a program says of what to do.
 _ADVISING = (
-    "add|check|consider|decrease|disable|downgrade|enable|ensure|if you|increase|install|lower"
-    "|make sure|pass|please|reduce|run|set|specify|to (?:avoid|fix|resolve)|try|upgrade|use"
+    "add|check(?! failed)|consider|decrease|disable|downgrade|enable|ensure|if you|increase|install"
+    "|lower|make sure|pass|please|reduce|run|set|specify|to (?:avoid|fix|resolve)|try|upgrade|use"
     "|you (?:can|may|must|need|should)"
 )
 _REST = r"\b[^\n]{3,300}?)(?=[.;!](?:\s|$)|\n|$)"
@@ -93,7 +93,11 @@ _ADVICE_WITHIN = pattern(rf"\b((?:[Pp]lease|[Yy]ou (?:must|need to)){_REST}")
 _SHOWN = 400  # characters of a message
 _LONGEST_CODE = 120
 _INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
-_STANDARD = pattern(r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)(.+)$|^<(.+)>$")
+_STANDARD = pattern(
+    r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)(.+)$"
+    r"|^[A-Z]:/(?i:.{0,300}(?:python|conda|forge)[^/]{0,40}(?:/envs/[^/]{1,80})?)"
+    r"/Lib/(?!site-packages)(.+)$|^<(.+)>$"
+)
 
 
 class Failure:
@@ -576,7 +580,7 @@ def _draft_of(
         component=component,
         kind="not-judged",
         severity="error" if failure.is_certain else "warning",
-        message=f"{lead} {what.rstrip('.')}{f', raised {place}{_code(origin)}' if place else ''}.",
+        message=f"{lead} {what.rstrip('.')}{f', raised {place}' if place else ''}.",
         verdict="violated" if failure.is_certain else "undetermined",
         subject="raised",
         remedies=remedies_of(_advice(raised.message, contexts), ()),
@@ -587,18 +591,13 @@ def _draft_of(
     return draft
 
 
-def _code(raised: Raised) -> str:
-    """Return the line of source that raised, where the traceback shows it and it says more than
-    that it raises.
+def _code(frame: Frame) -> str:
+    """Return the line of source of a place, where the traceback shows it and it says more than that
+    it raises.
     """
-    code = raised.frames[-1].code.strip() if raised.frames else ""
-    if (
-        not code
-        or code.startswith(("raise", "return self._call_impl"))
-        or len(code) > _LONGEST_CODE
-    ):
-        return ""
-    return f": {code}"
+    code = frame.code.strip()
+    says_nothing = code.startswith(("raise", "return self._call_impl", "sys.exit("))
+    return "" if not code or says_nothing or len(code) > _LONGEST_CODE else f": {code}"
 
 
 def _joined(*sentences: str) -> str:
@@ -628,9 +627,17 @@ def _place(
     frames: Sequence[Frame], contexts: Sequence[Context], modules: Mapping[str, str]
 ) -> Tuple[str, str]:
     """Return the distribution whose code raised, and where in words."""
-    if not frames:
+    shown = [frame for frame in frames if frame.line and frame.file != "<unknown>"]
+    if any(_INSTALLED.search(frame.file) for frame in shown):
+        # Cython's files are named as they lay where they were compiled.
+        shown = [
+            frame
+            for frame in shown
+            if not frame.file.endswith((".pyx", ".pxi", ".pxd")) or _INSTALLED.search(frame.file)
+        ]
+    if not shown:
         return "", ""
-    installed = [(frame, _INSTALLED.search(frame.file)) for frame in frames]
+    installed = [(frame, _INSTALLED.search(frame.file)) for frame in shown]
     last, match = installed[-1]
     if match is not None:
         package = distribution_of(last.file, modules)
@@ -638,21 +645,28 @@ def _place(
         caller = next(
             (frame for frame, inside in reversed(installed) if _is_own(frame, inside)), None
         )
-        called = f", called at {caller.file}, line {caller.line}" if caller is not None else ""
         name = f"{package} {version}".strip()
-        return package, f"by {name} at {match.group(1)}, line {last.line}{called}"
+        return package, _called(f"by {name} at {match.group(1)}", last, caller)
     package = next(
         (distribution_of(frame.file, modules) for frame, inside in reversed(installed) if inside),
         "",
     )
     standard = _STANDARD.search(last.file)
     if standard is None:
-        return "", f"at {last.file}, line {last.line}"
+        return "", f"at {last.file}, line {last.line}{_code(last)}"
     caller = next((frame for frame, inside in reversed(installed) if not _is_standard(frame)), None)
-    called = f", called at {caller.file}, line {caller.line}" if caller is not None else ""
     own = caller is not None and not _INSTALLED.search(caller.file)
-    name = standard.group(1) or standard.group(2)
-    return "" if own else package, f"by Python's {name}, line {last.line}{called}"
+    name = next(filter(None, standard.groups()))
+    return "" if own else package, _called(f"by Python's {name}", last, caller)
+
+
+def _called(where: str, raising: Frame, caller: Optional[Frame]) -> str:
+    """Return where something was raised and who called it, each with its line of source."""
+    words = f"{where}, line {raising.line}{_code(raising)}"
+    if caller is None:
+        return words
+    join = ";" if _code(raising) else ","
+    return f"{words}{join} called at {caller.file}, line {caller.line}{_code(caller)}"
 
 
 def _is_own(frame: Frame, inside: Optional[re.Match[str]]) -> bool:

@@ -61,8 +61,9 @@ def _about(
 _TABLE = (
     _about(
         r"bfloat16|\bbf16|float16|\bfp16|\bhalf\b|\bfp8|\bfp4|e4m3|dtype|no kernel|kernel image|"
-        r"no code for this|compute capability|\bsm_?\d|FlashAttention|flash[ _]attn|cutlass|"
-        r"not supported on (?:this|the) (?:device|gpu|arch)|PassManager|Unsupported conversion",
+        r"no code for this|compute capability|\bsm_?\d|FlashAttention|FlashInfer|flash[ _]attn|"
+        r"cutlass|not supported on (?:this|the) (?:device|gpu|arch)|PassManager|"
+        r"Unsupported conversion",
         "dtype torch_dtype quantization kv_cache_dtype bf16 fp16 attention_backend "
         "attn_implementation",
         "VLLM_ATTENTION_BACKEND TORCH_CUDA_ARCH_LIST",

@@ -4,16 +4,17 @@ build hides what is installed, that a name left Python's own library.
 
 from __future__ import annotations
 
-from typing import List, Mapping, Sequence, Tuple
+from typing import List, Mapping, Sequence
 
 from ..model.finding import Remedy
 from ..model.log import Event, Frame, Raised
 from ..model.pattern import pattern
-from ..model.versions import parse_version, try_version
 from ..rules.rule import Context
+from .missing_names import is_checkout
+from .python_releases import of_python_release
 from .trace_draft import TraceDraft, groups_of
 
-__all__ = ["removed_from_python", "tell_places"]
+__all__ = ["tell_places"]
 
 _OUT_OF_MEMORY = ("cuda-out-of-memory", "cuda-error-oom")
 #: By the name of a function on the way there: what was being done. The names are those of vLLM,
@@ -35,33 +36,6 @@ _PHASES = (
 )  # fmt: skip
 _LONGEST_OUTPUT = 80  # lines of one step of pip
 _ISOLATED = pattern(r"pip-build-env-|/build-env-|/builds-v0/|\.tmp[\w-]{4,20}/(?:lib|bin)/")
-#: What left Python's library, by the release without it: "What's New in Python 3.N", Removed.
-_REMOVED: Mapping[str, Tuple[str, ...]] = {
-    "3.9": ("fractions.gcd", "base64.encodestring"),
-    "3.10": (
-        *(f"collections.{name}" for name in (
-            "Mapping", "MutableMapping", "Sequence", "MutableSequence", "Iterable", "Iterator",
-            "Callable", "Hashable", "Set", "MutableSet", "Sized", "Container", "Generator")),
-        "parser", "formatter",
-    ),
-    "3.11": ("inspect.getargspec", "inspect.formatargspec", "asyncio.coroutine", "binhex"),
-    "3.12": (
-        "distutils", "imp", "asyncore", "asynchat", "smtpd", "pkgutil.ImpImporter",
-        "configparser.SafeConfigParser", "locale.format", "ssl.wrap_socket", "ssl.match_hostname",
-    ),
-    "3.13": (
-        "cgi", "cgitb", "crypt", "telnetlib", "pipes", "imghdr", "sndhdr", "audioop", "aifc",
-        "nntplib", "uu", "xdrlib", "spwd", "lib2to3", "typing.io", "unittest.makeSuite",
-    ),
-    "3.14": ("ast.Num", "ast.Str", "ast.Bytes", "ast.NameConstant", "pkgutil.find_loader",
-             "asyncio.get_child_watcher"),
-}  # fmt: skip
-_BY_NAME = {name: release for release, names in _REMOVED.items() for name in names}
-_ASKED = (
-    pattern(r"module '(?P<module>[\w.]{1,80})' has no attribute '(?P<name>\w{1,80})'"),
-    pattern(r"cannot import name '(?P<name>\w{1,80})' from '(?P<module>[\w.]{1,80})'"),
-    pattern(r"No module named '?(?P<module>\w{1,80})(?P<name>)\b"),
-)
 
 
 def tell_places(
@@ -82,30 +56,13 @@ def tell_places(
             any(_ISOLATED.search(frame.file) for frame in frames) or _is_asked_by_pip(draft, drafts)
         ):
             _tell_isolation(draft, groups_of(draft.events[0], modules).get("module", ""))
+        elif name == "module-missing":
+            _tell_own_folder(draft, frames, groups_of(draft.events[0], modules).get("module", ""))
         if name in ("module-missing", "import-name"):
-            said = removed_from_python(draft.events[0].first.text, context)
+            said = of_python_release(draft.events[0].first.text, "", context)
             if said:
                 message = f"{draft.finding.message.rstrip('.')}. {said}"
                 draft.finding = draft.finding._replace(message=message)
-
-
-def removed_from_python(text: str, context: Context) -> str:
-    """Say of a line that asks for a name of Python's library in which release that is gone."""
-    for asked in _ASKED:
-        match = asked.search(text)
-        if match is None:
-            continue
-        name = ".".join(filter(None, (match.group("module"), match.group("name"))))
-        release = _BY_NAME.get(name)
-        python = try_version(context.facts.value("python.version") or "")
-        if release is None or (python is not None and python < parse_version(release)):
-            return ""
-        here = f"; Python {python} runs here" if python is not None else ""
-        return (
-            f"Python {release} and newer have no {name}{here}: what asks for it was written for "
-            "an older Python."
-        )
-    return ""
 
 
 def _is_asked_by_pip(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:
@@ -128,9 +85,11 @@ def _frames_of(events: Sequence[Event], raised: Sequence[Raised]) -> List[Frame]
     frames: List[Frame] = []
     for entry in raised:
         for event in events:
-            line = event.first
-            if line.source == entry.line.source and (
-                entry.line.number <= line.number <= max(entry.until, entry.line.number)
+            # Of an exception that was printed more than once one of its lines stands for all.
+            if any(
+                line.source == entry.line.source
+                and entry.line.number <= line.number <= max(entry.until, entry.line.number)
+                for line in (event.first, event.last)
             ):
                 frames += entry.frames
                 break
@@ -159,3 +118,27 @@ def _tell_isolation(draft: TraceDraft, module: str) -> None:
             ),
         ),
     )
+
+
+def _tell_own_folder(draft: TraceDraft, frames: Sequence[Frame], module: str) -> None:
+    """Say of a module that is a folder around the program itself that Python does not look there:
+    of a script only its own folder is on the path (docs.python.org/3/library/sys.html#sys.path).
+    """
+    for frame in frames:
+        above, folder, inside = frame.file.partition(f"/{module}/")
+        if not folder or "/" not in inside or not is_checkout(frame.file, module):
+            continue
+        started = inside.rpartition(".")[0].replace("/", ".")
+        draft.finding = draft.finding._replace(
+            message=f"{module} is the folder {above}{folder.rstrip('/')} that the program itself "
+            f"lies in, and {above or '/'} is not on Python's path: of a script only its own folder "
+            "is.",
+            remedies=(
+                Remedy(
+                    f"Start it in {above or '/'} as python -m {module}.{started} (torchrun and "
+                    f"deepspeed: --module), or set PYTHONPATH={above or '/'}, or run pip install "
+                    "-e . there."
+                ),
+            ),
+        )
+        return

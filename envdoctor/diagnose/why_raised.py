@@ -16,7 +16,8 @@ from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
 from ..model.versions import try_version
 from ..rules.rule import Context
-from .traceback_places import removed_from_python
+from .native_errors import of_native
+from .python_releases import of_python_release
 
 if TYPE_CHECKING:
     from ..matrix.messages import Matched, RaisedAt
@@ -50,7 +51,6 @@ _OF_PYTHON = frozenset(
         "TypeError",
     )
 )
-_PLAIN = re.compile(r"'(dict|str|list|tuple|set)' object has no attribute '(\w{1,80})'")
 _SAME = {"EnvironmentError": "OSError", "IOError": "OSError"}
 
 
@@ -72,8 +72,8 @@ def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str
         why = (
             _stated(entry, contexts, modules)
             or _asserted(entry)
-            or _of_plain(entry)
-            or removed_from_python(entry.message, contexts[0])
+            or of_native(entry)
+            or of_python_release(entry.message, _source(entry), contexts[0])
         )
         if why:
             return lead + why
@@ -103,16 +103,8 @@ def _asserted(raised: Raised) -> str:
     return f"What that line asserts is not so: {words}." if words else ""
 
 
-def _of_plain(raised: Raised) -> str:
-    """Say what stands where an object with attributes was expected."""
-    match = _PLAIN.fullmatch(raised.message.partition("\n")[0].strip())
-    if match is None or raised.kind != "AttributeError":
-        return ""
-    return (
-        f"The code expects an object with {match.group(2)} and got a plain {match.group(1)}: a "
-        "setting or a result was handed on as it was written, without being made into that object, "
-        "or by a release that hands on another type."
-    )
+def _source(raised: Raised) -> str:
+    return raised.frames[-1].code if raised.frames else ""
 
 
 def _questions(raised: Raised) -> Iterator[_Asked]:

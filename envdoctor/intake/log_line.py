@@ -9,7 +9,7 @@ from ..model.log import Clock, LogLine
 from ..model.pattern import UNSEEN
 from ..model.record import NamedTuple
 
-__all__ = ["RANK", "RAY", "SHOWN", "LogPlace", "cleaned", "log_line"]
+__all__ = ["FALLS_BACK", "RANK", "RAY", "SHOWN", "LogPlace", "cleaned", "log_line"]
 
 _ANSI = re.compile(
     r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])"
@@ -22,6 +22,8 @@ RAY = re.compile(
 RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=\s))\s?")
 #: A line break of a page, where a log was pasted as one.
 _BREAK = re.compile(r"\s{0,8}<br ?/?>$", re.IGNORECASE)
+#: What a program says that takes another way after an error.
+FALLS_BACK = re.compile(r"(?i)\bfall(?:ing|s)?[ -]?back (?:on|to)\b|\bfallback to\b")
 _SPACE = re.compile(r"\s+")
 SHOWN = 600  # characters of a line that are kept
 

@@ -24,7 +24,7 @@ from ..model.log import PLACES_OF_LINE, Event, Pattern, Reading
 from ..model.pattern import pattern
 from ..model.redaction import HIDDEN, redact
 from ..text_files import standard_input
-from .log_line import LogPlace, cleaned, log_line
+from .log_line import FALLS_BACK, LogPlace, cleaned, log_line
 from .packed_log import open_packed
 from .tracebacks import Tracebacks
 
@@ -85,6 +85,8 @@ _PASSED_OVER = re.compile(
     r"(?:^|[\]:] )Ignor(?:e|ed|ing) (?:\w+ ){0,3}(?:error|exception|failure)s?\b"
     r"|\b[Ss]ilently ignor(?:ed|ing)\b"
 )
+
+_NEXT_LINE = 400  # bytes of the line below
 
 #: What begins a description of an environment, how much of one is kept, and of all behind the
 #: beginning of a log, which is kept whole.
@@ -341,6 +343,7 @@ class _Search:
             return
         line = LogPlace(name, number, _text_around(data, start, position), above[-2048:])
         quoted: Optional[LogPlace] = None
+        falls_back = _falls_back(data, position)
         marked = _MARKED.match(line.text) is not None
         for known in wanted:
             groups = None if marked and known.loud else self._groups(known, line.text)
@@ -349,7 +352,7 @@ class _Search:
             if quoted is None:
                 quoted = line._replace(text=redact(line.text))
             known.matches += 1
-            event = self._note(known, _shown_groups(known, groups, quoted), quoted)
+            event = self._note(known, _shown_groups(known, groups, quoted), quoted, falls_back)
             if known.near:
                 text = above.decode("utf-8", "replace") + line.text
                 self._tried += len(text)
@@ -375,7 +378,9 @@ class _Search:
         self._dropped += 1
         return False
 
-    def _note(self, known: _Known, groups: Dict[str, str], line: LogPlace) -> _Found:
+    def _note(
+        self, known: _Known, groups: Dict[str, str], line: LogPlace, falls_back: bool
+    ) -> _Found:
         repetition = _REPEATED.search(line.text)
         times = 1 + int(repetition.group(1)) if repetition else 1
         events = self._events.setdefault(known.id, {})
@@ -390,7 +395,7 @@ class _Search:
                 event = events[key] = _Found(groups, line, order)
         event.count += times
         event.last = line
-        event.warned = event.warned and _is_warning(line)
+        event.warned = event.warned and (falls_back or _is_warning(line))
         return event
 
     def _keep_report(self, data: bytes, cut: int) -> None:
@@ -479,6 +484,16 @@ def _is_warning(line: LogPlace) -> bool:
         return True
     above = line.before.rstrip(b"\n").rpartition(b"\n")[2]
     return _WARNING_GOES_ON.search(above) is not None
+
+
+def _falls_back(data: bytes, position: int) -> bool:
+    """Tell whether the next line says that the program takes another way."""
+    end = data.find(b"\n", position, position + _AFTER)
+    if end < 0:
+        return False
+    below = data.find(b"\n", end + 1, end + _NEXT_LINE)
+    line = data[end + 1 : below if below >= 0 else end + _NEXT_LINE]
+    return FALLS_BACK.search(cleaned(line)) is not None
 
 
 def _text_around(data: bytes, start: int, position: int) -> str:

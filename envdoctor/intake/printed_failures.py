@@ -10,6 +10,7 @@ import re
 from typing import List, Optional, Sequence, Tuple
 
 from ..model.record import NamedTuple
+from .log_line import FALLS_BACK
 
 __all__ = ["PrintedFailure", "printed_failure"]
 
@@ -66,7 +67,9 @@ def printed_failure(lines: Sequence[str]) -> Optional[PrintedFailure]:
         text = lines[place].strip()
         if _is_ending(text, lines, places, place):
             return PrintedFailure(place, text[:_MESSAGE], True)
-        message = _message_of(text) if behind < _LAST else ""
+        next_line = lines[place + 1] if place + 1 < len(lines) else ""
+        is_last = behind < _LAST and not FALLS_BACK.search(next_line)
+        message = _message_of(text) if is_last else ""
         if message:
             return PrintedFailure(place, message[:_MESSAGE], False)
     return None

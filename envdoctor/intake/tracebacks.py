@@ -16,7 +16,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 from ..model.log import PLACES_OF_LINE, Frame, Raised
 from ..model.redaction import redact
 from .at_work import at_work_behind
-from .log_line import RANK, RAY, LogPlace, cleaned, log_line
+from .log_line import FALLS_BACK, RANK, RAY, LogPlace, cleaned, log_line
 from .printed_failures import printed_failure
 
 __all__ = ["Tracebacks"]
@@ -46,6 +46,13 @@ _BOXED = re.compile(
     r"^[│|]\s+(?P<file>[^\s:│]{1,300}\.pyx?):(?P<line>\d{1,9}) in (?P<function>[^\s│]{1,200})"
 )
 _BOX = "╭│╰|+"
+#: A place that what showed the log broke in two, as PowerShell does at the width of its window, and
+#: where a blank went with the break: only a word that was too long is broken within.
+_BROKEN = re.compile(r'^\s+File "[^"]{1,400}(?:"(?:,(?: line(?: \d{1,9},(?: in)?)?)?)?)?$')
+_BLANK_LOST = re.compile(r'(?:",|line|\d,|in)$')
+_PIECES = 4  # of one place
+_BROKEN_JUNK = 400  # lines of a broken traceback that are no part of it: its code is broken, too
+_DRIVE = re.compile(r"^[A-Za-z]:\\")
 _EXCEPTION = re.compile(
     r"^(?P<kind>[A-Za-z_][\w.]{1,160}?)(?:\((?P<inner>[\w.]{1,160})\))?(?:: ?(?P<message>.*))?$"
 )
@@ -254,6 +261,8 @@ class Tracebacks:
             if self._open:
                 self._read(text, number)
                 continue
+            if alone is not None and number == alone.touched + 1 and FALLS_BACK.search(text):
+                alone = None
             inner = None if alone is None else alone.own(text)
             if alone is None or inner is None or not alone.take(inner, number):
                 alone = _alone(text, number) or alone
@@ -346,6 +355,8 @@ class _Block:
         self._frames: List[Frame] = []
         self._junk = 0
         self._is_remote = False
+        self._pieces: List[str] = []  # of a place that goes on in the next line
+        self._is_broken = False
         #: What came before the exception of a remote error.
         self._told: Optional[Tuple[str, List[str], Tuple[int, str], List[Frame]]] = None
 
@@ -382,27 +393,49 @@ class _Block:
             return self._take_message(text, number)
         if self._is_remote and text.startswith("ray::"):
             return True
+        text = self._mended(text)
         frame = _FRAME.match(text) or _BOXED.match(text)
         if frame is not None:
             self._add_frame(frame)
+        elif _BROKEN.match(text) and len(self._pieces) < _PIECES:
+            self._pieces.append(text)
         elif _HEAD in text:
             return not self._frames  # several writers at once: their heads stand together
         elif text and not text[0].isspace() and text[0] not in _BOX:
             self._take_end(text, number)
         elif self._frames and text.startswith("    ") and not self._frames[-1].code:
             self._frames[-1] = self._frames[-1]._replace(code=redact(text.strip())[:_CODE])
-        return self._junk < _JUNK
+        return self._junk < (_BROKEN_JUNK if self._is_broken else _JUNK)
+
+    def _mended(self, text: str) -> str:
+        """Return a line behind the pieces of a place that it goes on, if there are any."""
+        if not self._pieces:
+            return text
+        above = self._pieces[-1]
+        whole = f"{above}{' ' if _BLANK_LOST.search(above) else ''}{text.strip()}"
+        if _FRAME.match(whole):
+            self._is_broken = True
+        elif not _BROKEN.match(whole):
+            whole = text
+        if not _BROKEN.match(whole):
+            self._pieces = []
+        return whole
 
     def _add_frame(self, frame: re.Match[str]) -> None:
         function = frame.groupdict().get("function") or ""
-        self._frames.append(Frame(frame.group("file"), int(frame.group("line")), function))
+        file = frame.group("file")
+        if _DRIVE.match(file):
+            file = file.replace("\\", "/")
+        self._frames.append(Frame(file, int(frame.group("line")), function))
         if len(self._frames) > 2 * _FRAMES:
             del self._frames[_FRAMES]
 
     def _take_end(self, text: str, number: int) -> None:
         """Take the line that says what was raised; others are not of this traceback."""
         # Whole: a secret is known by what stands before it, which may be taken for the kind.
-        match = _EXCEPTION.match(_REPEATED.sub("", redact(text)))
+        said = _REPEATED.sub("", redact(text))
+        # Where lines are broken, a word alone is the rest of one of them.
+        match = None if self._is_broken and not _ALONE.match(said) else _EXCEPTION.match(said)
         if match is None or (match.group("message") or "").startswith("//"):  # an address
             self._junk += 1
             return
@@ -460,7 +493,7 @@ class _Block:
         )
         return Raised(
             self.kind,
-            redact("\n".join(self._message).strip())[:_MESSAGE],
+            redact((" " if self._is_broken else "\n").join(self._message).strip())[:_MESSAGE],
             tuple(self._frames),
             self.judged_fate(),
             first,

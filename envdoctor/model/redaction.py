@@ -195,10 +195,11 @@ _OPAQUE = pattern(r"(?<![\w/.+=@:#-])[A-Za-z0-9_+=-]{32,}(?![\w/.-])")
 _LABELLED = pattern(
     r"(?:\b|_)(?:ids?|commit|sha\d*|md5|digest|hash)[\"']?[ \t]?[:=]?[ \t]?[\"']?$", 2
 )
-#: A device, a UUID, ``nccl-shm-recv-250a7cc850ba9298-0-1-3``.
+#: A device, a UUID, ``nccl-shm-recv-250a7cc850ba9298-0-1-3``, digests that are compared.
 _IDENTIFIER = pattern(
     r"(?:GPU|MIG|MIG-GPU)-[0-9a-fA-F-]{8,40}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     r"|[a-z]{4,20}(?:-[a-z]{2,20}){0,4}-[0-9a-f]{8,64}(?:-\d{1,6}){0,4}"
+    r"|(?:actual|calculated|computed|expected|got)=(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})"
 )
 _PEM = pattern(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = pattern(r"-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----")

@@ -185,7 +185,8 @@ def test_the_package_that_raised_and_its_release_are_named(said, tmp_path):
     assert trace.finding.component == "flash-attn"
     assert trace.finding.message == (
         "The run failed with RuntimeError: no such head, raised by flash-attn 2.7.4.post1 at "
-        f"flash_attn/__init__.py, line 2, called at {tmp_path / 'train.py'}, line 5."
+        f"flash_attn/__init__.py, line 2, called at {tmp_path / 'train.py'}, line 5: "
+        "flash_attn.call()."
     )
 
 
@@ -429,3 +430,62 @@ def test_a_warning_of_torch_is_no_part_of_the_exception_above(tmp_path, mark):
     (first, *_) = diagnose([str(log)]).traces
     assert "Duplicate layer name" in first.finding.message
     assert first.finding.remedies == ()
+
+
+def broken(text, width):
+    """Return a text as PowerShell prints it of a program's errors in a window of a width: broken
+    at the last blank that fits, which goes, and within a word that does not fit itself.
+    """
+    lines = []
+    for line in text.splitlines():
+        rest = line
+        while len(rest) > width:
+            place = rest.rfind(" ", len(rest) - len(rest.lstrip()) + 1, width + 1)
+            # The path of a place begins where its line does.
+            place = width if place < width // 2 else place
+            lines.append(rest[:place])
+            rest = rest[place:].lstrip(" ")
+        lines.append(rest)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("width", [48, 60, 79])
+@pytest.mark.parametrize("depth", [2, 9])
+def test_lines_that_a_window_broke(said, tmp_path, width, depth):
+    program = f"""
+        def wrapped_function_of_the_interleaver(depth):
+            if depth:
+                return wrapped_function_of_the_interleaver(depth - 1)
+            raise RuntimeError("Tensor on device cuda:0 is not on the expected device meta, and so"
+                               " the two cannot be multiplied")
+        wrapped_function_of_the_interleaver({depth})
+    """
+    folder = tmp_path / "a_folder_of_a_long_name" / "another_folder"
+    folder.mkdir(parents=True)
+    text = failed(program, folder)
+    whole, shown = said(text), said(broken(text, width))
+    (of_whole,), (of_shown,) = whole.traces, shown.traces
+    message = "Tensor on device cuda:0 is not on the expected device meta, and so the two cannot be"
+    assert message in of_shown.finding.message
+    assert of_shown.finding.message == of_whole.finding.message
+
+
+def test_places_on_windows_are_read_as_others_are(said):
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "C:\\work\\run.py", line 3, in <module>\n    model.load()\n'
+        '  File "C:\\Users\\a\\anaconda3\\Lib\\site-packages\\nnsight\\model.py", line 9, in load\n'
+        "    check(self)\nRuntimeError: no such layer\n"
+    )
+    message = said(text).traces[0].finding.message
+    assert "raised by nnsight at nnsight/model.py, line 9: check(self); called at" in message
+    assert "called at C:/work/run.py, line 3: model.load()." in message
+
+
+def test_an_error_after_which_the_program_takes_another_way(said):
+    """Of TGI's router, which reads the tokenizer in Python first."""
+    error = "Failed to import python tokenizer ModuleNotFoundError: No module named 'transformers'"
+    stamp = "2025-04-14T15:52:02.679061Z"
+    text = f"{stamp} ERROR server: {error}\n{stamp}  WARN server: {{}}\n{stamp}  INFO server: Up\n"
+    assert not said(text.format("falling back on the slow one")).traces
+    assert said(text.format("no tokenizer")).traces

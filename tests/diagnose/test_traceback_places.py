@@ -1,18 +1,13 @@
 """What the places of a traceback tell of its last line."""
 
-import importlib
+import subprocess
 import sys
 
 import pytest
 
 from envdoctor.app import diagnose
-from envdoctor.diagnose.traceback_places import _BY_NAME, removed_from_python
-from envdoctor.matrix.derive import derive_target
 from envdoctor.matrix.loader import load_matrix
-from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts
-from envdoctor.model.versions import parse_version
-from envdoctor.rules.rule import Context
 
 MATRIX = load_matrix()
 
@@ -62,38 +57,19 @@ def test_what_pip_builds_in_isolation(message):
     assert "is not in the environment of its own in which pip builds" in message(text)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", sorted(_BY_NAME))
-def test_names_are_gone_from_the_release_that_is_said(name):
-    """This interpreter is the oracle: setuptools may bring distutils back."""
-    module, _, rest = name.rpartition(".")
-    is_gone = sys.version_info[:2] >= tuple(parse_version(_BY_NAME[name]).release[:2])
-    if name == "distutils" and is_gone:
-        return
-    try:
-        there = (
-            hasattr(importlib.import_module(module), rest)
-            if module
-            else bool(importlib.import_module(name))
-        )
-    except ImportError:
-        there = False
-    assert there is not is_gone
-
-
-@pytest.mark.parametrize(
-    ("line", "python", "said"),
-    [
-        ("module 'inspect' has no attribute 'getargspec'", "3.11.4", "Python 3.11 and newer"),
-        ("module 'inspect' has no attribute 'getargspec'", "3.10.4", ""),
-        ("No module named 'imp'", "3.12.1", "Python 3.12 and newer have no imp"),
-        ("cannot import name 'Mapping' from 'collections'", "3.10.2", "collections.Mapping"),
-        ("No module named 'torch'", "3.12.1", ""),
-    ],
-)
-def test_what_left_pythons_library(line, python, said):
-    facts = Facts({"python.version": Known(python, Evidence("test"))})
-    context = Context(facts, MATRIX, derive_target(facts, MATRIX), (), "", {})
-    answer = removed_from_python(line, context)
-    assert said in answer
-    assert bool(answer) == bool(said)
+def test_a_module_that_is_a_folder_around_the_program(said, tmp_path):
+    """Really run: of a script only its own folder is on the path."""
+    program = tmp_path / "rl" / "train" / "run.py"
+    program.parent.mkdir(parents=True)
+    (tmp_path / "rl" / "losses.py").write_text("")
+    program.write_text("import rl.losses\n")
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    (trace,) = said(done.stderr).traces
+    assert f"rl is the folder {tmp_path}/rl that the program itself lies in" in (
+        trace.finding.message
+    )
+    assert "python -m rl.train.run" in trace.finding.remedies[0].text
+    advised = [sys.executable, "-m", "rl.train.run"]
+    assert subprocess.run(advised, cwd=tmp_path, timeout=60, check=False).returncode == 0

@@ -1,0 +1,109 @@
+"""Errors that Python and torch raise themselves, and what their words and the line of source tell
+together: which expression is None, of which type a tensor is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping
+
+from ..model.log import Raised
+from ..model.pattern import pattern
+
+__all__ = ["of_native"]
+
+_PLAIN = pattern(r"'(dict|str|list|tuple|set)' object has no attribute '(\w{1,80})'$")
+_NONE_LACKS = pattern(r"'NoneType' object has no attribute '(\w{1,80})'$")
+_NONE_IS_NOT = pattern(r"'NoneType' object is not (subscriptable|callable)$")
+_CALLS = r"(?:\([^()\[\]]*\)|\[[^()\[\]]*\])*"
+#: A name with what is taken from it, called or indexed without a bracket inside.
+_EXPRESSION = rf"(?<![\w.)\]])([A-Za-z_]\w*{_CALLS}(?:\.\w+{_CALLS})*?)"
+#: What it means that an expression is None.
+_MEANINGS: Mapping[str, str] = {
+    # torch/version.py is written when torch is built.
+    "torch.version.cuda": "the torch that runs here is not built for CUDA, but for the CPU or for "
+    "other GPUs",
+    "torch.version.hip": "the torch that runs here is not built for ROCm",
+}
+#: Names of types in C++, as ``c10/core/ScalarType.h`` of torch gives them.
+_TYPES: Mapping[str, str] = {
+    "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64",
+    "Half": "float16", "Float": "float32", "Double": "float64", "Bool": "bool",
+    "BFloat16": "bfloat16", "ComplexHalf": "complex32", "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128", "UInt16": "uint16", "UInt32": "uint32", "UInt64": "uint64",
+    "Float8_e4m3fn": "float8_e4m3fn", "Float8_e5m2": "float8_e5m2",
+}  # fmt: skip
+#: Digests of no data, in MD5, SHA-1 and SHA-256 (``hashlib.sha256(b"").hexdigest()``).
+_OF_NOTHING = pattern(
+    r"d41d8cd98f00b204e9800998ecf8427e|da39a3ee5e6b4b0d3255bfef95601890afd80709"
+    r"|e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+)
+_NO_KERNEL = pattern(r'^"(?P<kernel>\w{1,80})" not implemented for \'(?P<type>\w{1,30})\'')
+_MASKS = pattern(
+    r"^(?P<what>\w{1,40}) only supports boolean masks, but got .{0,20}?dtype (?P<type>\w+)"
+)
+
+
+def of_native(raised: Raised) -> str:
+    """Say what the words of an exception of Python or torch mean; "" where nothing is added."""
+    message = raised.message.partition("\n")[0].strip()
+    code = raised.frames[-1].code if raised.frames else ""
+    kind = raised.kind.rpartition(".")[2]
+    digest = _OF_NOTHING.search(raised.message)
+    if digest is not None:
+        return (
+            f"{digest.group()[:8]}… is the digest of no data: the file is empty, its download or "
+            "copy was cut off; remove it, so that it is fetched again."
+        )
+    if kind in ("AttributeError", "TypeError"):
+        return _of_none(message, code) or (_of_plain(message) if kind == "AttributeError" else "")
+    return _of_type(message) if kind == "RuntimeError" else ""
+
+
+def _of_plain(message: str) -> str:
+    """Say what stands where an object with attributes was expected."""
+    match = _PLAIN.match(message)
+    if match is None:
+        return ""
+    return (
+        f"The code expects an object with {match.group(2)} and got a plain {match.group(1)}: a "
+        "setting or a result was handed on as it was written, without being made into that object, "
+        "or by a release that hands on another type."
+    )
+
+
+def _of_none(message: str, code: str) -> str:
+    """Say which expression of the line is None, where there is only one that may be."""
+    lacks, is_not = _NONE_LACKS.match(message), _NONE_IS_NOT.match(message)
+    if lacks is not None:
+        behind = rf"\.{re.escape(lacks.group(1))}\b"
+    elif is_not is not None:
+        behind = r"\[" if is_not.group(1) == "subscriptable" else r"\("
+    else:
+        return ""
+    expressions = {match.group(1) for match in re.finditer(_EXPRESSION + behind, code)}
+    if len(expressions) != 1:
+        return ""
+    expression = expressions.pop()
+    meaning = _MEANINGS.get(expression, "")
+    return f"{expression} is None there{f': {meaning}' if meaning else ''}."
+
+
+def _of_type(message: str) -> str:
+    """Say of which type a tensor is that torch has no code for."""
+    match = _NO_KERNEL.match(message)
+    if match is not None and match.group("type") in _TYPES:
+        kernel = match.group("kernel")
+        where = "on the CPU " if "cpu" in kernel else "on a GPU " if "cuda" in kernel else ""
+        return (
+            f"torch has no {kernel} {where}for tensors of torch.{_TYPES[match.group('type')]}: "
+            "the tensor has to be of another type there"
+            f"{', or on a GPU' if 'cpu' in kernel else ''}."
+        )
+    match = _MASKS.match(message)
+    if match is not None and match.group("type") == "Byte":
+        return (
+            "Masks of torch.uint8 were taken, with a warning, by torch 1.2 and later 1.x; this one "
+            "takes torch.bool alone: .bool() in place of .byte()."
+        )
+    return ""
