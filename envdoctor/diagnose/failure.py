@@ -26,9 +26,11 @@ from ..rules.matrix_rows import remedies_of_row
 from ..rules.observations import AT_WORK, REFUTED_BY
 from ..rules.rule import Context
 from .collectives import tell_collectives
+from .device_features import tell_lacking_features
 from .lacking_builds import tell_lacking_builds
 from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
+from .numbers_and_settings import relate_numbers
 from .raised import (
     doubt,
     failure_of,
@@ -63,6 +65,8 @@ __all__ = ["explain"]
 _SLACK = 90.0  # seconds by which the clocks of two writers may differ
 #: What a text gives as the reason of what failed.
 _REASONS_OF_FAILURE = "ED908"
+#: What a text says of a release that fails and one that works.
+_COMPARED = "ED312"
 _RAN = "The log shows a run that worked in this environment."
 #: Findings of a check that explain any binary that does not fit, whichever it is about.
 _ABOUT_ALL = ("ED304", "ED203", "ED201", "ED202", "ED204", "ED205", "ED207", "ED208")
@@ -113,6 +117,9 @@ def explain(
     join_failure(drafts, failure, contexts, knowledge.modules)
     tell_lacking_builds(drafts, failure.raised, contexts, knowledge.modules)
     tell_two_packages(drafts, raised, contexts, knowledge.modules)
+    _join_comparisons(drafts, violated)
+    tell_lacking_features(drafts, failure.raised, reading.report, contexts[0])
+    relate_numbers(drafts, failure.raised, reading.report, contexts[0])
     doubt(drafts, raised, failure)
     drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)
     if complained_of:
@@ -139,6 +146,20 @@ def explain(
             for finding in outweighed
         ]
     return traces, notes, rest
+
+
+def _join_comparisons(drafts: List[TraceDraft], findings: Sequence[Finding]) -> None:
+    """Put what does not say its own cause under the releases of which a text says that one fails
+    and another works: who compared them has found it.
+    """
+    compared = next((finding for finding in findings if finding.code == _COMPARED), None)
+    if compared is None:
+        return
+    for draft in list(drafts):
+        says_nothing = draft.role == "effect" or draft.finding.kind == "not-judged"
+        if draft.parent is None and says_nothing and draft.finding.code != _COMPARED:
+            draft.parent = confirm(drafts, compared, [])
+            draft.suspects = []
 
 
 def _toned(event: Event, knowledge: Knowledge) -> Event:

@@ -64,7 +64,8 @@ _OF_ANOTHER = pattern(
     r"|ActorDiedError|RayActorError|ActorUnavailableError|WorkerCrashedError|RayTaskError"
     r"|OwnerDiedError|ObjectLostError|NodeDiedError|LocalRayletDiedError|SignalException|SystemExit"
     r"|(?:Async|MQ)?EngineDeadError|AsyncEngineDeadError|ExceptionGroup|BaseExceptionGroup"
-    r"|ConnectionResetError|ConnectionAbortedError)$"
+    r"|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|ConnectError"
+    r"|APIConnectionError|APITimeoutError|ServerDisconnectedError|RemoteProtocolError)$"
 )
 _SAYS_ANOTHER = pattern(
     r"Connection (?:closed|reset) by (?:remote )?peer|remote process (?:has )?exited|Broken pipe"
@@ -329,6 +330,11 @@ def _known(drafts: Sequence[TraceDraft], raised: Raised) -> Optional[TraceDraft]
 def _is_of(event: Event, raised: Raised, whole: bool = True) -> bool:
     """Tell whether an event is one of the lines of an exception, ``whole`` with its message."""
     until = raised.until if whole else raised.line.number
+    if event.times > 1 and event.first.number < raised.line.number < event.last.number:
+        # Of many lines with the same words only the first and the last are kept.
+        said = raised.message.partition("\n")[0].strip()
+        if event.first.source == raised.line.source and said and said in event.first.text:
+            return True
     return any(
         line.source == raised.line.source and raised.line.number <= line.number <= until
         for line in (event.first, event.last)

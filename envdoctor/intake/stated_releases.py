@@ -132,6 +132,25 @@ _FAILS_ELSE = re.compile(
     r"(?:works?|worked|is fine|was fine|runs?|ran|will not|does not|doesn't|is (?:ok|okay|good))\b",
     re.IGNORECASE,
 )
+#: ``cmake 3.31 breaks the build``: that one is there.
+_BREAKS_ALONE = re.compile(
+    rf"(?<![\w./-])(?:the )?(?:recent |new |latest )?({_NAME})(?: version)? "
+    rf"v?(\d+\.\d[\w.]*\w|\d+\.\d)(?: release)? (?:breaks|broke|(?:has |is )?breaking)\b",
+    re.IGNORECASE,
+)
+#: ``this failed build uses cmake 3.31``, ``the successful run uses cmake 3.30``.
+_BUILDS = r"(?:releases?|builds?|runs?|jobs?|versions?|machines?|nodes?|environments?|pipelines?)"
+_USES = (
+    rf"\b.{{0,160}}?\b(?:us(?:es|ed|ing)|with|on) (?P<name>{_NAME})(?: version)? "
+    r"v?(?P<version>\d+\.\d[\w.]*\w|\d+\.\d)\b"
+)
+_USED_BY_GOOD = re.compile(
+    rf"\b(?:successful|succeeding|working|good|passing|green|last known good) {_BUILDS}{_USES}",
+    re.IGNORECASE,
+)
+_USED_BY_BAD = re.compile(
+    rf"\b(?:fail(?:ed|ing)|broken|bad|crashing|red) {_BUILDS}{_USES}", re.IGNORECASE
+)
 #: ``changing back to 0.17.0 made the error disappear``: of what was named last.
 _CURED_ALONE = re.compile(
     r"\b(?:chang|switch|roll|go|went|revert|downgrad|mov)(?:ing|ed|e)? ?(?:it )?(?:back )?to "
@@ -209,6 +228,16 @@ def _works_else(match: re.Match[str]) -> Optional[_Told]:
     return None if good == bad else _Told(match.group("name"), bad, works=good)
 
 
+def _used_by_good(match: re.Match[str]) -> Optional[_Told]:
+    """What works elsewhere."""
+    return _Told(match.group("name"), "", match.group(), match.group("version"))
+
+
+def _used_by_bad(match: re.Match[str]) -> Optional[_Told]:
+    """What is there where it fails."""
+    return _Told(match.group("name"), match.group("version"))
+
+
 def _cured_alone(match: re.Match[str]) -> Optional[_Told]:
     """What was cured by a release of what the text named last."""
     if _NOT.search(match.group("rest")):
@@ -238,6 +267,9 @@ _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
     (_FAILS_ELSE, _works_else),
     (_WORKED, _works_else),
     (_BREAKS, _works_else),
+    (_USED_BY_GOOD, _used_by_good),
+    (_USED_BY_BAD, _used_by_bad),
+    (_BREAKS_ALONE, _in_order),
     (_SINCE, _since),
 )
 

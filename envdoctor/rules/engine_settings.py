@@ -20,7 +20,7 @@ from .rule import Rule
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
 
-__all__ = ["RULES_HERE", "is_packed", "memory_of_gpu", "settings_findings"]
+__all__ = ["PACKING", "RULES_HERE", "is_packed", "memory_of_gpu", "settings_findings"]
 
 _FREE = Source(
     "https://github.com/pytorch/pytorch/issues/175666",
@@ -55,7 +55,8 @@ _WHOLE_WEIGHTS = Source(
 _NAMED_SIZE = re.compile(r"(?<![\d.])(\d{1,3})\s?GB?\b")
 #: Engines that load all weights onto the GPUs of one tensor parallel group.
 _ENGINES = ("vllm", "sglang")
-_PACKING = ("load_in_4bit", "load_in_8bit", "load_format", "cpu_offload", "torchao_config")
+#: Settings by which weights take less than two bytes for each parameter, or lie elsewhere.
+PACKING = ("load_in_4bit", "load_in_8bit", "load_format", "cpu_offload", "torchao_config")
 _SPLITS = (2, 4, 8, 16, 32)
 #: vllm refuses swap space above this share of the CPU memory.
 _MOST_SWAP = 0.7
@@ -298,7 +299,7 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
     """
     devices = _visible_gpus(facts)
     sizes = [size[0] for size in (memory_of_gpu(entry, matrix) for entry in devices) if size]
-    packing = any(workload.setting(name) is not None for name in _PACKING)
+    packing = any(workload.setting(name) is not None for name in PACKING)
     if len(sizes) < len(devices) or not sizes or packing or not _serves(workload, facts):
         return
     weights, total = _weights_of_gpu(workload, matrix, rough=True), min(sizes)

@@ -93,3 +93,22 @@ def test_the_release_that_works_is_kept_beside_the_one_that_is_here(text, here, 
 )
 def test_what_cures_nothing_works_no_better(text):
     assert parse_report(f"numpy 1.26.4\n{text}").value("report.works_with") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "works"),
+    [
+        (
+            (
+                "the working build https://ci.example.com/a/1 uses torch 2.5.1\n"
+                "and the failed build https://ci.example.com/a/2 uses torch 2.6.0, with an error\n"
+            ),
+            "2.5.1",
+        ),
+        ("why torch 2.6.0 breaks our import; a good environment with torch 2.5.1\n", "2.5.1"),
+    ],
+)
+def test_what_two_builds_use(text, works):
+    facts = parse_report(text)
+    assert facts.version_of("torch") == "2.6.0"
+    assert facts.value("report.works_with") == {"torch": works}

@@ -1,0 +1,492 @@
+"""A number of a message against a setting of the run: GPUs, tokens, batches and bytes that a
+message names, and the setting that has to be at most that, a multiple or a divisor of it, or was
+never made.
+
+A form says which quantity a message is about, and one reader for each quantity joins it with what
+the command, the variables and the devices state. Settings go by their own names in every framework:
+of ``a.b.max_model_len`` the last part counts. What is not stated is not guessed; of a limit that no
+setting names only that is said.
+"""
+
+from __future__ import annotations
+
+import re
+from math import ceil
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+)
+
+from ..matrix.model_sizes import size_of
+from ..model.evidence import Evidence
+from ..model.finding import Remedy
+from ..model.log import Frame, Raised
+from ..model.record import NamedTuple
+from ..model.sizes import gib_text
+from ..model.workload import stated_workload
+from ..rules.engine_settings import PACKING, is_packed, memory_of_gpu
+from ..rules.rule import Context
+
+if TYPE_CHECKING:
+    from .trace_draft import TraceDraft
+
+__all__ = ["relate_numbers"]
+
+
+class _Asked(NamedTuple):
+    """What a message is held against: its text and the whole one, where it was raised, and the
+    run's settings by the last part of their names.
+    """
+
+    text: str
+    report: str
+    frames: Tuple[Frame, ...]
+    settings: Mapping[str, str]
+    context: Context
+
+
+class _Relation(NamedTuple):
+    """What a number and a setting are to each other, what follows, and whether it decides."""
+
+    words: str
+    remedy: str = ""
+    decides: bool = True
+
+
+_LENGTHS = (
+    "max_model_len", "context_length", "max_seq_len", "max_seq_length", "max_sequence_length",
+    "cutoff_len", "model_max_length", "max_length", "session_len", "ctx_size", "n_ctx", "num_ctx",
+    "vllm_max_model_len", "max_input_length", "max_total_tokens", "max_prompt_length",
+)  # fmt: skip
+#: Settings of vllm, which SGLang calls otherwise.
+_OF_VLLM = frozenset(("max_model_len", "gpu_memory_utilization", "enforce_eager"))
+#: What gives a KV cache its memory.
+_CACHE_SHARES = ("gpu_memory_utilization", "mem_fraction_static", "cache_max_entry_count")
+#: Sizes whose product is the GPUs of one copy of a model.
+_SPLITS = (
+    ("tensor_parallel_size", "tensor_model_parallel_size", "vllm_tensor_parallel_size", "tp_size"),
+    ("pipeline_parallel_size", "pipeline_model_parallel_size", "pp_size"),
+)
+_NODES = ("nnodes", "num_nodes", "num_machines")
+_PROCESSES = ("nproc_per_node", "n_gpus_per_node", "num_gpus")
+_LONGEST = 200_000  # characters of a text that are searched
+#: What ms-swift's engine prints where the prompt leaves nothing of the length.
+_LESS = re.compile(r"max_model_len\((\d{1,9})\) - num_tokens\((\d{1,9})\).{0,60}?: -\d")
+_WHOLE = re.compile(r"(\d{1,9})(?:\.0)?([kK]?)")
+_VISION = re.compile(
+    r"vision|\bvlm?\b|-VL\b|llava|internvl|pixtral|multi-?modal|-omni", re.IGNORECASE
+)
+#: A model that a sentence names by its size.
+_MODEL = re.compile(
+    r"(?<![\w./-])([A-Za-z][\w./-]{0,60}(?: \d(?:\.\d)?)?[ -]?\d{1,3}(?:\.\d)?[bB])(?![\w])"
+)
+_NEARLY_ALL = 0.75  # of a GPU, from which weights leave too little for anything else
+#: Functions in which engines try the largest batch that their settings allow (vllm's worker and
+#: model runner, 0.5 to 0.11).
+_PROFILING = frozenset(
+    ("determine_num_available_blocks", "determine_available_memory", "profile_run", "_dummy_run")
+)
+
+
+def relate_numbers(
+    drafts: Sequence[TraceDraft], raised: Optional[Raised], report: str, context: Context
+) -> None:
+    """Add to what failed what its numbers and the run's settings are to each other, and what to do.
+
+    Args:
+        drafts: What the lines say.
+        raised: The exception that the run failed with.
+        report: The text in which they stand.
+        context: The facts, with the launch settings.
+    """
+    settings = _settings(context)
+    for draft in drafts:
+        if draft.parent is not None or not (draft.events or draft.quoted):
+            continue
+        lines = [event.first.text for event in draft.events] + [line.text for line in draft.quoted]
+        own = raised if raised is not None and raised.line in draft.quoted else None
+        text = "\n".join([*lines, own.message if own is not None else ""])
+        asked = _Asked(
+            text, report[:_LONGEST], own.frames if own is not None else (), settings, context
+        )
+        relation = next(_relations(asked), None)
+        if relation is not None:
+            _tell(draft, relation, context)
+
+
+def _settings(context: Context) -> Dict[str, str]:
+    request = context.facts.value("request")
+    stated = request.settings() if request is not None else {}
+    return {name.rpartition(".")[2].replace("-", "_"): value for name, value in stated.items()}
+
+
+def _tell(draft: TraceDraft, relation: _Relation, context: Context) -> None:
+    finding = draft.finding
+    remedies = (Remedy(relation.remedy, (), "safe"), *finding.remedies[1:])
+    draft.finding = finding._replace(
+        message=f"{finding.message.rstrip('.')}. {relation.words}.",
+        remedies=remedies if relation.remedy else finding.remedies,
+        evidence=tuple(dict.fromkeys((*finding.evidence, *_read(context)))),
+    )
+    if relation.decides:
+        draft.suspects = []
+        draft.role = "cause"
+        if draft.certainty == "candidate":
+            draft.certainty = "likely"
+
+
+def _read(context: Context) -> Tuple[Evidence, ...]:
+    return context.evidence("request") if context.facts.value("request") is not None else ()
+
+
+def _relations(asked: _Asked) -> Iterator[_Relation]:
+    for words, relate in _FORMS:
+        match = words.search(asked.text)
+        relation = relate(match, asked) if match is not None else None
+        if relation is not None:
+            yield relation
+
+
+def _number(text: Optional[str]) -> Optional[int]:
+    """Return a stated value as a whole number: ``4096``, ``128k``."""
+    match = _WHOLE.fullmatch((text or "").strip())
+    if match is None:
+        return None
+    return int(match.group(1)) * (1024 if match.group(2) else 1)
+
+
+def _numbers(names: Sequence[str], asked: _Asked) -> List[Tuple[str, int]]:
+    """Return of settings those that are numbers, with their names."""
+    stated = [(name, _number(asked.settings.get(name))) for name in names]
+    return [(name, number) for name, number in stated if number]
+
+
+def _group(match: re.Match[str], name: str) -> Optional[int]:
+    """Return what one of the groups ``name``, ``name2`` … holds, as a number."""
+    for key, value in match.groupdict().items():
+        if key.rstrip("23456789") == name and value is not None:
+            return int(value.replace(",", ""))
+    return None
+
+
+# --------------------------------------------------------------------------------------------------
+# GPUs
+
+
+def _of_gpus(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+    """Hold the GPUs that the sizes of a run ask of a node against those that are there."""
+    wanted = _gpus_of_node(asked)
+    if wanted is None:
+        return None
+    words, count, nodes = wanted
+    there, where = _gpus_there(asked.context)
+    if there is None:
+        there, where = _group(match, "has"), "there are"
+    if there is None or count <= there:
+        return None
+    each = " of each node" if nodes > 1 else ""
+    return _Relation(
+        f"{words} asks for {count} GPUs{each}, and {where} {there}",
+        f"Lower that size to the GPUs that are there ({there * nodes}), run on as many GPUs as it "
+        "asks for, or let the process see them (CUDA_VISIBLE_DEVICES, --gpus all)",
+    )
+
+
+def _gpus_of_node(asked: _Asked) -> Optional[Tuple[str, int, int]]:
+    """Return in words what asks for GPUs, how many of each node, and the nodes."""
+    nodes = next((number for _, number in _numbers(_NODES, asked)), 1)
+    over = f" over {nodes} nodes" if nodes > 1 else ""
+    sizes = [size for names in _SPLITS for size in _numbers(names, asked)[:1]]
+    if sizes:
+        product = 1
+        for _, number in sizes:
+            product *= number
+        words = " times ".join(f"{name} {number}" for name, number in sizes)
+        return f"{words}{over}", ceil(product / nodes), nodes
+    for name, number in _numbers(_PROCESSES, asked):
+        return f"{name} {number}", number, 1
+    return None
+
+
+def _gpus_there(context: Context) -> Tuple[Optional[int], str]:
+    """Return how many GPUs a process sees, and the words for it."""
+    setting = context.facts.value("variables", {}).get("CUDA_VISIBLE_DEVICES")
+    devices = context.visible_gpus()
+    listed = _listed(setting)
+    if listed is not None and (not devices or listed < len(devices)):
+        return listed, f"CUDA_VISIBLE_DEVICES={setting} leaves"
+    if not devices:
+        return None, ""
+    return len(devices), "here are" if len(devices) > 1 else "here is"
+
+
+def _listed(setting: Optional[str]) -> Optional[int]:
+    """Return how many devices a value of CUDA_VISIBLE_DEVICES names, None where it is no list."""
+    entries = [entry.strip() for entry in (setting or "").split(",")]
+    return len(entries) if all(re.fullmatch(r"\d{1,2}", entry) for entry in entries) else None
+
+
+def _of_processes(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
+    """Hold the processes of a node against the GPUs that each of them sees."""
+    gpus, processes = _group(match, "gpus"), _group(match, "processes")
+    if not gpus or not processes or processes >= gpus:
+        return None
+    started = "1 process was" if processes == 1 else f"{processes} processes were"
+    return _Relation(
+        f"{started} started on this node, where {gpus} GPUs are visible: a process with several "
+        "GPUs spreads the model over them itself",
+        f"Start one process for each GPU (torchrun --nproc_per_node {gpus}, NPROC_PER_NODE={gpus}),"
+        " or let the run see as many GPUs as it has processes: export CUDA_VISIBLE_DEVICES, which "
+        "only an exported variable, or one before the command, hands on",
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# tokens
+
+
+def _of_tokens(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+    """Hold the tokens that are allowed against the lengths that are set."""
+    limit, wanted = _group(match, "limit"), _group(match, "input")
+    less = _LESS.search(asked.report) if limit is None else None
+    if less is not None:
+        limit, wanted = int(less.group(1)), int(less.group(2))
+        return _Relation(
+            f"The limit of {limit} is max_model_len, and the prompt has {wanted} tokens, so that "
+            "none are left for the answer",
+            "Raise max_model_len above the prompts and what is to be generated (a rollout's own "
+            "limits, max_length, too), or cut the prompts",
+        )
+    if limit is None:
+        return None
+    lengths = _numbers(_LENGTHS, asked)
+    shown = f" of {wanted} tokens" if wanted else ""
+    same = next((name for name, number in lengths if number == limit), "")
+    if same:
+        return _Relation(
+            f"{limit} is {same}, which is shorter than the prompt{shown}",
+            f"Raise {same} above the prompt and what is to be generated, as far as the model and "
+            "the KV cache allow, or cut the prompts",
+        )
+    longer = next(((name, number) for name, number in lengths if number > limit), None)
+    if longer is None:
+        return None
+    shares = [
+        f"{name} is {asked.settings[name]}" for name in _CACHE_SHARES if name in asked.settings
+    ]
+    here = f" ({', '.join(shares)})" if shares else ""
+    return _Relation(
+        f"{longer[0]} is {longer[1]}, so the limit of {limit} is not that setting: it is what the "
+        f"KV cache holds in the GPU memory that the weights leave{here}",
+        f"Give the KV cache more memory: more GPUs for the weights, a larger share "
+        f"({' or '.join(_CACHE_SHARES[:2])}) where some is left, or an FP8 cache; raising "
+        f"{longer[0]} changes nothing",
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# what has to divide
+
+
+def _of_divisors(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
+    """Say which values divide."""
+    whole = _product(match.group("whole"))
+    part = int(match.group("part"))
+    if not part or not whole or whole % part == 0 or whole > 1 << 20:
+        return None
+    divisors = [number for number in range(min(part, whole), 0, -1) if whole % number == 0]
+    some = ", ".join(map(str, divisors[:4]))
+    if "tensor" in match.group().lower() or "head" in match.group().lower():
+        split = f"{whole} can be split over {some}"
+        return _Relation(split, f"Set the tensor parallel size to one of these: {some}")
+    return _Relation(
+        f"{whole} is no multiple of {part}: {part * (whole // part + 1)} would be, and {some} "
+        f"divide{'s' if len(divisors) == 1 else ''} {whole}"
+    )
+
+
+def _product(text: str) -> int:
+    product = 1
+    for number in re.findall(r"\d+", text):
+        product *= int(number)
+    return product
+
+
+def _of_world(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
+    """Say how many processes a stated batch asks for."""
+    batch, micro, steps, world = (int(match.group(number)) for number in (1, 2, 3, 4))
+    each = micro * steps
+    if not each or batch % each or batch // each == world:
+        return None
+    wanted = batch // each
+    return _Relation(
+        f"A batch of {batch} of {micro} times {steps} is that of {wanted} processes, and {world} "
+        f"{'was' if world == 1 else 'were'} started",
+        f"Start {wanted} processes (torchrun, deepspeed or accelerate launch over as many GPUs), "
+        f"or set the batch to {each * world}, or to auto in the configuration of DeepSpeed",
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# bytes
+
+
+def _of_memory(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+    """Say which setting left the run with less memory, or made it ask for more."""
+    return (
+        _of_hidden_gpus(asked)
+        or _of_profiling(asked, is_seen=True)
+        or _of_weights(asked)
+        or _of_profiling(asked, is_seen=False)
+    )
+
+
+def _of_hidden_gpus(asked: _Asked) -> Optional[_Relation]:
+    setting = asked.context.facts.value("variables", {}).get("CUDA_VISIBLE_DEVICES")
+    listed, devices = _listed(setting), asked.context.facts.value("gpus") or ()
+    if listed is None or listed >= len(devices):
+        return None
+    return _Relation(
+        f"CUDA_VISIBLE_DEVICES={setting} leaves the process {listed} of {len(devices)} GPUs, so "
+        "that the model has to fit there",
+        "Name all GPUs in CUDA_VISIBLE_DEVICES (or leave it out, also where a launcher or a "
+        "container sets it) and spread the model over them",
+    )
+
+
+def _of_profiling(asked: _Asked, is_seen: bool) -> Optional[_Relation]:
+    """Say that an engine tried a batch whose size nobody set; ``is_seen``: by the functions that
+    were called, else where no traceback is there and the settings are those of the engine.
+    """
+    functions = {frame.function.rpartition(".")[2] for frame in asked.frames}
+    settings = asked.settings
+    if "max_num_seqs" in settings or not settings.keys() & _OF_VLLM:
+        return None
+    if not functions & _PROFILING if is_seen else functions:
+        return None
+    names = (settings.get("model", ""), settings.get("model_family", ""))
+    if not any(map(_VISION.search, names)):
+        return None
+    return _Relation(
+        "At its start the engine tries the largest batch that its settings allow, and max_num_seqs "
+        "is not set: by default 256 sequences, each with images",
+        "Set --max-num-seqs (16 is a beginning) and --limit-mm-per-prompt, or a shorter "
+        "max_model_len",
+    )
+
+
+def _of_weights(asked: _Asked) -> Optional[_Relation]:
+    """Say that the weights of the model that is run nearly fill one GPU."""
+    context, settings = asked.context, asked.settings
+    request = context.facts.value("request")
+    model = next((settings[key] for key in ("model", "model_path") if settings.get(key)), "")
+    if not model:
+        named = _MODEL.search(asked.text) or _MODEL.search(asked.report.partition("\n")[0])
+        model = named.group(1) if named is not None else ""
+    size = size_of(model, context.matrix) if model else None
+    packed = is_packed(stated_workload({**settings, "model": model}, Evidence("launch settings")))
+    packed = packed or (request is not None and any(name in settings for name in PACKING))
+    devices = context.visible_gpus()
+    totals = [entry for entry in (memory_of_gpu(one, context.matrix) for one in devices) if entry]
+    if size is None or packed or len(totals) < len(devices) or not totals:
+        return None
+    split = next((number for _, number in _numbers(_SPLITS[0], asked)), 1)
+    weights, total = 2 * size.low / split, min(entry[0] for entry in totals)
+    if weights < _NEARLY_ALL * total:
+        return None
+    over = f"on each of {split} GPUs" if split > 1 else "on one GPU"
+    return _Relation(
+        f"The weights of {model} alone take {gib_text(weights)} of {gib_text(total)} GiB {over} at "
+        "two bytes for each parameter",
+        "Take quantized weights (AWQ, GPTQ, FP8, 4 bit), spread the model over more GPUs, or take "
+        "a smaller one",
+    )
+
+
+def _of_block(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+    """Say which lengths nobody set where one block is larger than a device gives."""
+    unset = [
+        name for name in ("max_model_len", "max_num_batched_tokens") if name not in asked.settings
+    ]
+    if len(unset) < 2 or any(name in asked.settings for name in _LENGTHS):
+        return None
+    return _Relation(
+        f"Nothing sets a length ({', '.join(unset)}, or a context size), so that one block for "
+        "the model's whole context is asked for",
+        "Set the length to what the task needs (--max-model-len 4096 and "
+        "--max-num-batched-tokens 4096, or --ctx-size), or a smaller batch",
+        decides=False,
+    )
+
+
+_Reader = Callable[["re.Match[str]", _Asked], Optional[_Relation]]
+_N = r"\d{1,3}(?:,\d{3})+|\d{1,9}"
+#: The forms of messages by the quantity that they are about.
+_FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
+    (
+        re.compile(
+            r"(?:n_gpu|num_gpus|device_count|gpu_count)\W{1,4}(?P<gpus>\d{1,3})\W{1,4}"
+            r"(?:local_)?world_size\W{1,4}(?P<processes>\d{1,3})\b"
+        ),
+        _of_processes,
+    ),
+    (
+        re.compile(
+            r"invalid device ordinal|cudaErrorInvalidDevice\b|CUDA_ERROR_INVALID_DEVICE\b|"
+            r"Duplicate GPU detected|device >= 0 && device < num_gpus|"
+            r"[Tt]otal available GPUs (?P<has>\d{1,4})\D|"
+            r"(?:larger|greater|more|exceeds?) .{0,60}?(?:number of )?(?:available |visible )?"
+            r"(?:GPUs|devices)\b(?:.{0,20}?\((?P<has2>\d{1,4})\))?",
+        ),
+        _of_gpus,
+    ),
+    (
+        re.compile(
+            rf"[Ii]nput length \((?P<input>{_N})(?: tokens)?\) exceeds .{{0,60}}?"
+            rf"\((?P<limit2>{_N})|"
+            r"max_tokens must be at least 1, got -\d|"
+            rf"[Rr]equested tokens \((?P<input3>{_N})\) exceed context window of (?P<limit4>{_N})|"
+            rf"(?:prompt|input)\b.{{0,20}}?\(?length (?P<input4>{_N})\)? is longer than .{{0,40}}? "
+            rf"(?P<limit5>{_N})|"
+            rf"maximum (?:context|model) length (?:is|of) (?P<limit6>{_N})(?: tokens)?"
+            rf"(?:.{{0,60}}? (?:requested|has|contains|results in) (?P<input5>{_N}))?"
+        ),
+        _of_tokens,
+    ),
+    (
+        re.compile(
+            r"\b(\d{1,7}) != (\d{1,6}) \* (\d{1,6}) \* (\d{1,6})\b",
+        ),
+        _of_world,
+    ),
+    (
+        re.compile(
+            r"(?P<whole>\b\d{1,7}(?: ?[x*×] ?\d{1,7}){0,2})\)?[^.\n]{0,60}?"
+            r"(?:must be|is not|are not|isn't|not) (?:evenly )?divisible by [^.\n]{0,60}?"
+            r"(?P<part>\b\d{1,6})\b"
+        ),
+        _of_divisors,
+    ),
+    (
+        re.compile(
+            r"can ?not allocate (?:a )?(?:memory )?block|invalid buffer size|buffer size "
+            r".{0,40}exceeds|exceeds device memory allocation limit|above .{0,20}buffer limit",
+            re.IGNORECASE,
+        ),
+        _of_block,
+    ),
+    (
+        re.compile(
+            r"out[ -]of[ -](?:\w+ )?memory|OutOfMemory|\bOOM\b|显存|failed to allocate|"
+            r"cudaMalloc failed"
+        ),
+        _of_memory,
+    ),
+)

@@ -1,0 +1,224 @@
+"""A number of a message against a setting of the run."""
+
+import pytest
+
+from envdoctor.app import check
+from envdoctor.errors import InputError
+from envdoctor.intake import parse_report
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.facts import Facts
+
+MATRIX = load_matrix()
+GPUS = "GPU 0: NVIDIA A100-SXM4-80GB\nGPU 1: NVIDIA A100-SXM4-80GB\n"
+
+
+def finding(text, tmp_path):
+    path = tmp_path / "report.txt"
+    path.write_text(text, encoding="utf-8")
+    try:
+        facts = parse_report(text, MATRIX.package)
+    except InputError:  # a message alone tells nothing of an environment
+        facts = Facts()
+    report = check(facts, MATRIX, logs=[str(path)])
+    entries = (*report.findings, *report.undetermined)
+    return next(entry for entry in entries if entry.code.endswith("95"))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "remedy"),
+    [
+        (
+            (
+                f"{GPUS}vllm serve acme/m --tensor-parallel-size 4\n"
+                "RuntimeError: CUDA error: invalid device ordinal\n"
+            ),
+            "tensor_parallel_size 4 asks for 4 GPUs, and here are 2",
+            "GPUs that are there (2)",
+        ),
+        (
+            (
+                f"{GPUS}python -m sglang.launch_server --model-path acme/m --tp 8 --nnodes 2\n"
+                "RuntimeError: CUDA error: invalid device ordinal\n"
+            ),
+            "tensor_parallel_size 8 over 2 nodes asks for 4 GPUs of each node, and here are 2",
+            "GPUs that are there (4)",
+        ),
+        (
+            (
+                "export CUDA_VISIBLE_DEVICES=2,3\ntorchrun --nproc_per_node 4 train.py\n"
+                "torch 2.6.0\nncclInvalidUsage: Duplicate GPU detected : rank 1 and rank 0 both on "
+                "CUDA device 50000\n"
+            ),
+            "nproc_per_node 4 asks for 4 GPUs, and CUDA_VISIBLE_DEVICES=2,3 leaves 2",
+            "CUDA_VISIBLE_DEVICES",
+        ),
+        (
+            (
+                "vllm serve acme/m --max-model-len 4096\n"
+                "ValueError: The prompt (length 5000) is longer than the maximum model length of 4096\n"
+            ),
+            "4096 is max_model_len, which is shorter than the prompt of 5000 tokens",
+            "Raise max_model_len",
+        ),
+        (
+            (
+                "python -m sglang.launch_server --model-path acme/m --context-length 32768 "
+                "--mem-fraction-static 0.8\nInput length (30000 tokens) exceeds the maximum allowed "
+                "length (12000 tokens).\n"
+            ),
+            "context_length is 32768, so the limit of 12000 is not that setting",
+            "more memory",
+        ),
+        (
+            (
+                "max_model_len(1024) - num_tokens(3000) < max_tokens(512). Setting max_tokens: -1976\n"
+                "ValueError: max_tokens must be at least 1, got -1976.\n"
+            ),
+            "The limit of 1024 is max_model_len, and the prompt has 3000 tokens",
+            "Raise max_model_len",
+        ),
+        (
+            (
+                "vllm serve acme/m --tensor-parallel-size 8\nValueError: Total number of attention heads "
+                "(28) must be divisible by tensor parallel size (8).\n"
+            ),
+            "28 can be split over 7, 4, 2, 1",
+            "one of these: 7, 4, 2, 1",
+        ),
+        (
+            (
+                "AssertionError: Check batch related parameters. train_batch_size is not equal to "
+                "micro_batch_per_gpu * gradient_acc_step * world_size 256 != 4 * 8 * 1\n"
+            ),
+            "is that of 8 processes, and 1 was started",
+            "Start 8 processes",
+        ),
+        (
+            (
+                "torch 2.6.0\nValueError: The acme launcher takes no such map. num_gpus: 4, "
+                "local_world_size: 2\n"
+            ),
+            "2 processes were started on this node, where 4 GPUs are visible",
+            "--nproc_per_node 4",
+        ),
+        (
+            (
+                f"{GPUS}export CUDA_VISIBLE_DEVICES=0\ntorch 2.6.0\ntorch.OutOfMemoryError: CUDA out of "
+                "memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which "
+                "1.00 GiB is free.\n"
+            ),
+            "CUDA_VISIBLE_DEVICES=0 leaves the process 1 of 2 GPUs",
+            "Name all GPUs",
+        ),
+        (
+            (
+                "GPU 0: NVIDIA GeForce RTX 4090\nvllm serve acme/Thing-13B\nvllm 0.8.5\n"
+                "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "
+                "total capacity of 23.64 GiB of which 0.10 GiB is free.\n"
+            ),
+            "The weights of acme/Thing-13B alone take",
+            "quantized weights",
+        ),
+        (
+            (
+                "A770 card, ipex 2.1\npython serve.py --device xpu\nRuntimeError: Current platform can "
+                "NOT allocate memory block with size larger than 4GB! Tried to allocate 8.00 GiB\n"
+            ),
+            "Nothing sets a length",
+            "--max-model-len",
+        ),
+    ],
+)
+def test_a_number_and_the_setting(text, sentence, remedy, tmp_path):
+    entry = finding(text, tmp_path)
+    assert sentence in entry.message
+    assert remedy in entry.remedies[0].text
+    assert entry.verdict == "violated"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        # enough GPUs; a limit that no setting names; weights that fit, or are packed
+        (
+            (
+                f"{GPUS}vllm serve acme/m --tensor-parallel-size 2\n"
+                "RuntimeError: CUDA error: invalid device ordinal\n"
+            ),
+            "asks for",
+        ),
+        (
+            (
+                "vllm 0.8.5\nInput length (30000 tokens) exceeds the maximum allowed length (12000 "
+                "tokens).\n"
+            ),
+            "that setting",
+        ),
+        (
+            (
+                f"{GPUS}vllm serve acme/Thing-13B\nvllm 0.8.5\ntorch.OutOfMemoryError: CUDA out of "
+                "memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which "
+                "1.00 GiB is free.\n"
+            ),
+            "weights of",
+        ),
+        (
+            (
+                "GPU 0: NVIDIA GeForce RTX 4090\nvllm serve acme/Thing-13B-AWQ\nvllm 0.8.5\n"
+                "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "
+                "total capacity of 23.64 GiB of which 0.10 GiB is free.\n"
+            ),
+            "weights of",
+        ),
+    ],
+)
+def test_what_no_setting_explains(text, word, tmp_path):
+    assert word not in finding(text, tmp_path).message
+
+
+def test_memory_that_a_title_tells_of_is_a_claim_only_with_a_number(tmp_path):
+    told = "[Bug]: OOM with acme/Thing-13B on one card\n\ntorch 2.6.0\n"
+    assert finding(told, tmp_path).verdict == "undetermined"
+    with_gpu = f"{told}GPU 0: NVIDIA GeForce RTX 4090\n"
+    entry = finding(with_gpu, tmp_path)
+    assert (entry.verdict, entry.severity) == ("violated", "warning")
+    assert "The weights of acme/Thing-13B alone take" in entry.message
+
+
+def test_images_of_a_batch_that_nobody_limited(tmp_path):
+    text = (
+        f"{GPUS}vllm serve acme/Thing-Vision-7B --max-model-len 4096\nvllm 0.8.5\n"
+        'Traceback (most recent call last):\n  File "/x/site-packages/vllm/worker/worker.py", line '
+        "222, in determine_num_available_blocks\n    self.model_runner.profile_run()\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total "
+        "capacity of 79.15 GiB of which 17.00 GiB is free.\n"
+    )
+    assert "max_num_seqs is not set" in finding(text, tmp_path).message
+    limited = text.replace("4096\n", "4096 --max-num-seqs 8\n", 1)
+    assert "max_num_seqs" not in finding(limited, tmp_path).message.replace("is 8", "")[:200]
+
+
+def test_what_says_no_cause_stands_under_the_releases_that_were_compared(tmp_path):
+    text = (
+        "peft 0.18.0 fails here, while 0.17.0 works.\n\ntorch 2.6.0\n"
+        'Traceback (most recent call last):\n  File "/x/site-packages/acme/a.py", line 3, in run\n'
+        "    load()\nKeyError: 'base'\n"
+    )
+    path = tmp_path / "report.txt"
+    path.write_text(text, encoding="utf-8")
+    first, second = check(parse_report(text, MATRIX.package), MATRIX, logs=[str(path)]).findings[:2]
+    assert first.code == "ED312"
+    assert "KeyError" in second.message
+    assert second.caused_by == first.key
+
+
+def test_a_client_that_reached_nobody_is_no_headline_beside_what_its_server_failed_with(tmp_path):
+    text = (
+        "openai 1.50.0\n"
+        'Traceback (most recent call last):\n  File "/x/site-packages/openai/_base_client.py", line '
+        "9, in request\n    raise APIConnectionError(request=request) from err\n"
+        "openai.APIConnectionError: Connection error.\n\n$ cat server.log\n"
+        'Traceback (most recent call last):\n  File "/usr/libexec/serve", line 17, in <module>\n'
+        "    main()\nRuntimeError: the odd port is taken\n"
+    )
+    assert "the odd port is taken" in finding(text, tmp_path).message
