@@ -57,6 +57,7 @@ __all__ = [
     "watch",
 ]
 
+_LONGEST_LINE = 600  # characters of a line of a text
 _SUSPECTS_SAID = 2
 """In a sentence; ``diagnose`` lists all."""
 
@@ -564,26 +565,45 @@ def _read_logs(
 def _with_quoted(reading: Reading, patterns: Sequence[Pattern], matrix: Matrix) -> Reading:
     """Add what titles and sentences quote, where the line itself says nothing that is known."""
     from .intake.log_reader import read_lines
-    from .intake.quoted_errors import quoted_errors
+    from .intake.quoted_errors import quoted_errors, quoted_spans
 
     if len(reading.sources) != 1:
-        return reading
-    text = quoted_errors(reading.report, matrix.modules)
-    if not text.strip():
         return reading
     answered = {
         event.first.number for event in reading.events if not event.pattern.startswith("symptom:")
     }
     known = set(map(_content_of, reading.events))
-    added = [
-        event
-        for event in read_lines(reading.sources[0], text, patterns)
-        if event.first.number not in answered and _content_of(event) not in known
-    ]
+    rows = reading.report.split("\n")
+    added: List[Event] = []
+    for text in (quoted_errors(reading.report, matrix.modules), *quoted_spans(reading.report)):
+        for event in read_lines(reading.sources[0], text, patterns) if text.strip() else ():
+            if event.first.number in answered or _content_of(event) in known:
+                continue
+            if not any(_says_less(event, other) for other in reading.events):
+                known.add(_content_of(event))
+                added.append(_as_written(event, rows))
     if not added:
         return reading
     events = sorted((*reading.events, *added), key=lambda event: event.order)
     return reading._replace(events=tuple(events))
+
+
+def _says_less(event: Event, other: Event) -> bool:
+    """Tell whether an event is another one with names that were cut short."""
+    return event.pattern == other.pattern and all(
+        other.groups.get(name, "").startswith(value) for name, value in event.groups.items()
+    )
+
+
+def _as_written(event: Event, rows: Sequence[str]) -> Event:
+    """Return an event with the lines that were written, not what they were taken for."""
+    from .model.redaction import redact
+
+    first, last = (
+        line._replace(text=redact(rows[line.number - 1].strip())[:_LONGEST_LINE])
+        for line in (event.first, event.last)
+    )
+    return event._replace(first=first, last=last)
 
 
 def _content_of(event: Event) -> Tuple[str, Tuple[Tuple[str, str], ...]]:

@@ -226,7 +226,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     evidence = Evidence("report")
     read: Dict[str, Fact[Any]] = {}
     failing = tells_of_failure(text[:_SHORT_TEXT])
-    reasons = stated_reasons(lines, text.split("\n")) if failing else []
+    reasons = stated_reasons(lines, text.split("\n"), failing)
     for field, is_supposed in (("report.reasons", False), ("report.guesses", True)):
         sentences: Dict[str, str] = {}
         for reason in reasons:

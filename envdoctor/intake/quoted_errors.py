@@ -11,7 +11,7 @@ from typing import Container, List, Tuple
 from .distribution_names import known_distribution
 from .presence import is_advised, is_here
 
-__all__ = ["quoted_errors"]
+__all__ = ["quoted_errors", "quoted_spans"]
 
 _LONGEST = 600  # characters of a line that is a sentence
 _SEARCHED = 20_000  # characters that are searched for a call
@@ -20,7 +20,8 @@ _MARKS = re.compile(
     r"cannot import|can't import|no attribute|unexpected keyword|argument|"
     r"(?:cannot|can't|could not|couldn't|unable to|fails? to|failed to|does not|doesn't|not)"
     r" (?:find|locate|have|import|load|open)|"
-    r"\b(?:removed|gone|renamed|dropped|missing|exists?|found|available)\b",
+    r"\b(?:removed|gone|renamed|dropped|missing|exists?|found|available)\b|"
+    r"\bOOM\b|out[ -]of[ -](?:\w+ )?memory|outofmemory|显存",
     re.IGNORECASE,
 )
 #: What a program printed, or code, says it in its own form.
@@ -49,7 +50,7 @@ _REFUSED = (
     r"(?:accepts?|takes?|supports?) (?:the )?(?:keyword )?(?:arguments?|parameters?|kwarg))"
 )
 _CALLEE = r"'?(?P<module>(?-i:[A-Z])\w{2,80}|\w+(?:\.\w+)*\(\))'?"
-_LIBRARY = r"(?P<module>lib[A-Za-z]\w{1,40}\.so(?:\.\d{1,4}){1,3})"
+_LIBRARY = r"(?P<module>lib[A-Za-z]\w{1,40}\.so(?:\.\d{1,4}){0,3})\b"
 _MODULE = r"'?(?P<module>[A-Za-z_][\w.]{1,120})'?"
 _NOT_OPENED = "ImportError: {module}: cannot open shared object file: No such file or directory"
 #: What people say of a symptom, and the line that a program prints of it.
@@ -75,7 +76,20 @@ _SYMPTOMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
             r"\bpermission denied:? '(?P<path>[^'\s]{0,80}/[^'\s]{1,200})'",
             "PermissionError: [Errno 13] Permission denied: '{path}'",
         ),
+        (
+            (
+                r"\b(?:OOM|(?:CUDA|GPU|VRAM)?[ -]?out[ -]of[ -](?:GPU |video |V?RAM |CUDA )?memory|"
+                r"outofmemory(?:error)?)\b(?![- ]?kill)|显存不足|爆显存|显存溢出"
+            ),
+            "A GPU ran out of memory by what the text tells",
+        ),
     )
+)
+#: Memory that is not a GPU's.
+_OF_HOST = re.compile(
+    r"\b(?:host|cpu|system|shared|main|disk|kernel|cgroup|container|pod|node|worker|actor)\W{1,3}"
+    r"(?:\w+\W){0,2}?(?:memory|RAM|OOM\w*)|\bRAM\b|\bOOM[- ]?kill|memory pressure|内存",
+    re.IGNORECASE,
 )
 #: What nobody met: a question, what is to be avoided.
 _THOUGHT_OF = re.compile(
@@ -125,7 +139,10 @@ _FORMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
             _NOT_OPENED,
         ),
         (
-            rf"(?:{_TRIED}|missing|no such file:?|not found:?) (?:the )?(?:library )?'?{_LIBRARY}",
+            (
+                rf"(?:{_TRIED}|missing|no such file:?|not found:?) (?:the )?(?:shared )?"
+                rf"(?:library |object )?'?{_LIBRARY}"
+            ),
             _NOT_OPENED,
         ),
     )
@@ -151,6 +168,62 @@ def quoted_errors(report: str, modules: Container[str]) -> str:
     return "\n".join(lines)
 
 
+#: What a title has before what it says, and what a sentence has before what a program said.
+_LABELS = re.compile(
+    r"^\s*(?:[#>*-]+\s+)?(?:\W{0,3}\[[^\[\]\n]{1,40}\]\W{0,3}\s*|\W{0,3}(?:bugs?|issues?|problem|"
+    r"questions?|usage|help|installation|title|error message)\W{0,3}[:：]\s*)*",
+    re.IGNORECASE,
+)
+_LEADS = re.compile(
+    r"\b(?:(?:fail(?:s|ed|ing)?|crash(?:es|ed)?|stop(?:s|ped)?|ends?|dies|exit(?:s|ed)?) with|"
+    r"(?:get|gets|got|getting|see|seeing|hit|hitting|encounter\w*|throws?|raises?|reports?|shows?|"
+    r"says?|prints?)(?: (?:this|the|an?|following|error|message|exception)){0,3})\s?[:：]?\s+"
+    r"(?P<rest>\S.{10,})$|(?:报错|提示|出现)[:：]?\s*(?P<rest2>\S.{10,})$",
+    re.IGNORECASE,
+)
+_SPAN = re.compile(r"``?([^`\n]{10,300})``?|[\"“]([^\"“”\n]{10,300})[\"”]")
+
+
+def quoted_spans(report: str) -> Tuple[str, ...]:
+    """Return, line by line, what titles and sentences hold of a program's own words, once for each
+    way of telling: between quotes, behind words as "fails with", and behind the label of a title.
+    """
+    quoted: List[str] = []
+    told: List[str] = []
+    titled: List[str] = []
+    for line in report.split("\n"):
+        is_told = 10 <= len(line) <= _LONGEST and _PRINTED.match(line) is None
+        for spans, read in ((quoted, _between_quotes), (told, _behind_lead), (titled, _unlabelled)):
+            spans.append(read(line) if is_told else "")
+    return tuple("\n".join(spans) for spans in (quoted, told, titled))
+
+
+def _between_quotes(line: str) -> str:
+    for match in _SPAN.finditer(line):
+        if _is_met(line[: match.start()], line[match.end() :]):
+            return (match.group(1) or match.group(2)).strip()
+    return ""
+
+
+def _behind_lead(line: str) -> str:
+    match = _LEADS.search(line)
+    if match is None or not _is_met(line[: match.start()], ""):
+        return ""
+    return (match.group("rest") or match.group("rest2")).strip("`'\"“” ")
+
+
+def _unlabelled(line: str) -> str:
+    label = _LABELS.match(line)
+    end = label.end() if label is not None else 0
+    return line[end:].strip() if end and _is_met("", line[end:]) else ""
+
+
+def _is_met(before: str, behind: str) -> bool:
+    """Tell from the words beside an error whether its writer met it."""
+    around = f"{before} {behind}"
+    return not is_advised(before) and _THOUGHT_OF.search(around) is None
+
+
 def _quoted(line: str, report: str, modules: Container[str]) -> str:
     text = line.strip().lstrip("#>*- ").translate(_QUOTES)
     if _PRINTED.match(text):
@@ -162,7 +235,10 @@ def _quoted(line: str, report: str, modules: Container[str]) -> str:
             continue
         groups = match.groupdict()
         module = groups["module"].rstrip(".")
-        if not _may_be_module(module, modules):
+        # A name that stands between quotes is quoted of a program.
+        is_quoted = match.group().endswith("'") and f"named '{module}" in text
+        is_library = printed == _NOT_OPENED
+        if not is_quoted and not is_library and not _may_be_module(module, modules):
             continue
         error = printed.format(module=module, name=groups.get("name"), callee=_constructor(module))
         return "" if error in line else error
@@ -172,6 +248,8 @@ def _quoted(line: str, report: str, modules: Container[str]) -> str:
             continue
         before, behind = text[: match.start()], text[match.end() :]
         if not is_here(before, behind) or is_advised(before) or _THOUGHT_OF.search(text):
+            return ""
+        if "memory by what" in printed and _OF_HOST.search(text):
             return ""
         error = printed.format(**match.groupdict())
         return "" if error in line else error
@@ -207,10 +285,10 @@ def _arguments(text: str, start: int) -> str:
 
 
 def _may_be_module(name: str, modules: Container[str]) -> bool:
-    """Tell a module, or a library, from an address and from the name of a file."""
+    """Tell a module from an address and from the name of a file."""
     head, dot, _ = name.partition(".")
     is_package = head in modules or known_distribution(head) is not None
-    return not dot or ".so." in name or is_package
+    return not dot or is_package
 
 
 def _constructor(callee: str) -> str:

@@ -75,7 +75,8 @@ _SAYS_OF = re.compile(
     r"\b(?:(?:older|outdated|old|newer|wrong|mismatch\w*|incompatible) (?:version|release|build)s? "
     r"(?:of|for)|(?:missing|lack(?:s|ing)?(?: of)?|no) (?:\w+ ){0,2}?(?:support|wheels?|build|"
     r"binaries|kernels?|compatibility) (?:for|in|of)?|mismatch\w* between|"
-    r"conflicts? between|incompatib\w+ (?:between|with|of))\b",
+    r"conflicts? between|incompatib\w+ (?:between|with|of)|only supports?|"
+    r"(?:requires?|needs?) (?=\S+ ?[<>=]=))\b",
     re.IGNORECASE,
 )
 #: Parts of an environment that are no distribution.
@@ -134,6 +135,28 @@ _ENDS = re.compile(r"(?:^|[.:;!?>`\])]|\s)\s*$")
 _BELOW = 4  # lines below a heading
 
 
+#: The label of a title, and a title by which nothing fails, or that quotes an exception.
+_LABEL = re.compile(r"^(?:\s*\[[^\[\]]{1,40}\]\s*:?)+\s*")
+_WISH = re.compile(
+    r"\s*\[(?:feature|rfc|doc\w*|question|roadmap|discussion|proposal|enhancement|misc|usage)|"
+    r"\s*(?:feature|question|how to|how do|support for|add |request|"
+    r"(?:it|i|we|my|this|hi|hello)\b)|.{0,300}\b[A-Za-z]\w*(?:Error|Exception)\b",
+    re.IGNORECASE,
+)
+_OF_TITLE = 3  # its rank: a sentence that gives a reason is plainer
+#: A setting by its own name.
+_SETTING = re.compile(r"(?<![\w./-])(?:--[a-z][\w-]{2,40}|[a-z]{2,20}(?:_[a-z0-9]{1,20}){1,5})\b")
+#: What a title says of a part that goes wrong.
+_GOES_WRONG = re.compile(
+    rf"{_FAILS.pattern}|\b(?:disabl\w+|ignor\w+|wrong\w*|incorrect\w*|invalid|unsupported|"
+    r"unavailable|exceed\w*|only (?:supports?|works?)|(?:is|are) not|(?:do|does)(?:n't| not)|"
+    r"no longer|without|too (?:old|new|small|large|long|many)|increase[sd]? (?:the )?loss|nan|"
+    r"garbage|gibberish|slow\w*|regression|leak\w*|requires?|removed|outdated|mismatch\w*|"
+    r"results? in|stop(?:s|ped)|dies|died)\b",
+    re.IGNORECASE,
+)
+
+
 class StatedReason(NamedTuple):
     """A sentence that gives a reason, in a line of the text.
 
@@ -151,17 +174,21 @@ def tells_of_failure(text: str) -> bool:
     return _FAILS.search(text) is not None
 
 
-def stated_reasons(lines: Iterable[Line], rows: Sequence[str]) -> List[StatedReason]:
+def stated_reasons(
+    lines: Iterable[Line], rows: Sequence[str], failing: bool = True
+) -> List[StatedReason]:
     """Return the sentences of a text that give a reason: the plainest first, and last what the
     writer only supposes.
 
     Args:
         lines: Those of the whole text, cleaned.
         rows: The same as they stand there, blank ones too.
+        failing: The text says that something fails; else its title alone may say what goes wrong.
     """
+    written = list(written_once(lines))
     reasons: List[StatedReason] = []
     below, supposed = 0, False  # the last line that a heading is about
-    for line in written_once(lines):
+    for line in written if failing else ():
         heading = _HEADING.match(line.text)
         if heading is not None:
             below, supposed = line.number + _BELOW, bool(heading.group("kind"))
@@ -172,7 +199,22 @@ def stated_reasons(lines: Iterable[Line], rows: Sequence[str]) -> List[StatedRea
             below = 0
         elif heading is None and _is_in_paragraph(line.number, rows):
             reasons += _reasons_of(line)
-    return sorted(reasons)[:_MOST]
+    return sorted(reasons or _titles(written[:1], rows))[:_MOST]
+
+
+def _titles(first: Sequence[Line], rows: Sequence[str]) -> List[StatedReason]:
+    """Return the title of a text, where it says of a part of an environment what goes wrong with
+    it: what a person puts there is what the text is about.
+    """
+    for line in first:
+        title = _LABEL.sub("", line.text).strip()
+        is_title = line.number < len(rows) and not rows[line.number].strip()
+        if not is_title or _NO_REASON.search(title) or _WISH.match(line.text):
+            continue
+        parts = _names_part(title) or _SETTING.search(title) is not None
+        if parts and len(title) >= _SHORTEST and _is_prose(title) and _GOES_WRONG.search(title):
+            return [_reason(_OF_TITLE, line, title, False)]
+    return []
 
 
 def _is_in_paragraph(number: int, rows: Sequence[str]) -> bool:

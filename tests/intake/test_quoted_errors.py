@@ -4,7 +4,7 @@ import pytest
 
 from envdoctor import app
 from envdoctor.intake import parse_report
-from envdoctor.intake.quoted_errors import quoted_errors
+from envdoctor.intake.quoted_errors import quoted_errors, quoted_spans
 from envdoctor.matrix.loader import load_matrix
 
 PEFT = "ModuleNotFoundError: No module named 'peft.tuners.gone'"
@@ -126,3 +126,43 @@ def test_a_refused_argument_belongs_to_the_one_call_that_has_it(tmp_path):
 def test_a_name_and_its_module_on_two_lines(tmp_path):
     text = "cannot import name 'ops'\nfrom triton.language.extra\ntriton 3.2.0\n"
     assert "has no ops" in judged(tmp_path, text)[0].message
+
+
+@pytest.mark.parametrize(
+    ("line", "span"),
+    [
+        ("[Bug]: No execution plans support the graph", "No execution plans support the graph"),
+        ("# [Usage] acme refuses the card", "acme refuses the card"),
+        ("it fails with: invalid device ordinal on rank 1", "invalid device ordinal on rank 1"),
+        ("We then get `CUDA error: invalid device ordinal`.", "CUDA error: invalid device ordinal"),
+        ("启动时报错：CUDA error: invalid device ordinal", "CUDA error: invalid device ordinal"),
+    ],
+)
+def test_what_a_title_or_a_sentence_holds_of_a_program(line, span):
+    assert any(span in text for text in quoted_spans(f"\n{line}\n"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "How do I avoid `CUDA error: invalid device ordinal`?",
+        "Without it one may get `CUDA error: invalid device ordinal`",
+        "WARNING 11-20 `CUDA error: invalid device ordinal`",
+    ],
+)
+def test_what_nobody_met_is_no_quotation(line):
+    assert all(not text.strip() for text in quoted_spans(line))
+
+
+def test_the_line_that_was_written_is_the_evidence(tmp_path):
+    text = "[Bug]: acme cannot find libcublas.so.11 in the image\n\ntorch 2.6.0\n"
+    path = tmp_path / "report.txt"
+    path.write_text(text, encoding="utf-8")
+    report = app.check(parse_report(text), load_matrix(), logs=[str(path)])
+    shown = [entry.detail for one in report.findings for entry in one.evidence]
+    assert "[Bug]: acme cannot find libcublas.so.11 in the image" in shown
+
+
+def test_a_name_between_quotes_is_a_module_whatever_it_is_called():
+    error = "ModuleNotFoundError: No module named 'acmething.part'"
+    assert error in quoted_errors("[Bug] No module named 'acmething.part'\n", load_matrix().modules)

@@ -94,3 +94,19 @@ def test_what_a_program_prints_among_its_lines_gives_no_reason():
     log = f"step 1 loss 0.3\nstep 2 loss 0.2\n{notice}\nstep 3 loss 0.1\nerror: stopped\n"
     assert reasons_of(f"torch 2.6.0\n{log}") == ()
     assert reasons_of(f"torch 2.6.0 gives an error\n\n{notice}\n")[0].endswith(notice)
+
+
+@pytest.mark.parametrize(
+    ("title", "kept"),
+    [
+        ("[Bug] shard_size=1 on several GPUs silently disables the reduction", True),
+        ("The arm64 image of acme v0.9 contains a file that is invalid", True),
+        ("[Feature]: acme does not support the new kernels on Windows yet", False),
+        ("How to use acme where docker does not find the GPUs", False),
+        ("It crashes with an error on torch 2.6.0", False),
+        ("[Bug] RuntimeError: acme does not support the docker image", False),
+    ],
+)
+def test_a_title_that_says_what_goes_wrong(title, kept):
+    text = f"{title}\n\nSee the picture below.\n\ntorch 2.6.0\n"
+    assert bool(reasons_of(text)) is kept
