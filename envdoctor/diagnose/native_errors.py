@@ -5,13 +5,15 @@ together: which expression is None, of which type a tensor is.
 from __future__ import annotations
 
 import re
-from typing import Mapping
+from typing import Callable, Mapping
 
 from ..model.log import Raised
 from ..model.pattern import pattern
 
 __all__ = ["of_native"]
 
+_KEY = pattern(r"""^(?P<key>(?P<quote>['"])[^'"]{1,80}(?P=quote))$""")
+_NO_JSON = pattern(r"^Expecting value: line 1 column 1 \(char 0\)")
 _PLAIN = pattern(r"'(dict|str|list|tuple|set)' object has no attribute '(\w{1,80})'$")
 _NONE_LACKS = pattern(r"'NoneType' object has no attribute '(\w{1,80})'$")
 _NONE_IS_NOT = pattern(r"'NoneType' object is not (subscriptable|callable)$")
@@ -39,6 +41,7 @@ _OF_NOTHING = pattern(
     r"|e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 _NO_KERNEL = pattern(r'^"(?P<kernel>\w{1,80})" not implemented for \'(?P<type>\w{1,30})\'')
+_ON_META = pattern(r"is not on the expected device meta\b|at least two devices.{0,60}\bmeta\b")
 _MASKS = pattern(
     r"^(?P<what>\w{1,40}) only supports boolean masks, but got .{0,20}?dtype (?P<type>\w+)"
 )
@@ -57,7 +60,7 @@ def of_native(raised: Raised) -> str:
         )
     if kind in ("AttributeError", "TypeError"):
         return _of_none(message, code) or (_of_plain(message) if kind == "AttributeError" else "")
-    return _of_type(message) if kind == "RuntimeError" else ""
+    return _BY_KIND[kind](message, code) if kind in _BY_KIND else ""
 
 
 def _of_plain(message: str) -> str:
@@ -89,7 +92,39 @@ def _of_none(message: str, code: str) -> str:
     return f"{expression} is None there{f': {meaning}' if meaning else ''}."
 
 
-def _of_type(message: str) -> str:
+def _the_one(expression: str, code: str) -> str:
+    """Return the one expression of a line that matches; "" where none or several do."""
+    matches = {match.group(1) for match in re.finditer(expression, code)}
+    return matches.pop() if len(matches) == 1 else ""
+
+
+def _of_key(message: str, code: str) -> str:
+    """Say of what a key is missing."""
+    match = _KEY.match(message)
+    if match is None:
+        return ""
+    key = re.escape(match.group("key")[1:-1])
+    owner = _the_one(rf"{_EXPRESSION}\[['\"]{key}['\"]\]", code)
+    return f"{owner} has no {match.group('key')} there." if owner else ""
+
+
+def _of_zero(message: str, code: str) -> str:
+    """Say what is zero where a line divides once."""
+    divisor = _the_one(rf"(?://?|%) *(?:\( *)?{_EXPRESSION}(?![\w.(\[])", code)
+    alone = len(re.findall(r"//|/|%|divmod", code)) == 1
+    return f"{divisor} is 0 there." if divisor and alone and "zero" in message else ""
+
+
+def _of_json(message: str, _: str) -> str:
+    if not _NO_JSON.match(message):
+        return ""
+    return (
+        "What was read is empty, or no JSON at all: a file that was not written to its end, a page "
+        "of HTML or a message of a server in its place."
+    )
+
+
+def _of_type(message: str, _: str = "") -> str:
     """Say of which type a tensor is that torch has no code for."""
     match = _NO_KERNEL.match(message)
     if match is not None and match.group("type") in _TYPES:
@@ -100,6 +135,11 @@ def _of_type(message: str) -> str:
             "the tensor has to be of another type there"
             f"{', or on a GPU' if 'cpu' in kernel else ''}."
         )
+    if _ON_META.search(message):
+        return (
+            "A tensor on the device meta has no values: a part of the model was never loaded, or "
+            "is offloaded and the code reaches past the hooks that fetch it."
+        )
     match = _MASKS.match(message)
     if match is not None and match.group("type") == "Byte":
         return (
@@ -107,3 +147,11 @@ def _of_type(message: str) -> str:
             "takes torch.bool alone: .bool() in place of .byte()."
         )
     return ""
+
+
+_BY_KIND: Mapping[str, Callable[[str, str], str]] = {
+    "RuntimeError": _of_type,
+    "KeyError": _of_key,
+    "ZeroDivisionError": _of_zero,
+    "JSONDecodeError": _of_json,
+}

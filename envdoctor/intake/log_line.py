@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Optional
 
@@ -24,6 +25,11 @@ RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=
 _BREAK = re.compile(r"\s{0,8}<br ?/?>$", re.IGNORECASE)
 #: What a program says that takes another way after an error.
 FALLS_BACK = re.compile(r"(?i)\bfall(?:ing|s)?[ -]?back (?:on|to)\b|\bfallback to\b")
+#: A line that a notebook's or a container's log keeps as JSON (Kaggle, docker's json-file).
+_PACKED = re.compile(
+    r'^[\[,\s]{0,4}\{(?:"\w{1,20}": ?(?:"[^"]{0,80}"|[\d.e+-]{1,40}), ?){0,6}'
+    r'"(?:data|log)": ?"(?P<text>(?:[^"\\]|\\.)*)"'
+)
 _SPACE = re.compile(r"\s+")
 SHOWN = 600  # characters of a line that are kept
 
@@ -71,11 +77,28 @@ class LogPlace(NamedTuple):
 def cleaned(raw: bytes) -> str:
     """Return a line as a terminal leaves it: no colours, nothing that was overwritten."""
     text = raw.decode("utf-8", "replace")
+    if '": "' in text or '":"' in text:
+        text = _unpacked(text)
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     text = text.rpartition("\r")[2] if "\r" in text.rstrip("\r\n") else text
     text = _CONTROL.sub("", text).rstrip()
     return _BREAK.sub("", text) if text.endswith(">") else text
+
+
+def _unpacked(text: str) -> str:
+    """Return the text that a line of JSON holds; of several lines of text it stays one."""
+    packed = _PACKED.match(text)
+    if packed is None:
+        return text
+    words = packed.group("text")
+    words = words[:-2] if words.endswith("\\n") else words
+    if "\\n" in words:
+        return text
+    try:
+        return json.loads(f'"{words}"')  # type: ignore[no-any-return]
+    except ValueError:
+        return text
 
 
 def log_line(place: LogPlace) -> LogLine:

@@ -52,6 +52,12 @@ _RECORD = re.compile(
     r"|[EF]\d{3,4} \d\d:\d\d:\S{1,20}.{0,80}?\] |(?:[Ee]rror|ERROR|Fatal|FATAL)[:!] )\s{0,8}"
     r"(?P<message>\S.{5,})"
 )
+#: The same in a program's own words: "Training failed: …", "❌ Error during training: …".
+_PRINTED = re.compile(
+    r"^(?:[^\w\s]{1,4}\s{0,2})?(?:[\w'/-]{1,30} ){0,4}"
+    r"(?:[Ee]rror|ERROR|[Ff]ailed|FAILED|[Ff]ailure|[Ee]xception)(?: [\w'/-]{1,30}){0,5}: "
+    r"(?P<message>[A-Za-z'\"\[(][^\n]{2,}? [^\n]{0,400}?[A-Za-z]{2}[^\n]*)$"
+)
 #: Words of records that say how much went wrong, and that nothing did.
 _NOTHING = re.compile(r"(?i)\b(?:0|no|without) errors?\b|\berrors?[:=] ?(?:0|none|null|false)\b")
 
@@ -89,4 +95,6 @@ def _is_ending(text: str, lines: Sequence[str], places: List[int], place: int) -
 
 def _message_of(text: str) -> str:
     match = _RECORD.match(text)
-    return match.group("message") if match and not _NOTHING.search(match.group("message")) else ""
+    if match is not None:
+        return "" if _NOTHING.search(match.group("message")) else match.group("message")
+    return text if _PRINTED.match(text) and not _NOTHING.search(text) else ""

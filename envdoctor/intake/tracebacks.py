@@ -45,6 +45,16 @@ _FRAME = re.compile(
 _BOXED = re.compile(
     r"^[│|]\s+(?P<file>[^\s:│]{1,300}\.pyx?):(?P<line>\d{1,9}) in (?P<function>[^\s│]{1,200})"
 )
+#: Places as IPython shows them, of 8 and newer and of older ones, and the line of source there.
+_CELL = re.compile(
+    r"^(?:File (?P<file>[^\n]{1,400}?):(?P<line>\d{1,9})"
+    r"(?:, in (?P<function>[\w.<>]{1,200})\b.{0,300})?"
+    r"|(?:Cell |Input )(?P<cell>In ?\[\d{1,6}\]), (?:line (?P<at>\d{1,9})|in .{1,200})"
+    r"|(?P<old>(?:[/~]|[A-Za-z]:\\|<ipython-input-)[^\n]{1,300}?) in (?P<name>[\w.<>]{1,200})"
+    r"(?:\(.{0,300})?)$"
+)
+_INPUT = re.compile(r"^<ipython-input-(\d{1,6})-.*>$")
+_ARROW = re.compile(r"^-{1,8}> ?(?P<line>\d{1,9})\b ?(?P<code>.{0,300})$")
 _BOX = "╭│╰|+"
 #: A place that what showed the log broke in two, as PowerShell does at the width of its window, and
 #: where a blank went with the break: only a word that was too long is broken within.
@@ -66,6 +76,7 @@ _RECORD = re.compile(
     r"^.{0,160}?\b(?:ERROR|CRITICAL|FATAL)\b.{0,120}?[\s\]:|-] {0,4}"
     r"(?=(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception): \S)"
 )
+_OF_PYTEST = re.compile(r"^E {3,11}(?=\S)")
 _LINKS = (
     "The above exception was the direct cause of the following exception",
     "During handling of the above exception, another exception occurred",
@@ -133,7 +144,7 @@ class Tracebacks:
             end = cut if end < 0 else end
             number += data.count(b"\n", counted, position)
             counted = position
-            quoted = data.find(_QUOTED_HEAD, position, min(end, position + _LINE_BYTES)) >= 0
+            quoted = _quotes(data, position, min(end, position + _LINE_BYTES))
             size = _QUOTED_BYTES if quoted else _LINE_BYTES
             text = cleaned(data[position : min(end, position + size)])
             if quoted:
@@ -296,6 +307,12 @@ def _next_head(data: bytes, position: int, cut: int) -> int:
     return max(data.rfind(b"\n", low, min(places)) + 1, low)
 
 
+def _quotes(data: bytes, position: int, end: int) -> bool:
+    """Tell whether a line holds a traceback as the repr of a string: not its head alone."""
+    place = data.find(_QUOTED_HEAD, position, end)
+    return place >= 0 and data[place + len(_QUOTED_HEAD) : place + len(_QUOTED_HEAD) + 1] != b'"'
+
+
 def _lines_above(data: bytes, end: int) -> List[str]:
     lines = [line for line in data[max(0, end - _ABOVE) : end].split(b"\n") if line.strip()]
     return [cleaned(line) for line in lines[-4:]]
@@ -304,7 +321,7 @@ def _lines_above(data: bytes, end: int) -> List[str]:
 def _alone(text: str, number: int) -> Optional[_Block]:
     """Return a line that is an exception and nothing else, as a traceback without places."""
     inner = text
-    for expression in (RAY, RANK, _RECORD):
+    for expression in (RAY, RANK, _RECORD, _OF_PYTEST):
         match = expression.match(inner)
         inner = inner[match.end() :] if match else inner
     if not _ALONE.match(inner):
@@ -371,7 +388,7 @@ class _Block:
         if match is not None and (self.prefix or not _is_anothers(text)):
             self._may_be_words = False
             return text[match.end() :]
-        if self._may_be_words and _FRAME.match(text):
+        if self._may_be_words and (_FRAME.match(text) or _CELL.match(text)):
             # "Scheduler hit an exception: Traceback …": no prefix of each line
             self._starts = _writer("")
             self.prefix = ""
@@ -399,6 +416,8 @@ class _Block:
             self._add_frame(frame)
         elif _BROKEN.match(text) and len(self._pieces) < _PIECES:
             self._pieces.append(text)
+        elif self._take_cell(text):
+            pass
         elif _HEAD in text:
             return not self._frames  # several writers at once: their heads stand together
         elif text and not text[0].isspace() and text[0] not in _BOX:
@@ -406,6 +425,24 @@ class _Block:
         elif self._frames and text.startswith("    ") and not self._frames[-1].code:
             self._frames[-1] = self._frames[-1]._replace(code=redact(text.strip())[:_CODE])
         return self._junk < (_BROKEN_JUNK if self._is_broken else _JUNK)
+
+    def _take_cell(self, text: str) -> bool:
+        """Take a place as a notebook shows it, or the line of source there."""
+        cell = _CELL.match(text)
+        if cell is not None:
+            file = cell.group("file") or cell.group("cell") or cell.group("old")
+            file = _INPUT.sub(r"In[\1]", file)
+            function = cell.group("function") or cell.group("name") or "<module>"
+            number = int(cell.group("line") or cell.group("at") or 0)
+            self._frames.append(Frame(file, number, function.rpartition(".")[2]))
+            return True
+        arrow = _ARROW.match(text) if self._frames else None
+        if arrow is None:
+            return False
+        self._frames[-1] = self._frames[-1]._replace(
+            line=int(arrow.group("line")), code=redact(arrow.group("code").strip())[:_CODE]
+        )
+        return True
 
     def _mended(self, text: str) -> str:
         """Return a line behind the pieces of a place that it goes on, if there are any."""

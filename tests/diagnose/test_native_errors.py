@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 
 import pytest
@@ -54,6 +55,22 @@ def test_which_expression_is_none(code, expression):
     assert bool(answer) == bool(expression)
 
 
+@pytest.mark.parametrize(
+    ("code", "names", "words"),
+    [
+        ("x = batch['text']", {"batch": {}}, "batch has no 'text' there."),
+        ("x = total / len(loader)", {"total": 1, "loader": []}, "len(loader) is 0 there."),
+        ("x = (1 / total) / 2", {"total": 0}, ""),
+        ("x = json.loads('')", {"json": json}, "What was read is empty"),
+        ("x = json.loads('[1,')", {"json": json}, ""),
+    ],
+)
+def test_what_a_line_asked_for(code, names, words):
+    answer = of_native(really_raised(code, names))
+    assert words in answer
+    assert bool(answer) == bool(words)
+
+
 def test_a_torch_that_is_not_built_for_cuda():
     line = 'major, minor = map(int, torch.version.cuda.split("."))'
     answer = of_native(raised("AttributeError", "'NoneType' object has no attribute 'split'", line))
@@ -75,6 +92,7 @@ def test_the_digest_of_an_empty_file(name):
         ("\"addmm_impl_cpu_\" not implemented for 'Half'", "torch.float16: the tensor has to be"),
         ("\"tril\" not implemented for 'BFloat16'", "torch has no tril for tensors of torch.bfl"),
         ("\"x\" not implemented for 'Anything'", ""),
+        ("Tensor on device cuda:0 is not on the expected device meta!", "was never loaded"),
         ("masked_fill only supports boolean masks, but got dtype Byte", ".bool() in place of"),
         ("masked_fill_ only supports boolean masks, but got mask with dtype Byte", ".bool()"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -456,8 +457,8 @@ def test_lines_that_a_window_broke(said, tmp_path, width, depth):
         def wrapped_function_of_the_interleaver(depth):
             if depth:
                 return wrapped_function_of_the_interleaver(depth - 1)
-            raise RuntimeError("Tensor on device cuda:0 is not on the expected device meta, and so"
-                               " the two cannot be multiplied")
+            raise RuntimeError("Module of layer 3 is not the expected module of layer 4, and so"
+                               " the two cannot be exchanged")
         wrapped_function_of_the_interleaver({depth})
     """
     folder = tmp_path / "a_folder_of_a_long_name" / "another_folder"
@@ -465,7 +466,7 @@ def test_lines_that_a_window_broke(said, tmp_path, width, depth):
     text = failed(program, folder)
     whole, shown = said(text), said(broken(text, width))
     (of_whole,), (of_shown,) = whole.traces, shown.traces
-    message = "Tensor on device cuda:0 is not on the expected device meta, and so the two cannot be"
+    message = "Module of layer 3 is not the expected module of layer 4, and so the two cannot be"
     assert message in of_shown.finding.message
     assert of_shown.finding.message == of_whole.finding.message
 
@@ -489,3 +490,67 @@ def test_an_error_after_which_the_program_takes_another_way(said):
     text = f"{stamp} ERROR server: {error}\n{stamp}  WARN server: {{}}\n{stamp}  INFO server: Up\n"
     assert not said(text.format("falling back on the slow one")).traces
     assert said(text.format("no tokenizer")).traces
+
+
+PLACE = """
+---------------------------------------------------------------------------
+KeyError                                  Traceback (most recent call last)
+Cell In[12], line 3
+      1 for batch in loader:
+      2     out = model(batch)
+----> 3     loss = step(batch["text"])
+
+File /usr/lib/python3.10/dist-packages/transformers/base.py:277, in Batch.__getitem__(self, item)
+    275 if isinstance(item, str):
+--> 277     return self.data[item]
+    278 raise KeyError(item)
+
+KeyError: 'text'
+"""
+OLD_PLACE = """
+---------------------------------------------------------------------------
+KeyError                                  Traceback (most recent call last)
+<ipython-input-12-1f2e> in <module>
+      2     out = model(batch)
+----> 3     loss = step(batch["text"])
+
+/usr/lib/python3.8/dist-packages/transformers/base.py in __getitem__(self, item)
+    275 if isinstance(item, str):
+--> 277     return self.data[item]
+
+KeyError: 'text'
+"""
+
+
+@pytest.mark.parametrize("text", [PLACE, OLD_PLACE], ids=["IPython 8", "IPython 7"])
+def test_places_of_a_notebook(said, text):
+    message = said(f"step 1\n{text}").traces[0].finding.message
+    assert "raised by transformers at transformers/base.py, line 277: return self.data" in message
+    assert 'line 3: loss = step(batch["text"]).' in message
+
+
+@pytest.mark.parametrize("key", ["data", "log"])
+def test_lines_that_are_kept_as_json(said, tmp_path, key):
+    """Kaggle keeps what a notebook prints so, and docker what a container prints."""
+    text = failed('print("start")\nraise ValueError("a \\"quoted\\" name")\n', tmp_path)
+    rows = [{"stream": "stderr", "time": 1.5, key: f"{line}\n"} for line in text.splitlines()]
+    packed = ",\n".join(map(json.dumps, rows))
+    message = said(f"[{packed}]\n").traces[0].finding.message
+    assert 'The run failed with ValueError: a "quoted" name, raised at' in message
+
+
+@pytest.mark.parametrize(
+    ("line", "is_failure"),
+    [
+        ("Training failed: the data set has no split that is named train", True),
+        ("❌ Error during evaluation: labels and predictions differ in length", True),
+        ("An error occurred while loading the model: no weights for layer 3", True),
+        ("Evaluation error: 0.0123 on the test set", False),
+        ("Tests failed: 0 of 12 in this suite", False),
+        ("Done without error: all files are written", False),
+    ],
+)
+def test_what_a_program_prints_last_in_its_own_words(said, line, is_failure):
+    traces = said(f"epoch 1\nepoch 2\n{line}\n").traces
+    assert bool(traces) is is_failure
+    assert all(trace.certainty == "candidate" for trace in traces)
