@@ -27,8 +27,9 @@ _LONGEST = 200_000  # characters of a text that are searched for a device
 
 
 class _Feature(NamedTuple):
-    """words: what a message says of it. capability: from which NVIDIA's GPUs have it, and below
-    which (``until``, not included). devices: others that lack it, with their names.
+    """words: what a message says of it. refused: they are in many messages, and count where one
+    says that something is refused or missing. capability: from which NVIDIA's GPUs have it, and
+    below which (``until``, not included). devices: others that lack it, with their names.
     """
 
     words: re.Pattern[str]
@@ -38,11 +39,12 @@ class _Feature(NamedTuple):
     capability: Tuple[int, int] = (0, 0)
     until: Tuple[int, int] = (99, 0)
     devices: Tuple[Tuple[re.Pattern[str], str], ...] = ()
+    refused: bool = False
 
 
 def _feature(
     words: str, name: str, remedy: str, source: Tuple[str, str], capability: str = "",
-    until: str = "", devices: Tuple[Tuple[str, str], ...] = (),
+    until: str = "", devices: Tuple[Tuple[str, str], ...] = (), refused: bool = False,
 ) -> _Feature:  # fmt: skip
     return _Feature(
         re.compile(words),
@@ -52,6 +54,7 @@ def _feature(
         _numbers(capability) or (0, 0),
         _numbers(until) or (99, 0),
         tuple([(re.compile(expression), device) for expression, device in devices]),
+        refused,
     )
 
 
@@ -71,6 +74,7 @@ _FEATURES = (
             "arithmetic instructions of __nv_bfloat16: compute capability 8.0",
         ),
         capability="8.0",
+        refused=True,
         devices=((r"(?i)\b310P\d?\b|Atlas 300I", "Ascend 310P"),),
     ),
     _feature(
@@ -82,6 +86,7 @@ _FEATURES = (
             "FP8 matrix instructions: sm_89",
         ),
         capability="8.9",
+        refused=True,
         devices=(
             (r"\bMI(?:50|60|100|200|210|250X?)\b|\bgfx90[68a]\b", "This AMD GPU (before MI300)"),
         ),
@@ -95,6 +100,7 @@ _FEATURES = (
             "FP4 matrix instructions: sm_100a, sm_120a",
         ),
         capability="10.0",
+        refused=True,
     ),
     _feature(
         r"AoT scheduling|FlashAttention[- ]?3|flash_attn_3|\bFA3\b",
@@ -141,6 +147,12 @@ _FEATURES = (
         devices=((r"\bArc\b|\bA(?:3[58]0|580|7[357]0)M?\b|\bFlex\b|\bIris\b|\bUHD\b", "This GPU"),),
     ),
 )  # fmt: skip
+#: What says that a device, or a build for it, does not do something.
+_REFUSED = re.compile(
+    r"(?i)not (?:yet |currently )?(?:supported|implemented|available|compatible)|unsupported|"
+    r"no kernel|only (?:be )?(?:supported|supports?|available)|requires? |does(?: not|n't) "
+    r"(?:support|have)|cannot|can't|illegal|invalid"
+)
 #: Kernels of quantizations that take float16 alone (vllm v0.7.3 awq.py and gptq.py,
 #: get_supported_act_dtypes), by what the code that called them is named.
 _HALF_ALONE = re.compile(r"(?i)\b(?:\w*_)?(awq|gptq|squeezellm|exllama)(?:_\w*)?\b")
@@ -199,7 +211,7 @@ def _lines(draft: TraceDraft, own: Optional[Raised]) -> List[str]:
 def _lacking(text: str, report: str, context: Context) -> Iterator[Tuple[_Feature, str]]:
     """Yield the features that a text is about and that a device lacks, with a sentence on it."""
     for feature in _FEATURES:
-        if not feature.words.search(text):
+        if not feature.words.search(text) or (feature.refused and not _REFUSED.search(text)):
             continue
         device = next(
             (name for expression, name in feature.devices if expression.search(report[:_LONGEST])),

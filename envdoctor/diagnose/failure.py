@@ -615,7 +615,7 @@ def _merge(drafts: List[TraceDraft]) -> None:
             parent.finding.component,
             parent.finding.kind,
         )
-        if same and parent.signature is None:
+        if same and (parent.signature is None or draft.certainty == "candidate"):
             parent.events += [event for event in draft.events if event not in parent.events]
             for other in drafts:
                 if other.parent is draft:

@@ -30,6 +30,7 @@ from ..model.finding import Remedy
 from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
 from ..model.sizes import gib_text
+from ..model.versions import try_version
 from ..model.workload import stated_workload
 from ..rules.engine_settings import PACKING, is_packed, memory_of_gpu
 from ..rules.rule import Context
@@ -79,10 +80,19 @@ _PROCESSES = ("nproc_per_node", "n_gpus_per_node", "num_gpus")
 _LONGEST = 200_000  # characters of a text that are searched
 #: What ms-swift's engine prints where the prompt leaves nothing of the length.
 _LESS = re.compile(r"max_model_len\((\d{1,9})\) - num_tokens\((\d{1,9})\).{0,60}?: -\d")
+#: The releases that pip lists.
+_LISTED = re.compile(r"\(from versions: ([^)]{3,60000})")
 _WHOLE = re.compile(r"(\d{1,9})(?:\.0)?([kK]?)")
 _VISION = re.compile(
     r"vision|\bvlm?\b|-VL\b|llava|internvl|pixtral|multi-?modal|-omni", re.IGNORECASE
 )
+_MODELS = ("model", "model_path", "model_name_or_path", "pretrain", "base_model")
+#: Settings of trainers, and what makes of a training one of adapters.
+_OF_TRAINING = frozenset(
+    ("per_device_train_batch_size", "num_train_epochs", "gradient_accumulation_steps",
+     "learning_rate", "finetuning_type", "micro_batch_size", "train_batch_size")
+)  # fmt: skip
+_ADAPTERS = re.compile(r"q?lora\b|\bpeft\b|4-?bit|8-?bit|galore|\bbadam\b", re.IGNORECASE)
 #: A model that a sentence names by its size.
 _MODEL = re.compile(
     r"(?<![\w./-])([A-Za-z][\w./-]{0,60}(?: \d(?:\.\d)?)?[ -]?\d{1,3}(?:\.\d)?[bB])(?![\w])"
@@ -335,6 +345,40 @@ def _of_world(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
 
 
 # --------------------------------------------------------------------------------------------------
+# releases
+
+
+def _of_releases(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+    """Hold the release that pip was asked for against those that it says fit here."""
+    name, text = match.group("name"), match.group("wanted")
+    listed = _LISTED.search(asked.report, max(0, asked.report.find(match.group())))
+    known = map(try_version, map(str.strip, listed.group(1).split(","))) if listed else ()
+    fitting = sorted(version for version in known if version is not None)
+    wanted = try_version(text)
+    if wanted is None or not fitting:
+        return None
+    nightly = [version for version in fitting if version.is_devrelease]
+    if wanted.is_devrelease and nightly and wanted < nightly[0]:
+        return _Relation(
+            f"The index has nightly builds of {name} from {nightly[0]} on: older ones were removed",
+            f"Take one of {nightly[0]} to {nightly[-1]}, or a release",
+        )
+    if wanted > fitting[-1]:
+        return _Relation(
+            f"The newest {name} that fits this Python and platform is {fitting[-1]}: {text} asks "
+            "for another Python or platform, or is not on this index",
+            f"Take {name}=={fitting[-1]}, or a Python and an index that have {text}",
+        )
+    if wanted < fitting[0]:
+        return _Relation(
+            f"The oldest {name} that fits this Python and platform is {fitting[0]}: {text} has "
+            "nothing for this Python",
+            f"Take {name}>={fitting[0]}, or an older Python",
+        )
+    return None
+
+
+# --------------------------------------------------------------------------------------------------
 # bytes
 
 
@@ -344,6 +388,7 @@ def _of_memory(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
         _of_hidden_gpus(asked)
         or _of_profiling(asked, is_seen=True)
         or _of_weights(asked)
+        or _of_training(asked)
         or _of_profiling(asked, is_seen=False)
     )
 
@@ -382,31 +427,74 @@ def _of_profiling(asked: _Asked, is_seen: bool) -> Optional[_Relation]:
     )
 
 
-def _of_weights(asked: _Asked) -> Optional[_Relation]:
-    """Say that the weights of the model that is run nearly fill one GPU."""
+class _Model(NamedTuple):
+    """A model that a run loads at two bytes for each parameter: its name, the bytes of its weights
+    at least, and the memory of the smallest GPU.
+    """
+
+    name: str
+    weights: float
+    total: int
+
+
+def _model(asked: _Asked) -> Optional[_Model]:
+    """Return the model that is run, and the GPU that it runs on; None where one of them is not
+    known, or weights are packed or lie elsewhere.
+    """
     context, settings = asked.context, asked.settings
-    request = context.facts.value("request")
-    model = next((settings[key] for key in ("model", "model_path") if settings.get(key)), "")
-    if not model:
+    name = next((settings[key] for key in _MODELS if settings.get(key)), "")
+    if not name:
         named = _MODEL.search(asked.text) or _MODEL.search(asked.report.partition("\n")[0])
-        model = named.group(1) if named is not None else ""
-    size = size_of(model, context.matrix) if model else None
-    packed = is_packed(stated_workload({**settings, "model": model}, Evidence("launch settings")))
-    packed = packed or (request is not None and any(name in settings for name in PACKING))
+        name = named.group(1) if named is not None else ""
+    size = size_of(name, context.matrix) if name else None
+    packed = is_packed(stated_workload({**settings, "model": name}, Evidence("launch settings")))
     devices = context.visible_gpus()
     totals = [entry for entry in (memory_of_gpu(one, context.matrix) for one in devices) if entry]
-    if size is None or packed or len(totals) < len(devices) or not totals:
+    if size is None or packed or any(name in settings for name in PACKING):
         return None
+    if not totals or len(totals) < len(devices):
+        return None
+    return _Model(name, 2 * size.low, min(entry[0] for entry in totals))
+
+
+def _of_weights(asked: _Asked) -> Optional[_Relation]:
+    """Say that the weights of the model that is run nearly fill one GPU."""
+    model = _model(asked)
     split = next((number for _, number in _numbers(_SPLITS[0], asked)), 1)
-    weights, total = 2 * size.low / split, min(entry[0] for entry in totals)
-    if weights < _NEARLY_ALL * total:
+    if model is None or model.weights / split < _NEARLY_ALL * model.total:
         return None
     over = f"on each of {split} GPUs" if split > 1 else "on one GPU"
     return _Relation(
-        f"The weights of {model} alone take {gib_text(weights)} of {gib_text(total)} GiB {over} at "
-        "two bytes for each parameter",
+        f"The weights of {model.name} alone take {gib_text(model.weights / split)} of "
+        f"{gib_text(model.total)} GiB {over} at two bytes for each parameter",
         "Take quantized weights (AWQ, GPTQ, FP8, 4 bit), spread the model over more GPUs, or take "
         "a smaller one",
+    )
+
+
+def _of_training(asked: _Asked) -> Optional[_Relation]:
+    """Say that weights, gradients and the optimizer's state of a training do not fit, even where
+    they are spread over all GPUs: at least eight bytes for each parameter (all in bfloat16).
+    """
+    settings = asked.settings
+    adapters = any("lora" in name or "lora" in value.lower() for name, value in settings.items())
+    offload = any("offload" in name for name in settings) or "offload" in asked.report.lower()
+    model = None if adapters or offload or not settings.keys() & _OF_TRAINING else _model(asked)
+    if model is None or _ADAPTERS.search(asked.report):
+        return None
+    gpus = len(asked.context.visible_gpus())
+    state = 4 * model.weights / gpus
+    if state < 0.9 * model.total:
+        return None
+    return _Relation(
+        f"Training all of {model.name} takes {gib_text(state)} of {gib_text(model.total)} GiB at "
+        "least for weights, gradients and Adam's state, spread over all of the "
+        f"{gpus} GPUs"
+        if gpus > 1
+        else f"Training all of {model.name} takes {gib_text(state)} of "
+        f"{gib_text(model.total)} GiB at least for weights, gradients and Adam's state",
+        "Train adapters (LoRA, QLoRA), offload the optimizer's state to the host (ZeRO-3 or FSDP "
+        "with offload), take an 8-bit optimizer, or more GPUs",
     )
 
 
@@ -481,6 +569,13 @@ _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
             re.IGNORECASE,
         ),
         _of_block,
+    ),
+    (
+        re.compile(
+            r"satisfies the requirement (?P<name>[A-Za-z][\w.-]{0,60})(?:\[[\w,]{1,40}\])?=="
+            r"(?P<wanted>\d[\w.+]{0,40})"
+        ),
+        _of_releases,
     ),
     (
         re.compile(

@@ -99,6 +99,8 @@ _TABLE = (
         "CUDA_VISIBLE_DEVICES",
     ),
 )
+#: A number that no other setting is likely to have by chance.
+_LARGE = re.compile(r"(?<![\w.])\d{3,9}(?![\w.]\w|\w)")
 _OF_AMD = re.compile(r"AMD|Radeon|Instinct|\bMI\d{2,3}", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,60}")
 
@@ -137,7 +139,11 @@ def _values(
     variables = context.facts.value("variables") or {}
     words = {word.replace("-", "_").strip("_") for word in _WORD.findall(text)}
     wanted = [name for entry in about for name in entry.settings]
-    for name in _chosen(wanted, settings, words):
+    chosen = _chosen(wanted, settings, words)
+    for name in _by_number(text, settings):
+        if name not in chosen and name not in text:
+            yield f"{settings[name]} is {name}", context.evidence("request")
+    for name in chosen:
         if _is_value(settings[name]):
             yield f"{name} is {settings[name]}", context.evidence("request")
     asked = [name for entry in about for name in entry.variables]
@@ -165,6 +171,14 @@ def _chosen(wanted: Sequence[str], known: Mapping[str, str], words: AbstractSet[
     names = [name for name in wanted if name in known]
     named = [name for name in known if name in words and "_" in name]
     return list(dict.fromkeys((*names, *named)))
+
+
+def _by_number(text: str, settings: Mapping[str, str]) -> List[str]:
+    """Return the settings whose value is a number of the message: it is about them, whatever it
+    calls them.
+    """
+    numbers = set(_LARGE.findall(text.replace(",", "")))
+    return [name for name, value in settings.items() if value in numbers and "port" not in name]
 
 
 def _is_value(value: str) -> bool:

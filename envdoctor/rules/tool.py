@@ -348,13 +348,15 @@ def check_stated_reasons(context: Context) -> Iterator[Finding]:
     for field, verb in (("report.reasons", "says"), ("report.guesses", "supposes")):
         for number, sentence in context.facts.value(field, {}).items():
             words = sentence.rstrip(".")
+            # What stands in the first line is the title, which rather says what than why.
+            who = "The report's title says" if number == "1" else f"The report itself {verb} why"
             yield Finding(
                 code="ED908",
                 component="report",
                 kind="not-judged",
                 severity="advice",
                 subject=number,
-                message=f"The report itself {verb} why: “{words}”. It was not verified.",
+                message=f"{who}: “{words}”. It was not verified.",
                 evidence=(Evidence(f"report, line {number}"),),
             )
 

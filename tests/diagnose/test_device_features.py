@@ -87,6 +87,7 @@ def test_a_feature_that_the_device_lacks(text, sentence, tmp_path):
     [
         "GPU 0: NVIDIA H100 80GB HBM3\ntorch 2.7.0\nRuntimeError: PassManager::run failed\n",
         "torch 2.7.0\nRuntimeError: PassManager::run failed\n",
+        "GPU 0: Tesla T4\nvllm 0.8.5\nKeyError: 'layers.0.fp8_scale'\n",
         "vllm serve acme/Thing\nRuntimeError: expected scalar type Half but found BFloat16\n",
         f"Flags: {FLAGS} avx512f avx512_bf16 amx_tile\nIllegal instruction (core dumped)\n",
     ],

@@ -222,3 +222,43 @@ def test_a_client_that_reached_nobody_is_no_headline_beside_what_its_server_fail
         "    main()\nRuntimeError: the odd port is taken\n"
     )
     assert "the odd port is taken" in finding(text, tmp_path).message
+
+
+PIP = "ERROR: Could not find a version that satisfies the requirement acme=="
+
+
+@pytest.mark.parametrize(
+    ("wanted", "listed", "sentence"),
+    [
+        ("2.0.dev20240101", "1.0, 2.0.dev20240105, 2.0.dev20240106", "older ones were removed"),
+        ("3.0", "1.0, 1.1, 2.0", "The newest acme that fits this Python and platform is 2.0"),
+        ("0.5", "1.0, 1.1, 2.0", "The oldest acme that fits this Python and platform is 1.0"),
+    ],
+)
+def test_the_releases_that_pip_lists(wanted, listed, sentence, tmp_path):
+    text = f"torch 2.6.0\n{PIP}{wanted} (from versions: {listed})\n"
+    assert sentence in finding(text, tmp_path).message
+    none = f"torch 2.6.0\n{PIP}{wanted} (from versions: none)\n"
+    assert "that fits" not in finding(none, tmp_path).message
+
+
+def test_a_number_that_is_the_value_of_a_setting(tmp_path):
+    text = (
+        "vllm serve acme/m --max-num-batched-tokens 8192\nvllm 0.8.5\n"
+        "ValueError: the odd limit of 8192 is less than what is asked\n"
+    )
+    assert "Here 8192 is max_num_batched_tokens" in finding(text, tmp_path).message
+    assert "Here" not in finding(text.replace("of 8192", "of 8191"), tmp_path).message
+
+
+def test_a_training_whose_state_is_larger_than_all_gpus(tmp_path):
+    text = (
+        f"{GPUS}torch 2.6.0\nmodel_name_or_path: acme/Thing-32B\n"
+        "per_device_train_batch_size: 1\ntorchrun --nproc_per_node 2 train.py "
+        "--model_name_or_path acme/Thing-32B --per_device_train_batch_size 1\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total "
+        "capacity of 79.15 GiB of which 0.50 GiB is free.\n"
+    )
+    assert "Training all of acme/Thing-32B takes" in finding(text, tmp_path).message
+    adapters = text.replace("train.py", "train.py --lora_rank 8")
+    assert "Training all of" not in finding(adapters, tmp_path).message
