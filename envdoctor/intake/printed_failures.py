@@ -54,12 +54,17 @@ _RECORD = re.compile(
 )
 #: The same in a program's own words: "Training failed: …", "❌ Error during training: …".
 _PRINTED = re.compile(
-    r"^(?:[^\w\s]{1,4}\s{0,2})?(?:[\w'/-]{1,30} ){0,4}"
+    r"^(?!.{0,60}\b(?i:mean|average|avg|max|min|total|relative|absolute|squared|standard|test|train"
+    r"|training|validation|eval|prediction|quantization|reconstruction|rounding|word|character"
+    r"|final) error\b)(?:[^\w\s]{1,4}\s{0,2})?(?:[\w'/-]{1,30} ){0,4}"
     r"(?:[Ee]rror|ERROR|[Ff]ailed|FAILED|[Ff]ailure|[Ee]xception)(?: [\w'/-]{1,30}){0,5}: "
     r"(?P<message>[A-Za-z'\"\[(][^\n]{2,}? [^\n]{0,400}?[A-Za-z]{2}[^\n]*)$"
 )
 #: Words of records that say how much went wrong, and that nothing did.
-_NOTHING = re.compile(r"(?i)\b(?:0|no|without) errors?\b|\berrors?[:=] ?(?:0|none|null|false)\b")
+_NOTHING = re.compile(
+    r"(?i)\b(?:0|no|without) errors?\b|\b(?:errors?|fail(?:ed|ures?)(?: \w{1,20})?)[:=] ?"
+    r"(?:0|none|null|false|nothing)\b"
+)
 
 
 def printed_failure(lines: Sequence[str]) -> Optional[PrintedFailure]:

@@ -546,6 +546,8 @@ def test_lines_that_are_kept_as_json(said, tmp_path, key):
         ("❌ Error during evaluation: labels and predictions differ in length", True),
         ("An error occurred while loading the model: no weights for layer 3", True),
         ("Evaluation error: 0.0123 on the test set", False),
+        ("Mean squared error over all tokens: about one tenth of that before", False),
+        ("Failed requests: none of the twelve", False),
         ("Tests failed: 0 of 12 in this suite", False),
         ("Done without error: all files are written", False),
     ],
