@@ -53,6 +53,7 @@ _STOPS = (
 )
 #: Signatures of what an import raises: a program that goes on after it does without.
 _IMPORTS = ("import-name", "module-attribute", "module-missing", "module-part-missing")
+_CRASHED = "Fatal Python error"
 _PROGRAM = pattern(r"^([\w.-]{1,100}\.py): error: ")
 _STOPPING = pattern(r"(?:^|\.)KeyboardInterrupt$")
 _SIGNALLED = pattern(r"got signal: (?:2|15)\b|Signals\.SIG(?:TERM|INT)\b")
@@ -298,7 +299,8 @@ def join_failure(
         root = _root(known)
         known.quoted = [raised.line]
         if known.role == "effect" or known.certainty == "candidate":
-            known.meaning = _joined(why_raised(raised, contexts, modules), known.meaning)
+            why = why_raised(raised, contexts, modules)
+            known.meaning = _joined(_where_it_died(raised, contexts, modules), why, known.meaning)
     _root(root).is_failure = failure.is_certain
     start = raised.first.number - _ANNOUNCED
     for draft in drafts:
@@ -308,6 +310,17 @@ def join_failure(
         if first.source == raised.first.source and first.number >= start:
             draft.parent = root
             draft.suspects = []
+
+
+def _where_it_died(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]) -> str:
+    """Say of a process that a signal ended where its Python code was."""
+    if not raised.kind.startswith(_CRASHED):
+        return ""
+    package, place = _place(raised.frames, contexts, modules)
+    if not place:
+        return ""
+    whose = f"compiled code that {package} called" if package else "compiled code"
+    return f"It died in {whose}: the last place in Python is {place.partition(' ')[2]}."
 
 
 def _known(drafts: Sequence[TraceDraft], raised: Raised) -> Optional[TraceDraft]:

@@ -24,7 +24,8 @@ __all__ = ["Tracebacks"]
 _HEAD = "Traceback (most recent call last)"
 _QUOTED_HEAD = f"{_HEAD}:\\n".encode()
 _TERMINATE = "terminate called after throwing an instance of '"
-_HEADS = (_HEAD.encode(), _TERMINATE.encode())
+_CRASH = "Fatal Python error: "
+_HEADS = (_HEAD.encode(), _TERMINATE.encode(), _CRASH.encode())
 _LINE_BYTES = 4096
 _QUOTED_BYTES = 32768  # of a line that quotes a traceback
 _WINDOW_LINES = 6000  # of one window that are read as tracebacks
@@ -45,6 +46,11 @@ _FRAME = re.compile(
 _BOXED = re.compile(
     r"^[│|]\s+(?P<file>[^\s:│]{1,300}\.pyx?):(?P<line>\d{1,9}) in (?P<function>[^\s│]{1,200})"
 )
+#: A place of the stacks that faulthandler prints of each thread, innermost first.
+_OF_CRASH = re.compile(
+    r'^\s+File "(?P<file>[^"]{1,400})", line (?P<line>\d{1,9}) in (?P<function>.{1,200})$'
+)
+_STACK = "(most recent call first)"
 #: Places as IPython shows them, of 8 and newer and of older ones, and the line of source there.
 _CELL = re.compile(
     r"^(?:File (?P<file>[^\n]{1,400}?):(?P<line>\d{1,9})"
@@ -182,6 +188,8 @@ class Tracebacks:
                 self._start(text, number, None)
             elif _TERMINATE in text:
                 self._open.append(_terminated(text, number))
+            elif _CRASH in text:
+                self._open.append(_crashed(text, number))
         if text.strip():
             self._above = [*self._above[-3:], text]
 
@@ -340,6 +348,16 @@ def _terminated(text: str, number: int) -> _Block:
     return block
 
 
+def _crashed(text: str, number: int) -> _Block:
+    """Return what Python's fault handler says of a signal that ended it."""
+    prefix, _, signal = text.partition(_CRASH)
+    block = _Block(prefix, number, text, [])
+    block.kind = _CRASH.rstrip(": ")
+    block.fate = "ended"
+    block.crash = signal.strip()
+    return block
+
+
 class _Block:
     """A traceback that is being read.
 
@@ -359,6 +377,7 @@ class _Block:
         self.touched = number
         self.kind = ""
         self.fate = ""
+        self.crash = ""  # what the fault handler calls it
         self.before: Optional[Raised] = None
         self.by_cause = False
         self._outer = outer
@@ -372,6 +391,7 @@ class _Block:
         self._frames: List[Frame] = []
         self._junk = 0
         self._is_remote = False
+        self._is_current = False  # the stack is that of the thread that crashed
         self._pieces: List[str] = []  # of a place that goes on in the next line
         self._is_broken = False
         #: What came before the exception of a remote error.
@@ -406,6 +426,8 @@ class _Block:
     def take(self, text: str, number: int) -> bool:
         """Take a line; False where the traceback has come to its end before it."""
         self.touched = number
+        if self.crash:
+            return self._take_stack(text)
         if self.kind:
             return self._take_message(text, number)
         if self._is_remote and text.startswith("ray::"):
@@ -425,6 +447,21 @@ class _Block:
         elif self._frames and text.startswith("    ") and not self._frames[-1].code:
             self._frames[-1] = self._frames[-1]._replace(code=redact(text.strip())[:_CODE])
         return self._junk < (_BROKEN_JUNK if self._is_broken else _JUNK)
+
+    def _take_stack(self, text: str) -> bool:
+        """Take a line of the stacks of a process that crashed."""
+        self._message = [self.crash]
+        if _STACK in text:
+            self._is_current = text.startswith("Current thread")
+            return True
+        frame = _OF_CRASH.match(text)
+        if frame is None:
+            self._junk += 1
+            return not self._frames and self._junk < _JUNK
+        if self._is_current and len(self._frames) < 2 * _FRAMES:
+            self._add_frame(frame)
+            self._frames.insert(0, self._frames.pop())
+        return True
 
     def _take_cell(self, text: str) -> bool:
         """Take a place as a notebook shows it, or the line of source there."""

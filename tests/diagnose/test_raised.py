@@ -556,3 +556,27 @@ def test_what_a_program_prints_last_in_its_own_words(said, line, is_failure):
     traces = said(f"epoch 1\nepoch 2\n{line}\n").traces
     assert bool(traces) is is_failure
     assert all(trace.certainty == "candidate" for trace in traces)
+
+
+def test_where_python_was_when_a_signal_ended_it(said, tmp_path):
+    """Really crashed, in a thread beside another one that waits."""
+    package = tmp_path / "site-packages" / "flash_attn"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import ctypes\ndef attention():\n    ctypes.string_at(0)\n"
+    )
+    program = f"""
+        import faulthandler, sys, threading, time
+        faulthandler.enable(all_threads=True)
+        sys.path.insert(0, {str(package.parent)!r})
+        import flash_attn
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        flash_attn.attention()
+    """
+    text = failed(program, tmp_path, -signal.SIGSEGV)
+    trace = said(text).traces[0]
+    assert trace.finding.message == "A process was ended by SIGSEGV."
+    assert trace.meaning.startswith(
+        "It died in compiled code that flash-attn called: the last place in Python is "
+    )
+    assert f"{package}/__init__.py, line 3" in trace.meaning
