@@ -10,11 +10,9 @@ from ..model.facts import Facts, Gpu
 from ..model.finding import Finding
 from ..model.proof import Comparison, TrialStep
 from ..model.versions import canonicalize_name
+from ..rules.observations import AT_IMPORT
 
 __all__ = ["compare", "known_gpus"]
-
-#: What these find is wrong makes the import itself fail; what others find shows later, if at all.
-_AT_IMPORT = frozenset(["ED308", "ED309", "ED402", "ED403", "ED405", "ED406", "ED409"])
 
 
 def known_gpus(facts: Facts) -> Dict[str, int]:
@@ -93,7 +91,7 @@ def _forbids(finding: Finding, step: TrialStep) -> bool:
     """Tell whether a finding says that this import fails: of the package that it names first."""
     return (
         step.trial == "imports"
-        and finding.code in _AT_IMPORT
+        and finding.code in AT_IMPORT
         and finding.severity == "error"
         and not finding.presumed
         and canonicalize_name(finding.component) == canonicalize_name(step.subject)

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from ..model.requirement import Requirement
     from ..model.versions import Version
 
-__all__ = ["admitted", "from_index_of_torch", "is_for_cuda", "label_of_index", "refused_here"]
+__all__ = [
+    "admitted",
+    "as_it_is_carried_out",
+    "is_for_cuda",
+    "label_of_index",
+    "refused_here",
+    "takes",
+]
 
 #: What is built for one torch and comes from the index that torch came from.
 _WITH_TORCH = frozenset(["torch", "torchaudio", "torchvision"])
@@ -68,16 +75,65 @@ def refused_here(remedy: Remedy, facts: Facts, matrix: Any) -> str:
 _INDEX = "https://download.pytorch.org/whl/"
 
 
-def from_index_of_torch(remedy: Remedy, facts: Facts, matrix: Any) -> Remedy:
+def as_it_is_carried_out(remedy: Remedy, facts: Facts, matrix: Any) -> Remedy:
+    """Return a remedy whose commands name the releases that an installer would take beside what
+    they pin, and the index that these come from.
+    """
+    named = tuple([_with_releases(call, facts, matrix) for call in remedy.commands])
+    return _from_index_of_torch(remedy._replace(commands=named), facts, matrix)
+
+
+def _with_releases(call: Call, facts: Facts, matrix: Any) -> Call:
+    """Return a call that upgrades a package to what goes with a pin (``torchvision torch==2.3.0``)
+    with the newest release that does.
+    """
+    if not isinstance(call, InstallerCall) or "--upgrade" not in call.options:
+        return call
+    asked = [try_requirement(line) for line in call.packages]
+    pins = {
+        entry.name: version
+        for entry in asked
+        if entry is not None
+        and entry.specifier.startswith("==")
+        and (version := try_version(entry.specifier[2:])) is not None
+    }
+    if len(pins) != 1 or None in asked:
+        return call
+    ((pinned, version),) = pins.items()
+    packages = []
+    for line, entry in zip(call.packages, asked):
+        package = matrix.package(entry.name) if entry is not None and not entry.specifier else None
+        fitting = [
+            release
+            for release in (admitted(package, "") if package is not None else ())
+            if takes(served_here(package.release(release), facts), pinned, version)
+        ]
+        packages.append(f"{line}=={fitting[-1]}" if fitting else line)
+    return call._replace(packages=tuple(packages))
+
+
+def takes(release: Any, name: str, version: Version) -> bool:
+    """Tell whether a release asks for something, and a version meets all that it asks for."""
+    asked = [
+        requirement
+        for line in release.requires or ()
+        if (requirement := try_requirement(line)) is not None and requirement.name == name
+    ]
+    return bool(asked) and all(
+        not requirement.specifier or meets(version, requirement.specifier) for requirement in asked
+    )
+
+
+def _from_index_of_torch(remedy: Remedy, facts: Facts, matrix: Any) -> Remedy:
     """Return a remedy whose torch, and what belongs to it, come from the index that the torch here
-    came from, where the default index has another build: one for CUDA beside one for the CPU, and
-    on Windows one for the CPU (https://pytorch.org/get-started/locally/).
+    came from, where the default index has another build: one for another CUDA, or for CUDA beside
+    one for the CPU, and on Windows one for the CPU (https://pytorch.org/get-started/locally/).
     """
     torch = try_version(facts.version_of("torch"))
     label = torch.local if torch is not None and torch.local is not None else ""
-    is_cuda = label.startswith("cu") and label[2:].isdigit()
-    if label != "cpu" and not (is_cuda and facts.value("os.platform") == "win32"):
+    if label != "cpu" and not (label.startswith("cu") and label[2:].isdigit()):
         return remedy
+    is_default = facts.value("os.platform") != "win32"
 
     def indexed(call: Call) -> Call:
         if not isinstance(call, InstallerCall) or call.action != "install" or call.indexes:
@@ -86,26 +142,32 @@ def from_index_of_torch(remedy: Remedy, facts: Facts, matrix: Any) -> Remedy:
         known = [entry for entry in asked if entry is not None and entry.name in _WITH_TORCH]
         if len(known) < len(asked) or "--index-url" in call.options:
             return call
-        variants = [_variant(entry, label, matrix) for entry in known if is_cuda] or [label]
-        options = (*call.options, "--index-url", f"{_INDEX}{variants[0]}")
-        return call._replace(options=options) if len(set(variants)) == 1 else call
+        variants = {_variant(entry, label, matrix, is_default) for entry in known}
+        variant = variants.pop() if len(variants) == 1 else ""
+        options = (*call.options, "--index-url", f"{_INDEX}{variant}")
+        return call._replace(options=options) if variant else call
 
     return remedy._replace(commands=tuple(map(indexed, remedy.commands)))
+
+
+def _variant(requirement: Requirement, label: str, matrix: Any, is_default: bool) -> str:
+    """Return the variant in which to install a release: that of a label, else its newest; "" where
+    the default index has it (``is_default``: its builds are for CUDA), or none is known.
+    """
+    if label == "cpu":
+        return label
+    package = matrix.package(requirement.name)
+    releases = admitted(package, requirement.specifier)
+    builds = package.release(releases[-1]).builds if releases else ()
+    variants = {build.variant: build.index_name for build in builds if build.variant}
+    chosen = label if label in variants or not variants or is_default else max(variants)
+    return "" if is_default and variants.get(chosen) in ("pypi", None) else chosen
 
 
 def label_of_index(call: InstallerCall) -> str:
     """Return the local label of what a call takes from torch's own index: ``+cpu``; "" for none."""
     index = next((option for option in call.options if option.startswith(_INDEX)), "")
     return f"+{index[len(_INDEX) :]}" if index else ""
-
-
-def _variant(requirement: Requirement, label: str, matrix: Any) -> str:
-    """Return the variant of CUDA in which a release is there: that of a label, else its newest."""
-    package = matrix.package(requirement.name)
-    releases = admitted(package, requirement.specifier)
-    builds = package.release(releases[-1]).builds if releases else ()
-    variants = [build.variant for build in builds if build.variant]
-    return label if label in variants or not variants else max(variants)
 
 
 def is_for_cuda(name: str, vendor: str) -> bool:

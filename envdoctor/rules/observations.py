@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from ..model.finding import Finding
     from .rule import Context
 
-__all__ = ["AT_WORK", "IMPORTED", "RAN", "REACHED", "REFUTED_BY", "STATE", "doubted", "outranked"]
+__all__ = [
+    "AT_IMPORT",
+    "AT_WORK",
+    "IMPORTED",
+    "RAN",
+    "REACHED",
+    "REFUTED_BY",
+    "STATE",
+    "doubted",
+    "outranked",
+]
 
 #: What a machine can be seen to do.
 IMPORTED = "imported"  # torch was, as whoever asks it for its devices did
@@ -29,6 +39,9 @@ STATE = "state"
 
 _GPU: Tuple[str, ...] = (REACHED, AT_WORK)
 _LOADS: Tuple[str, ...] = (IMPORTED, AT_WORK)
+#: What these find makes the import of the package itself fail; what others find shows when that is
+#: used, if at all.
+AT_IMPORT = frozenset(["ED308", "ED309", "ED402", "ED409", "ED403", "ED405", "ED406"])
 #: By code, for all that can be errors: what takes them back.
 REFUTED_BY: Mapping[str, Tuple[str, ...]] = {
     **dict.fromkeys(("ED101", "ED103", "ED104", "ED105", "ED106", "ED107", "ED108"), _GPU),
@@ -38,8 +51,9 @@ REFUTED_BY: Mapping[str, Tuple[str, ...]] = {
     "ED110": (STATE,),
     **dict.fromkeys(("ED201", "ED202", "ED203", "ED290"), (AT_WORK,)),
     "ED205": _LOADS,
-    **dict.fromkeys(("ED301", "ED302", "ED390", "ED490"), (AT_WORK,)),
-    **dict.fromkeys(("ED304", "ED308", "ED309", "ED401", "ED402", "ED409"), (RAN, AT_WORK)),
+    **dict.fromkeys(("ED301", "ED302"), (AT_WORK,)),
+    **dict.fromkeys(AT_IMPORT, (RAN, AT_WORK)),
+    **dict.fromkeys(("ED304", "ED390", "ED401", "ED490"), (RAN, AT_WORK)),
     "ED303": _LOADS,
     "ED307": (STATE,),
     **dict.fromkeys(("ED403", "ED404", "ED405", "ED406"), (RAN, *_LOADS)),

@@ -28,6 +28,10 @@ _ENGINES = frozenset(["lmdeploy", "sglang", "tensorrt-llm", "vllm"])
 _TORCH = frozenset(["torch"])
 
 
+#: Rows that somebody wrote, of what fails at an import or behind it.
+_OF_ROWS = frozenset(["ED390", "ED490"])
+
+
 class Reported(NamedTuple):
     """What a text shows: the keys of the findings of what failed, the packages that take part in
     that, whether the cause is known, the engines that are run, the packages that were seen to run,
@@ -63,11 +67,20 @@ def _placed(finding: Finding, reported: Reported) -> Finding:
     if not reported.keys.isdisjoint((finding.key, finding.caused_by)):
         return finding
     about = {finding.component, *finding.packages}
-    if RAN in REFUTED_BY.get(finding.code, ()) and about - _TORCH <= reported.ran:
+    if RAN in REFUTED_BY.get(finding.code, ()) and _ran(finding, about, reported):
         return finding._replace(severity="advice", effect="note", message=_but_it_ran(finding))
     if _is_idle(about, reported) or not _takes_part(finding, about, reported):
         return finding._replace(severity="advice")
     return finding
+
+
+def _ran(finding: Finding, about: Set[str], reported: Reported) -> bool:
+    """Tell whether what is said to fail was seen to run. Of a row whose symptom is not in the log
+    one of its packages is enough: the run came further, and failed otherwise.
+    """
+    if finding.code in _OF_ROWS:
+        return bool(finding.row) and not reported.ran.isdisjoint(about)
+    return about - _TORCH <= reported.ran
 
 
 def _but_it_ran(finding: Finding) -> str:

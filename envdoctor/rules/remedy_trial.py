@@ -11,7 +11,7 @@ from ..model.evidence import Evidence, Known
 from ..model.finding import Remedy
 from ..model.requirement import try_requirement
 from ..model.versions import try_version
-from .installable import admitted, from_index_of_torch, label_of_index, refused_here
+from .installable import admitted, as_it_is_carried_out, label_of_index, refused_here, takes
 from .requirement_lines import meets, served_here
 
 TYPE_CHECKING = False
@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 
     from ..model.facts import Distribution, Facts
     from ..model.finding import Finding
+    from ..model.requirement import Requirement
     from ..model.versions import Version
 
 __all__ = ["tried_remedies"]
 
 _MOST = 12  # remedies of one report that are tried
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
+_UPGRADING = frozenset(["--force-reinstall", "--upgrade", "-U"])
 _OF_PAIRS = ("ED308", "ED309", "ED409")  # what was measured of two packages, release by release
 
 
@@ -65,7 +67,7 @@ def tried_remedies(
         fitting: List[Remedy] = []
         others: List[Remedy] = []
         for remedy in finding.remedies:
-            remedy = from_index_of_torch(remedy, facts, matrix)
+            remedy = as_it_is_carried_out(remedy, facts, matrix)
             objection = refused_here(remedy, facts, matrix)
             if not objection and is_judged:
                 objection = trial.objection(remedy, finding)
@@ -248,7 +250,7 @@ def _nearest_requirer(
         for release in _by_distance(package, version, None)
         # An old release that bounds nothing did not know of what came after it.
         if (package.release(release).released or "") >= day
-        and _takes(served_here(package.release(release), facts), finding.component, wanted)
+        and takes(served_here(package.release(release), facts), finding.component, wanted)
     ]
     for release in fitting[:2]:
         remedy = _exactly(requirers[0], release, finding.component)
@@ -257,18 +259,6 @@ def _nearest_requirer(
         if not fails and all(entry.key != finding.key for entry in after):
             return [remedy]
     return []
-
-
-def _takes(release: Any, name: str, version: Version) -> bool:
-    """Tell whether a release asks for something, and a version meets all that it asks for."""
-    asked = [
-        requirement
-        for line in release.requires or ()
-        if (requirement := try_requirement(line)) is not None and requirement.name == name
-    ]
-    return bool(asked) and all(
-        not requirement.specifier or meets(version, requirement.specifier) for requirement in asked
-    )
 
 
 def _with_bound(
@@ -370,6 +360,8 @@ def _changed(
             there = before.get(requirement.name) if requirement is not None else None
             if requirement is None or there is None or not requirement.specifier:
                 continue
+            if _stays(there, requirement, call):
+                continue
             version = None if newest else there.version
             release = _nearest(matrix, requirement.name, requirement.specifier, version, newest)
             if release is not None:
@@ -378,6 +370,14 @@ def _changed(
                     version=f"{release}{label}", requires=None, constraint="", tags=(), build=""
                 )
     return changed
+
+
+def _stays(there: Distribution, requirement: Requirement, call: InstallerCall) -> bool:
+    """Tell whether an installer leaves what is there, since it meets what is asked for."""
+    version = try_version(there.version)
+    if version is None or meets(version, requirement.specifier) is not True:
+        return False
+    return requirement.specifier.startswith("==") or not _UPGRADING.intersection(call.options)
 
 
 def _nearest(

@@ -231,6 +231,7 @@ def commands_for(text, remedy):
         ("OS: Windows\ntorch 2.5.0+cu124\n", "torch==2.5.1", "whl/cu124"),
         ("OS: Windows\ntorch 2.5.0+cu124\n", "torchvision==0.20.1", "whl/cu124"),
         ("torch 2.5.0+cu124\n", "torch==2.6.0", ""),
+        ("torch 2.3.0+cu118\n", "torchvision==0.18.0", "whl/cu118"),
         ("torch 2.3.0+cpu\n", "transformers==4.46.3", ""),
     ],
 )
@@ -254,3 +255,16 @@ def test_torch_comes_from_the_index_of_the_torch_that_is_there(text, requirement
 )
 def test_what_is_for_other_devices_or_on_no_index_is_no_remedy(text, requirement):
     assert commands_for(text, install(requirement)) == []
+
+
+@pytest.mark.parametrize("label", ["", "+cpu", "+cu118"])
+def test_what_belongs_to_a_torch_is_named_with_its_release(label, tmp_path):
+    """torchvision 0.18.0 asks for torch 2.3.0; with it nothing is said any more."""
+    text = f"torch 2.3.0{label}\ntorchvision 0.17.0{label}\n"
+    report = app.check(parse_report(text, MATRIX.package), MATRIX)
+    (command,) = {
+        str(call) for entry in report.findings for way in entry.remedies for call in way.commands
+    }
+    assert "'torchvision==0.18.0' 'torch==2.3.0'" in command
+    after = parse_report(f"torch 2.3.0{label}\ntorchvision 0.18.0{label}\n", MATRIX.package)
+    assert not app.check(after, MATRIX).findings
