@@ -12,7 +12,7 @@ from ..model.pattern import pattern
 from ..model.versions import parse_version, try_version
 from ..rules.rule import Context
 
-__all__ = ["of_python_release"]
+__all__ = ["ADDED_IN", "REMOVED_IN", "of_python_release"]
 
 #: What left Python's library, by the release without it: "What's New in Python 3.N", Removed.
 _REMOVED: Mapping[str, Tuple[str, ...]] = {

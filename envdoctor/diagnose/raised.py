@@ -92,6 +92,15 @@ _ADVISING = (
 _REST = r"\b[^\n]{3,300}?)(?=[.;!](?:\s|$)|\n|$)"
 _ADVICE = pattern(rf"(?i)(?:^|(?<=[.;!?:] )|(?<=\n))\s*((?:{_ADVISING}){_REST}")
 _ADVICE_WITHIN = pattern(rf"\b((?:[Pp]lease|[Yy]ou (?:must|need to)){_REST}")
+#: What asks for a report, or helps to look into it, and no check that failed.
+_CURES_NOTHING = pattern(
+    r"(?i)^(?:check|run) failed\b"
+    r"|^(?:please )?(?:see|refer to|look at|consult|visit|contact|report)\b"
+    r"|^(?:please )?(?:file|open|submit|create|raise) (?:an?|the|your) (?:bug|issue|ticket)\b"
+    r"|^(?:please )?check (?:the |our |your )?(?:root cause|logs?\b|above|docs?\b|output|full )"
+    r"|\bmore (?:info\w*|details?)\b|\bstack ?trace\b|\bbug reports?\b|\bdebug(?:ging)?\b"
+    r"|_DEBUG\b|_VERBOSE\b|\bCUDA_LAUNCH_BLOCKING\b|\bTORCH_(?:LOGS|USE_CUDA_DSA)\b"
+)
 _SHOWN = 400  # characters of a message
 _LONGEST_CODE = 120
 _INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
@@ -712,7 +721,15 @@ def _advice(message: str, contexts: Sequence[Context]) -> str:
     """Return what the program itself says is to be done; nothing where it wants a package that is
     there: why it was not found is the question then.
     """
-    match = _ADVICE.search(message) or _ADVICE_WITHIN.search(message)
+    match = next(
+        (
+            match
+            for form in (_ADVICE, _ADVICE_WITHIN)
+            for match in form.finditer(message)
+            if _CURES_NOTHING.search(match.group(1)) is None
+        ),
+        None,
+    )
     if match is None:
         return ""
     words, rest = match.group(1).strip(), message[match.end() :].strip().split("\n")

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from typing import List, Mapping, Sequence
 
+from ..model.calls import InstallerCall
 from ..model.finding import Remedy
 from ..model.log import Event, Frame, Raised
 from ..model.pattern import pattern
 from ..rules.rule import Context
 from .missing_names import is_checkout
-from .python_releases import of_python_release
+from .python_releases import ADDED_IN, REMOVED_IN, of_python_release
 from .trace_draft import TraceDraft, groups_of
 
 __all__ = ["tell_places"]
@@ -57,12 +58,57 @@ def tell_places(
         ):
             _tell_isolation(draft, groups_of(draft.events[0], modules).get("module", ""))
         elif name == "module-missing":
-            _tell_own_folder(draft, frames, groups_of(draft.events[0], modules).get("module", ""))
+            groups = groups_of(draft.events[0], modules)
+            _tell_holder(draft, groups, context)
+            _tell_own_folder(draft, frames, groups.get("module", ""))
         if name in ("module-missing", "import-name"):
             said = of_python_release(draft.events[0].first.text, "", context)
             if said:
                 message = f"{draft.finding.message.rstrip('.')}. {said}"
                 draft.finding = draft.finding._replace(message=message)
+
+
+#: What CPython makes only where a library with its headers was there, by the package of Debian
+#: (https://devguide.python.org/getting-started/setup-building/#install-dependencies).
+_OF_INTERPRETER = {
+    "_bz2": "libbz2-dev",
+    "_ctypes": "libffi-dev",
+    "_curses": "libncurses-dev",
+    "_dbm": "libgdbm-compat-dev",
+    "_gdbm": "libgdbm-dev",
+    "_lzma": "liblzma-dev",
+    "_sqlite3": "libsqlite3-dev",
+    "_ssl": "libssl-dev",
+    "_tkinter": "tk-dev",
+    "_uuid": "uuid-dev",
+    "readline": "libreadline-dev",
+    "tkinter": "tk-dev",
+}
+
+
+def _tell_holder(draft: TraceDraft, groups: Mapping[str, str], context: Context) -> None:
+    """Put in the place of the general remedy what holds a module, where that is known."""
+    module = groups.get("module", "")
+    if module in _OF_INTERPRETER:
+        remedy = Remedy(
+            "It comes with the interpreter, not from the index: build Python again where "
+            f"{_OF_INTERPRETER[module]} is installed (Debian, Ubuntu), or take one that a "
+            "distribution, conda or uv built."
+        )
+    elif module in REMOVED_IN:
+        release = REMOVED_IN[module]
+        remedy = Remedy(
+            f"Run it with a Python before {release}, or install a newer release of what imports it."
+        )
+    elif module in ADDED_IN:
+        remedy = Remedy(f"Run it with Python {ADDED_IN[module]} or newer.")
+    else:
+        package = groups.get("@module", "")
+        if package not in context.matrix.packages_known or package in context.distributions:
+            return
+        call = InstallerCall("install", (package,))
+        remedy = Remedy(f"Install {package} in the environment that runs the program.", (call,))
+    draft.finding = draft.finding._replace(remedies=(remedy,))
 
 
 def _is_asked_by_pip(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:

@@ -28,7 +28,7 @@ from .log_line import FALLS_BACK, LogPlace, cleaned, log_line
 from .packed_log import open_packed
 from .tracebacks import Tracebacks
 
-__all__ = ["read_lines", "read_logs"]
+__all__ = ["is_minor", "read_lines", "read_logs"]
 
 _CHUNK = 1 << 20
 _BEFORE = 512  # of a line, what is looked at before and after a hit, bytes
@@ -473,6 +473,11 @@ def _whole_words(anchor: bytes) -> FrozenSet[bytes]:
     words = anchor.translate(_LETTERS).split()
     begins_within, ends_within = anchor[:1].isalpha(), anchor[-1:].isalpha()
     return frozenset(words[begins_within : len(words) - ends_within])
+
+
+def is_minor(text: str) -> bool:
+    """Tell whether a line is marked by its writer as a warning, or as of no weight."""
+    return _WARNED.match(text) is not None or _MARKED.match(text) is not None
 
 
 def _is_warning(line: LogPlace) -> bool:

@@ -9,6 +9,7 @@ import re
 from typing import Container, List, Tuple
 
 from .distribution_names import known_distribution
+from .log_reader import is_minor
 from .presence import is_advised, is_here
 
 __all__ = ["quoted_errors", "quoted_spans"]
@@ -130,7 +131,8 @@ _FORMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
             "TypeError: {callee}() got an unexpected keyword argument '{name}'",
         ),
         (
-            rf"{_TRIED} (?:the )?(?:module )?{_DOTTED}",
+            # "Failed to import a.b because of the following error": that says why, it is there.
+            rf"{_TRIED} (?:the )?(?:module )?(?!\S+\s+because\b){_DOTTED}",
             "ModuleNotFoundError: No module named '{module}'",
         ),
         (rf"{_DOTTED} {_ABSENT}", "ModuleNotFoundError: No module named '{module}'"),
@@ -226,7 +228,7 @@ def _is_met(before: str, behind: str) -> bool:
 
 def _quoted(line: str, report: str, modules: Container[str]) -> str:
     text = line.strip().lstrip("#>*- ").translate(_QUOTES)
-    if _PRINTED.match(text):
+    if _PRINTED.match(text) or is_minor(text):
         return ""
     text = _CLASS.sub("", text, count=1)
     for words, printed in _FORMS:

@@ -210,7 +210,10 @@ class Tracebacks:
         for block in list(self._open):
             inner = block.own(text)
             if inner is None:
-                if number - block.touched > _IDLE:
+                if block.falls_back(text, number):
+                    block.fate = "passed"
+                    self._close(block)
+                elif number - block.touched > _IDLE:
                     self._close(block)
                 continue
             if _HEAD in inner and block.introduces(inner):
@@ -280,7 +283,7 @@ class Tracebacks:
             if self._open:
                 self._read(text, number)
                 continue
-            if alone is not None and number == alone.touched + 1 and FALLS_BACK.search(text):
+            if alone is not None and alone.falls_back(text, number):
                 alone = None
             inner = None if alone is None else alone.own(text)
             if alone is None or inner is None or not alone.take(inner, number):
@@ -295,6 +298,10 @@ class Tracebacks:
     def _read_printed(self) -> None:
         """Read what a program printed last that gave up without an exception."""
         lines = [cleaned(raw[:_LINE_BYTES]) for raw in self._tail.split(b"\n")]
+        lines = [
+            "" if FALLS_BACK.search(behind) else line
+            for line, behind in zip(lines, (*lines[1:], ""))
+        ]
         printed = printed_failure(lines)
         if printed is None:
             return
@@ -416,6 +423,11 @@ class _Block:
             return text
         return None
 
+    def falls_back(self, text: str, number: int) -> bool:
+        """Tell whether the line behind it says that its program goes on in another way."""
+        is_next = bool(self.kind) and number == self._until + 1
+        return is_next and FALLS_BACK.search(text) is not None
+
     def introduces(self, text: str) -> bool:
         """Tell whether the head of another traceback stands in the message of this one."""
         if not self.kind or self.is_group:
@@ -521,6 +533,9 @@ class _Block:
 
     def _take_message(self, text: str, number: int) -> bool:
         """Take a further line of the message, or the places of a remote error behind it."""
+        if self.falls_back(text, number):
+            self.fate = "passed"
+            return False
         if self._is_remote and any(link in text for link in _LINKS):
             # Ray prints what came before first: the exception itself follows, in the same form.
             self._told = (self.kind, self._message, self._line, self._frames)

@@ -71,7 +71,7 @@ def find_shortage(facts: Facts, size: int, users: Optional[bool]) -> Iterator[Fi
     """
     available = facts.value("shm.available", size)
     needs = (
-        _nccl_reason(facts, size),
+        _nccl_reason(facts, size, users),
         _store_reason(facts, available),
         _worker_reason(facts, size, users),
     )
@@ -132,7 +132,7 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
+def _nccl_reason(facts: Facts, size: int, users: Optional[bool]) -> Optional[_Reason]:
     count = visible_count(facts)
     disabled = facts.variable("NCCL_SHM_DISABLE")
     if count is None or count < 2 or size >= GIB:
@@ -148,6 +148,8 @@ def _nccl_reason(facts: Facts, size: int) -> Optional[_Reason]:
         )
         return _Reason("error", text, GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
     text = f"NCCL keeps its segments for {count} GPUs there, and NVIDIA advises 1 GiB"
+    if users is None:  # a report that names none: llama.cpp, say, has neither NCCL nor workers
+        return _Reason("advice", f"where NCCL is used, it {text[5:]}", GIB, (NCCL_MEMORY,))
     return _Reason("warning", text, GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
 
 

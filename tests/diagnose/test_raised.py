@@ -171,6 +171,22 @@ def test_what_the_program_advises_is_the_remedy(said, tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Check failed: (status == cudaSuccess) is false: it failed with error invalid argument",
+        "It failed. Please run the following command to get more information: python -m thing",
+        "It failed. Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace.",
+        "It failed. Please report this bug to the authors.",
+        "It failed. For debugging consider passing CUDA_LAUNCH_BLOCKING=1.",
+        "It failed. See https://docs.example.org/errors for what it means.",
+    ],
+)
+def test_what_helps_to_look_into_it_is_no_remedy(said, tmp_path, message):
+    (trace,) = said(failed(f"raise RuntimeError({message!r})", tmp_path)).traces
+    assert trace.finding.remedies == ()
+
+
 def test_the_package_that_raised_and_its_release_are_named(said, tmp_path):
     package = tmp_path / "site-packages" / "flash_attn"
     package.mkdir(parents=True)

@@ -176,3 +176,25 @@ def test_a_run_that_was_stopped_is_a_note_of_a_check(tmp_path, last):
     assert "stopped from outside" in finding.message
     assert "likely" not in finding.message
     assert report.exit_code == 0
+
+
+def test_what_a_program_falls_back_from_is_no_failure(tmp_path, matrix):
+    error = "2026-04-14T15:52:02Z ERROR server.rs:1672: Failed to import: ModuleNotFoundError: No module named 'transformers'\n"
+    falls = "2026-04-14T15:52:02Z WARN server.rs:1440: Odd tokenizer, falling back on legacy\n"
+    assert checked(error, tmp_path, matrix)
+    assert not checked(error + falls, tmp_path, matrix)
+    assert checked(f"{error}{'x' * 8}\n{falls}", tmp_path, matrix)
+
+
+def test_a_trace_of_a_loader_is_no_error(tmp_path, matrix):
+    """Level Zero's loader tries drivers of devices that a machine need not have."""
+    said = "libze_intel_vpu.so.1: cannot open shared object file: No such file or directory\n"
+    assert checked(f"ImportError: {said}", tmp_path, matrix)
+    assert not checked(f"ZE_LOADER_DEBUG_TRACE:Load Library failed with {said}", tmp_path, matrix)
+
+
+def test_what_cannot_be_imported_for_another_reason_is_there(tmp_path, matrix):
+    said = "RuntimeError: Failed to import trl.models.utils because of the following error:\n"
+    name = "cannot import name 'FSDPModule' from 'torch.distributed.fsdp' (/x/fsdp/__init__.py)\n"
+    subjects = {subject for _, subject in checked(said + name, tmp_path, matrix)}
+    assert not subjects & {"module-missing", "module-part-missing"}
