@@ -401,7 +401,8 @@ def distribution_of(module: str, modules: Mapping[str, str]) -> str:
         name = f"{folder.rpartition('/')[2]}/{file}" if file.startswith("_") else file
     name = name.lstrip("/")
     top = name.split("/", 1)[0].split(".", 1)[0]
-    for candidate in (name.rpartition("/")[2].split(".", 1)[0], top):
+    # "google" and "cuda" are of many distributions: there the module below tells.
+    for candidate in (name, name.rpartition("/")[2].split(".", 1)[0], top):
         if candidate in modules:
             return modules[candidate]
     return canonicalize_name(top) if top else module

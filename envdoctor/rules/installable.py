@@ -227,15 +227,13 @@ def _refused_by_python(requirements: Sequence[Requirement], facts: Facts, matrix
     if python is None:
         return ""
     for requirement in requirements:
-        if not requirement.specifier:
-            continue
         package = matrix.package(requirement.name)
         wanted = [
             served_here(package.release(version), facts).requires_python
             for version in admitted(package, requirement.specifier)
         ]
         if wanted and all(asked and meets(python, asked) is False for asked in wanted):
-            release = f"{requirement.name} {requirement.specifier}"
+            release = f"{requirement.name} {requirement.specifier}".rstrip()
             return f"no known release of {release} is for Python {python}, though."
     return ""
 

@@ -84,7 +84,10 @@ _KERNEL_CPU = Source(
 )
 
 #: What starts processes that talk through NCCL or torch's shared memory.
-_TORCH_USERS = ("torch", "vllm", "sglang", "verl", "openrlhf", "deepspeed", "ray", "lightning")
+_TORCH_USERS = (
+    *("torch", "vllm", "sglang", "verl", "openrlhf", "deepspeed", "ray", "lightning"),
+    *("accelerate", "lmdeploy", "megatron-core", "torchtitan", "transformers", "trl"),
+)
 
 
 def check_memory_belief(context: Context) -> Iterator[Finding]:

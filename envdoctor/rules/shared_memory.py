@@ -148,7 +148,9 @@ def _nccl_reason(facts: Facts, size: int, users: Optional[bool]) -> Optional[_Re
         )
         return _Reason("error", text, GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
     text = f"NCCL keeps its segments for {count} GPUs there, and NVIDIA advises 1 GiB"
-    if users is None:  # a report that names none: llama.cpp, say, has neither NCCL nor workers
+    if users is None and size == 64 * MIB:
+        # Docker's default, which a dump of any container shows; llama.cpp has neither NCCL nor
+        # workers.
         return _Reason("advice", f"where NCCL is used, it {text[5:]}", GIB, (NCCL_MEMORY,))
     return _Reason("warning", text, GIB, (NCCL_MEMORY, _NCCL_SEGMENTS))
 
