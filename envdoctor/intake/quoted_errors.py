@@ -194,7 +194,7 @@ def quoted_spans(report: str) -> Tuple[str, ...]:
     told: List[str] = []
     titled: List[str] = []
     for line in report.split("\n"):
-        is_told = 10 <= len(line) <= _LONGEST and _PRINTED.match(line) is None
+        is_told = 10 <= len(line) <= _LONGEST and not _is_printed(line)
         for spans, read in ((quoted, _between_quotes), (told, _behind_lead), (titled, _unlabelled)):
             spans.append(read(line) if is_told else "")
     return tuple("\n".join(spans) for spans in (quoted, told, titled))
@@ -220,6 +220,11 @@ def _unlabelled(line: str) -> str:
     return line[end:].strip() if end and _is_met("", line[end:]) else ""
 
 
+def _is_printed(line: str) -> bool:
+    """Tell whether a line is of a program that says it in its own form, or of no weight."""
+    return _PRINTED.match(line) is not None or is_minor(line)
+
+
 def _is_met(before: str, behind: str) -> bool:
     """Tell from the words beside an error whether its writer met it."""
     around = f"{before} {behind}"
@@ -228,7 +233,7 @@ def _is_met(before: str, behind: str) -> bool:
 
 def _quoted(line: str, report: str, modules: Container[str]) -> str:
     text = line.strip().lstrip("#>*- ").translate(_QUOTES)
-    if _PRINTED.match(text) or is_minor(text):
+    if _is_printed(text):
         return ""
     text = _CLASS.sub("", text, count=1)
     for words, printed in _FORMS:

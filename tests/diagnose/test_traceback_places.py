@@ -75,43 +75,6 @@ def test_a_module_that_is_a_folder_around_the_program(said, tmp_path):
     assert subprocess.run(advised, cwd=tmp_path, timeout=60, check=False).returncode == 0
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", sorted(_BY_NAME))
-def test_names_are_gone_from_the_release_that_is_said(name):
-    """This interpreter is the oracle: setuptools may bring distutils back."""
-    module, _, rest = name.rpartition(".")
-    is_gone = sys.version_info[:2] >= tuple(parse_version(_BY_NAME[name]).release[:2])
-    if name == "distutils" and is_gone:
-        return
-    try:
-        there = (
-            hasattr(importlib.import_module(module), rest)
-            if module
-            else bool(importlib.import_module(name))
-        )
-    except ImportError:
-        there = False
-    assert there is not is_gone
-
-
-@pytest.mark.parametrize(
-    ("line", "python", "said"),
-    [
-        ("module 'inspect' has no attribute 'getargspec'", "3.11.4", "Python 3.11 and newer"),
-        ("module 'inspect' has no attribute 'getargspec'", "3.10.4", ""),
-        ("No module named 'imp'", "3.12.1", "Python 3.12 and newer have no imp"),
-        ("cannot import name 'Mapping' from 'collections'", "3.10.2", "collections.Mapping"),
-        ("No module named 'torch'", "3.12.1", ""),
-    ],
-)
-def test_what_left_pythons_library(line, python, said):
-    facts = Facts({"python.version": Known(python, Evidence("test"))})
-    context = Context(facts, MATRIX, derive_target(facts, MATRIX), (), "", {})
-    answer = removed_from_python(line, context)
-    assert said in answer
-    assert bool(answer) == bool(said)
-
-
 @pytest.mark.parametrize(
     ("module", "words", "command"),
     [
