@@ -102,7 +102,9 @@ def _with_releases(call: Call, facts: Facts, matrix: Any) -> Call:
     ((pinned, version),) = pins.items()
     packages = []
     for line, entry in zip(call.packages, asked):
-        package = matrix.package(entry.name) if entry is not None and not entry.specifier else None
+        package: Any = None
+        if entry is not None and not entry.specifier:
+            package = matrix.package(entry.name)
         fitting = [
             release
             for release in (admitted(package, "") if package is not None else ())
