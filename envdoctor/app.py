@@ -107,7 +107,7 @@ def check(
             reading, knowledge, nodes, matrix, findings, complained_of=True
         )
         seen = _findings_of(traces)
-        findings = set_apart([*seen, *rest, *notes], _reported(seen, reading, knowledge))
+        findings = set_apart([*seen, *rest, *notes], _reported(seen, traces, reading, knowledge))
     if not run:
         findings = _with_tried_remedies(findings, nodes, matrix)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
@@ -121,7 +121,9 @@ def check(
     return report._replace(since=with_findings(changes.since, [report], [then]))
 
 
-def _reported(seen: Sequence[Finding], reading: Reading, knowledge: Knowledge) -> Reported:
+def _reported(
+    seen: Sequence[Finding], traces: Sequence[Trace], reading: Reading, knowledge: Knowledge
+) -> Reported:
     """Return what failed in a log, by what was said of it."""
     from .diagnose.raised import packages_raising, packages_run
     from .intake.subject_matter import engines_run
@@ -140,6 +142,7 @@ def _reported(seen: Sequence[Finding], reading: Reading, knowledge: Knowledge) -
         engines_run(reading.report),
         packages_run(reading.raised, knowledge.modules),
         frozenset(named),
+        any(trace.meaning and trace.finding.subject == "raised" for trace in traces),
     )
 
 

@@ -35,7 +35,7 @@ _OF_ROWS = frozenset(["ED390", "ED490"])
 class Reported(NamedTuple):
     """What a text shows: the keys of the findings of what failed, the packages that take part in
     that, whether the cause is known, the engines that are run, the packages that were seen to run,
-    and those that what failed is said of.
+    those that what failed is said of, and whether the source of a package says why it raised.
     """
 
     keys: FrozenSet[str] = frozenset()
@@ -44,6 +44,7 @@ class Reported(NamedTuple):
     run: FrozenSet[str] = frozenset()
     ran: FrozenSet[str] = frozenset()
     named: FrozenSet[str] = frozenset()
+    is_told: bool = False
 
 
 def set_apart(findings: Sequence[Finding], reported: Reported) -> List[Finding]:
@@ -76,10 +77,10 @@ def _placed(finding: Finding, reported: Reported) -> Finding:
 
 def _ran(finding: Finding, about: Set[str], reported: Reported) -> bool:
     """Tell whether what is said to fail was seen to run. Of a row whose symptom is not in the log
-    one of its packages is enough: the run came further, and failed otherwise.
+    one of its packages is enough where the source says why it failed: the run came further.
     """
     if finding.code in _OF_ROWS:
-        return bool(finding.row) and not reported.ran.isdisjoint(about)
+        return reported.is_told and bool(finding.row) and not reported.ran.isdisjoint(about)
     return about - _TORCH <= reported.ran
 
 

@@ -160,3 +160,17 @@ def test_what_was_imported_may_still_not_go_together(checked):
 def test_a_model_s_own_file_tells_nothing_of_what_is_installed():
     text = 'vllm 0.8.4\n"architectures": ["LlamaForCausalLM"],\n"transformers_version": "4.43.1",\n'
     assert parse_report(text, MATRIX.package).version_of("transformers") is None
+
+
+def test_a_failure_whose_source_says_why_is_not_that_of_a_row(checked):
+    """vLLM 0.9.2 raises this where full_cuda_graph asks for what the GPU has not: a row says that
+    it cannot be imported with transformers 4.55, and it was.
+    """
+    frames = traceback_of(("vllm/engine", "run"), ("vllm/v1/attention/backends/flash_attn", "init"))
+    frames = frames.replace(
+        "TypeError: the frob is odd", "ValueError: AoT scheduling is required for full cuda graph."
+    )
+    rows = {
+        entry.row: entry.severity for entry in checked(f"vllm 0.9.2\ntransformers 4.55.4\n{frames}")
+    }
+    assert rows["vllm-aimv2-transformers-4.54"] == "advice"
