@@ -57,7 +57,8 @@ VENDORS: Mapping[str, _Vendor] = {
         ("xpu", "ipex", "XPU", "Arc", "Max Series", "oneapi", "sycl", "SYCL", "bigdl"),
         re.compile(
             r"\bDockerfile\.xpu\b|\bVLLM_TARGET_DEVICE=[\"']?xpu\b|(?<!\S)--device[= ]xpu\b"
-            r"|\bdevice(?:_map)?\s?=\s?[\"']xpu[\"']|\.to\([\"']xpu[\"']\)|\btorch\.xpu\.\w+"
+            r"|\bdevice(?:_map)?\s?=\s?[\"']xpu[\"']|\.to\([\"']xpu[\"']\)"
+            r"|(?<!else )\btorch\.xpu\.\w+"
             r"|\b(?:ipex_llm|bigdl[./]llm)[./]\w*[./]?xpu\b|\bONEAPI_DEVICE_SELECTOR=\S+"
             r"|\bintel_extension_for_pytorch/lib/libintel-ext-pt-gpu\.so|\bxpu-smi\b|\bsycl-ls\b"
             r"|(?<![\w./-])intelanalytics/ipex-llm-[\w.-]*xpu[\w.-]*(?::[\w.-]+)?"
