@@ -265,6 +265,7 @@ def _of_processes(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
 def _of_tokens(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
     """Hold the tokens that are allowed against the lengths that are set."""
     limit, wanted = _group(match, "limit"), _group(match, "input")
+    total = _group(match, "total")
     less = _LESS.search(asked.report) if limit is None else None
     if less is not None:
         limit, wanted = int(less.group(1)), int(less.group(2))
@@ -278,6 +279,7 @@ def _of_tokens(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
         return None
     lengths = _numbers(_LENGTHS, asked)
     shown = f" of {wanted} tokens" if wanted else ""
+    shown = f" with what it is to generate, {total} tokens" if total else shown
     same = next((name for name, number in lengths if number == limit), "")
     if same:
         return _Relation(

@@ -717,6 +717,12 @@ _WANTS = pattern(
 )
 
 
+def _sentence_of(match: re.Match[str]) -> str:
+    """Return an advice with what its sentence says before it."""
+    before = re.split(r"[.;!?]\s|\n", match.string[: match.start(1)])[-1]
+    return before + match.group(1) if before.strip() else match.group(1)
+
+
 def _advice(message: str, contexts: Sequence[Context]) -> str:
     """Return what the program itself says is to be done; nothing where it wants a package that is
     there: why it was not found is the question then.
@@ -726,7 +732,7 @@ def _advice(message: str, contexts: Sequence[Context]) -> str:
             match
             for form in (_ADVICE, _ADVICE_WITHIN)
             for match in form.finditer(message)
-            if _CURES_NOTHING.search(match.group(1)) is None
+            if _CURES_NOTHING.search(_sentence_of(match)) is None
         ),
         None,
     )

@@ -28,6 +28,10 @@ _WORK = re.compile(
     r"|[{,] ?'loss': ?[\d.'\"]+",
     re.IGNORECASE,
 )
+#: A request that vLLM's server answered: what it raised of an earlier one ended nothing.
+_SERVED = re.compile(
+    r"\(APIServer pid=\d+\) INFO: .{0,80}\"(?:GET|POST) /\S{1,80} HTTP/1\.\d\"? 200\b"
+)
 #: What says of a report that something did not load, or that nothing ever worked.
 _NEVER_WORKED = re.compile(
     r"undefined symbol|ImportError|ModuleNotFoundError|cannot import|no module named"
@@ -73,6 +77,8 @@ def _form(piece: bytes) -> str:
     if _BAR.search(piece[:200]):
         return "bar"
     text = cleaned(piece[:_LINE_BYTES])
+    if _SERVED.match(text):
+        return "work"
     if RAY.match(text) or RANK.match(text):
         return ""
     if _WORK.search(text):

@@ -541,6 +541,14 @@ def test_what_is_to_be_typed_belongs_to_the_advice(said):
         ("ValueError: max_tokens must be at least 1, got -3173.", "prompt-too-long"),
         (
             (
+                "This model's maximum context length is 8192 tokens. However, you requested 512 "
+                "output tokens and your prompt contains at least 7681 input tokens, for a total of "
+                "at least 8193 tokens."
+            ),
+            "prompt-too-long",
+        ),
+        (
+            (
                 "RuntimeError: cuDNN Frontend error: [cudnn_frontend] Error: No execution plans "
                 "support the graph."
             ),

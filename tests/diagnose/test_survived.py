@@ -198,3 +198,20 @@ def test_what_cannot_be_imported_for_another_reason_is_there(tmp_path, matrix):
     name = "cannot import name 'FSDPModule' from 'torch.distributed.fsdp' (/x/fsdp/__init__.py)\n"
     subjects = {subject for _, subject in checked(said + name, tmp_path, matrix)}
     assert not subjects & {"module-missing", "module-part-missing"}
+
+
+def test_a_request_that_a_server_refused_ended_nothing(tmp_path, matrix):
+    refused = (
+        "(APIServer pid=1) vllm.exceptions.VLLMValidationError: This model's maximum context length is"
+        " 8192 tokens. However, you requested 512 output tokens and your prompt contains at least 7681"
+        " input tokens, for a total of at least 8193 tokens.\n"
+    )
+    served = (
+        '(APIServer pid=1) INFO:     172.17.0.1:41626 - "POST /v1/completions HTTP/1.1" 200 OK\n'
+    )
+    assert ("error", "prompt-too-long") in checked(refused, tmp_path, matrix) or (
+        "warning",
+        "prompt-too-long",
+    ) in checked(refused, tmp_path, matrix)
+    severities = {severity for severity, _ in checked(refused + 12 * served, tmp_path, matrix)}
+    assert severities <= {"advice"}
