@@ -287,12 +287,21 @@ def judge(
     from .plan.memory import SETTINGS
     from .rules import judge as judge_facts
 
+    also: List[Finding] = []
+    if facts.value("report.servers"):
+        from .plan.memory.stated_servers import with_stated_servers
+
+        facts, also = with_stated_servers(facts, matrix)
     stated = facts.value("request")
     if stated is None or SETTINGS.isdisjoint(stated.settings()):
-        return judge_facts(facts, matrix, nodes=nodes, examined=examined, before=before)
+        return judge_facts(facts, matrix, nodes=nodes, also=also, examined=examined, before=before)
     from .plan.memory.stated_settings import findings_of_settings
 
-    also = findings_of_settings(facts, matrix)
+    planned = {finding.code for finding in also}
+    by_settings = [one for one in findings_of_settings(facts, matrix) if one.code not in planned]
+    if any(one.code == "ED617" for one in by_settings):  # without room for the weights
+        also = [one for one in also if one.code != "ED603"]
+    also += by_settings
     return judge_facts(facts, matrix, nodes=nodes, also=also, examined=examined, before=before)
 
 

@@ -11,7 +11,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.workload import Workload
 
-__all__ = ["FAMILIES", "family_of", "named_families", "with_family"]
+__all__ = [
+    "FAMILIES",
+    "family_of",
+    "named_families",
+    "named_models",
+    "serving_engine",
+    "with_family",
+]
 
 #: What rows call a family, and how people and repositories name it; the more specific ones first.
 #: ``scripts/surface_scan/families.toml`` says what tells that a package knows one.
@@ -76,6 +83,37 @@ _NAMED = re.compile(
 #: What a line holds that names one: the word that each form begins with.
 _BEGINNINGS = frozenset(re.split("[^a-z]", form)[0] for form in FAMILIES.values())
 _NAMES = tuple(FAMILIES)
+
+
+#: A model whose name says how many parameters it has, as a hub or a person writes it.
+_SIZED = re.compile(
+    r"(?<![\w./@:-])(?:[A-Za-z][\w.-]{1,40}/)?"
+    r"(?:[A-Za-z][A-Za-z0-9.]{1,20}(?:-[A-Za-z0-9.]{1,12}){0,3}-|(?:llama|qwen|mistral|gemma)[ -]?"
+    r"(?:\d(?:\.\d)? )?)\d{1,3}(?:\.\d{1,2})?b(?:-[A-Za-z0-9.]{1,20}){0,5}(?![\w/-])",
+    re.IGNORECASE,
+)
+_SERVING = re.compile(
+    r"\b(?:with|using|on|in|via|through|by|under) (?:the )?(vllm|sglang)\b(?!/)"
+    r"|\b(?:serv|deploy|host|launch|runn?|load|start)\w{0,4} .{0,60}\b(vllm|sglang)\b(?!/)"
+    r"|\b(vllm|sglang) (?:serves?|loads?|runs?|starts?|hosts?"
+    r"|fails? to (?:serve|load|run|start))\b",
+    re.IGNORECASE,
+)
+
+
+def named_models(text: str) -> Set[str]:
+    """Return the models that a line names with the number of their parameters."""
+    if "b" not in text and "B" not in text:
+        return set()
+    return {
+        match.group().strip().rstrip(".").replace(" ", "-") for match in _SIZED.finditer(text[:600])
+    }
+
+
+def serving_engine(text: str) -> str:
+    """Return the engine that a sentence says to serve a model with, "" where it says none."""
+    match = _SERVING.search(text[:600])
+    return next(filter(None, match.groups())).lower() if match else ""
 
 
 def named_families(text: str) -> Set[str]:

@@ -6,7 +6,7 @@ Every reader looks at every line; the most specific one takes it.
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..errors import NothingRecognised
 from ..model.evidence import Evidence, Fact, Known
@@ -21,10 +21,11 @@ from .environment_modules import ModuleReader
 from .grammar import StatementReader
 from .hinted_machine import read_hints_of_machine
 from .launch_settings import LaunchReader
+from .launched_servers import launched_servers
 from .machine_limits import LimitsReader
 from .meant_for import VENDORS, meant_for_cpu, meant_for_vendor
 from .mentions import read_mentions
-from .model_names import named_families
+from .model_names import named_families, named_models, serving_engine
 from .no_statement import states_nothing
 from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
@@ -224,16 +225,10 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     _presume_glibc(text, draft)
     facts = draft.facts()
     evidence = Evidence("report")
-    read: Dict[str, Fact[Any]] = {}
     failing = tells_of_failure(text[:_SHORT_TEXT])
-    reasons = stated_reasons(lines, text.split("\n"), failing)
-    for field, is_supposed in (("report.reasons", False), ("report.guesses", True)):
-        sentences: Dict[str, str] = {}
-        for reason in reasons:
-            if reason.is_supposed is is_supposed:  # of one line the plainest
-                sentences.setdefault(str(reason.number), reason.sentence)
-        if sentences:
-            read[field] = Known(sentences, evidence)
+    by_line = _by_line(lines, text, failing)
+    reasons = {"report.reasons", "report.guesses"} & by_line.keys()
+    read: Dict[str, Fact[Any]] = {field: Known(table, evidence) for field, table in by_line.items()}
     if not any(True for _ in facts):
         named = named_distributions(text[:_SHORT_TEXT])
         if not (reasons or (failing and named)):
@@ -252,6 +247,17 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     return facts.updated(read)
 
 
+def _by_line(lines: Sequence[Line], text: str, failing: bool) -> Dict[str, Dict[str, str]]:
+    """Return what is kept of single lines, by field and number: commands that start an engine, and
+    of a report of a failure the reasons that it gives or supposes, of one line the plainest.
+    """
+    tables: Dict[str, Dict[str, str]] = {"report.servers": launched_servers(lines)}
+    for reason in stated_reasons(lines, text.split("\n"), failing):
+        field = "report.guesses" if reason.is_supposed else "report.reasons"
+        tables.setdefault(field, {}).setdefault(str(reason.number), reason.sentence)
+    return {field: table for field, table in tables.items() if table}
+
+
 class _Readers:
     """All readers, the more specific ones first, and what none of them understood."""
 
@@ -268,6 +274,8 @@ class _Readers:
         self._container, self._limits = ContainerReader(), LimitsReader()
         self._statements = StatementReader()
         self._families: Dict[str, Line] = {}  # of models, with where they are named first
+        self._models: Dict[str, Line] = {}
+        self._engines: Dict[str, Line] = {}  # that sentences say to serve them with
         self._readers = (
             self._ray,
             self._nvidia,
@@ -311,6 +319,7 @@ class _Readers:
         """Give a line to the readers; tell whether it says something to one of them."""
         draft, text = self._draft, line.text
         claims = draft.claims
+        self._note_models(line)
         families = named_families(text)
         for family in families:
             self._families.setdefault(family, line)
@@ -321,6 +330,16 @@ class _Readers:
         if "=" not in text and "|" not in text:
             self._seen.add(text)
         return self._statements.read(line, draft) or draft.claims != claims or bool(families)
+
+    def _note_models(self, line: Line) -> None:
+        models = named_models(line.text)
+        if not models or is_advised(line.text):
+            return
+        for model in models:
+            self._models.setdefault(model, line)
+        engine = serving_engine(line.text)
+        if engine:
+            self._engines.setdefault(engine, line)
 
     def _not_understood(self, line: Line, shape: str) -> None:
         self.lines += 1
@@ -342,6 +361,12 @@ class _Readers:
         self._packages.finish(self._draft)
         self._container.finish(self._last, self._draft)
         self._limits.finish(self._draft)
+        names = {name.rpartition("/")[2].lower() for name in self._models}
+        if len(names) == 1 and len(self._families) < 2:
+            name, line = min(self._models.items(), key=lambda entry: entry[1].number)
+            self._draft.request("model", name, line)
+            for engine, line in self._engines.items():
+                self._draft.request("served_by", engine, line)
         if len(self._families) == 1:  # of several, nobody says which one is run
             for family, line in self._families.items():
                 self._draft.request("model_family", family, line)

@@ -32,10 +32,22 @@ else:
         __class_getitem__ = classmethod(lambda cls, _: cls)
 
 
-__all__ = ["ASSUMED", "ROOT", "Absent", "Evidence", "Fact", "FactTable", "Known", "Unknown"]
+__all__ = [
+    "ASSUMED",
+    "NAMED",
+    "ROOT",
+    "Absent",
+    "Evidence",
+    "Fact",
+    "FactTable",
+    "Known",
+    "Unknown",
+]
 
 #: Sources that are options: what somebody states, and a folder read in place of this machine.
 ASSUMED, ROOT = "--assume", "--root"
+#: The detail of devices that no tool listed: there may be others.
+NAMED = "named in a sentence"
 
 
 class Evidence(NamedTuple):

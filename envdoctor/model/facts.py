@@ -651,6 +651,11 @@ FIELDS: Mapping[str, Field] = {
         "variables",
         "Sentences by which a report says what the reason is, by the number of the line.",
     ),
+    "report.servers": _host(
+        "report",
+        "variables",
+        "Commands of a report that start an engine, by the number of the line.",
+    ),
     "report.single_sentences": _host(
         "report",
         "variables",

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
 
 from ..matrix.model_sizes import size_of
-from ..model.evidence import Evidence
+from ..model.evidence import NAMED, Evidence
 from ..model.facts import Facts, Gpu
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
@@ -56,7 +56,16 @@ _NAMED_SIZE = re.compile(r"(?<![\d.])(\d{1,3})\s?GB?\b")
 #: Engines that load all weights onto the GPUs of one tensor parallel group.
 _ENGINES = ("vllm", "sglang")
 #: Settings by which weights take less than two bytes for each parameter, or lie elsewhere.
-PACKING = ("load_in_4bit", "load_in_8bit", "load_format", "cpu_offload", "torchao_config")
+PACKING = (
+    "load_in_4bit",
+    "load_in_8bit",
+    "load_format",
+    "cpu_offload",
+    "cpu_offload_gb",
+    "torchao_config",
+)
+#: Settings that these alone have.
+_OF_ENGINES = ("max_model_len", "gpu_memory_utilization", "mem_fraction_static")
 _SPLITS = (2, 4, 8, 16, 32)
 #: vllm refuses swap space above this share of the CPU memory.
 _MOST_SWAP = 0.7
@@ -94,7 +103,11 @@ def memory_of_gpu(device: Gpu, matrix: Optional[Matrix]) -> Optional[Tuple[int, 
         return None
     stated = _NAMED_SIZE.search(device.name)
     model = matrix.gpu(device.name, device.pci_id)
-    size = int(stated.group(1)) * GIB if stated else model.memory if model is not None else None
+    known = model.memory if model is not None else None
+    if stated and not (known and model is not None and stated.group() in model.name):
+        size: Optional[int] = int(stated.group(1)) * GIB
+    else:  # "GH200 480GB" counts the processor's
+        size = known
     return (size, f"nominal memory of {device.name}") if size else None
 
 
@@ -305,10 +318,15 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
     weights, total = _weights_of_gpu(workload, matrix, rough=True), min(sizes)
     if weights is None or weights < total:
         return
-    split = _split(workload)
-    enough = next((size for size in _SPLITS if weights * split / size < 0.85 * total), None)
+    whole = weights * _split(workload)
+    enough = next((size for size in _SPLITS if whole / size < 0.85 * total), None)
     stated = workload.number("tensor_parallel_size") is not None
-    how = "as stated" if stated else "nothing states a tensor parallel size"
+    split, how = _split(workload), "as stated"
+    counted = len(devices) > 1 or not _is_named(facts)
+    if not stated and counted and whole >= total * len(devices):
+        stated, split, how = True, float(len(devices)), "all there are"
+    elif not stated:
+        how = "nothing states a tensor parallel size"
     over = f"{split:g} GPUs" if split > 1 else "one GPU"
     more = []
     if enough is not None:
@@ -318,9 +336,9 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
         "ED617",
         "gpu-memory",
         "gpu-oom",
-        "warning" if stated or len(devices) == 1 else "advice",
-        f"The weights of {workload.value('actor.model')} take {gib_text(weights * split)} GiB at "
-        f"two bytes for each parameter; over {over} ({how}) that is {gib_text(weights)} of "
+        "warning" if stated or (counted and len(devices) == 1) else "advice",
+        f"The weights of {workload.value('actor.model')} take {gib_text(whole)} GiB at "
+        f"two bytes for each parameter; over {over} ({how}) that is {gib_text(whole / split)} of "
         f"{gib_text(total)} GiB each, as far as the launch settings tell.",
         evidence=_evidence(facts, "gpus"),
         sources=(_WHOLE_WEIGHTS,),
@@ -333,9 +351,20 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
 
 
 def _serves(workload: Workload, facts: Facts) -> bool:
-    """Tell whether one of the engines is there to run the model, or a setting of theirs is."""
+    """Tell whether one of the engines runs the model, is there, or a setting of theirs is."""
     known = facts.value("distributions") or {}
-    return any(name in known for name in _ENGINES) or workload.setting("max_model_len") is not None
+    return (
+        workload.value("algorithm") == "serve"
+        or workload.setting("served_by") is not None
+        or any(name in known for name in _ENGINES)
+        or any(workload.setting(name) is not None for name in _OF_ENGINES)
+    )
+
+
+def _is_named(facts: Facts) -> bool:
+    """Tell whether a sentence alone names the GPUs: one of a kind may stand for all of them."""
+    evidence = facts.evidence("gpus")
+    return evidence is not None and evidence.detail == NAMED
 
 
 def _split(workload: Workload) -> float:

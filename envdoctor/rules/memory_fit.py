@@ -259,6 +259,9 @@ def check_cache(
     else:
         left = f"{gib_text(check.low)} to {gib_text(check.high)} GiB are left"
         tokens = f"for certain only {check.low // check.per_token} tokens"
+    if check.high < check.per_token:
+        yield _nothing_left(workload, check)
+        return
     lower = Remedy(
         f"Lower {workload.key_of('rollout.max_model_len')} to what fits, or raise "
         f"{workload.key_of('rollout.gpu_memory_utilization')}.",
@@ -279,6 +282,29 @@ def check_cache(
         evidence=tuple(Evidence(entry.place) for entry in check.inputs if entry.place),
         sources=(_CACHE,),
         remedies=_remedies(levers) or (lower,),
+    )
+
+
+def _nothing_left(workload: Workload, check: CacheCheck) -> Finding:
+    """Return the finding of an engine whose weights and steps leave nothing to the cache, so that
+    no sequence is short enough.
+    """
+    return Finding(
+        "ED603",
+        "gpu-memory",
+        "kv-cache-too-small",
+        _SEVERITY.get(check.verdict) or "warning",
+        f"Nothing is left for the KV cache, however short the sequences are: {check.formula}.",
+        evidence=tuple(Evidence(entry.place) for entry in check.inputs if entry.place),
+        sources=(_CACHE,),
+        remedies=(
+            Remedy(
+                f"Spread the engine over more GPUs ({workload.key_of('rollout.tensor_parallel')}), "
+                "or take quantized weights (AWQ, GPTQ, FP8) or a smaller model.",
+                (),
+                "safe",
+            ),
+        ),
     )
 
 

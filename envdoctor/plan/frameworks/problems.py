@@ -217,7 +217,7 @@ def _report_parallelism(fields: Mapping[str, Fact[Any]], report: Any) -> None:
     if nodes and tensor > total:
         message = f"an engine over {tensor} GPUs does not fit into the run's {total}"
         report(field, message, str(gpus))
-    elif tensor > gpus:
+    elif tensor > gpus and _value(fields, "algorithm") != "serve":  # a server may span nodes
         message = f"an engine over {tensor} GPUs does not fit into a node's {gpus}"
         report(field, message, str(gpus), certain=False)
     elif _value(fields, "colocated") is not False and total % tensor:

@@ -21,7 +21,7 @@ from .problems import remark_problem
 from .settings import MAX_CONFIG_BYTES, Setting, read_config
 from .training_command import batch_variables, kept_variables, started, surroundings
 
-__all__ = ["ADAPTERS", "read_workload"]
+__all__ = ["ADAPTERS", "read_server", "read_workload"]
 
 #: Every framework, in the order in which ties are named. One more is one more module with an
 #: ``ADAPTER``.
@@ -48,6 +48,7 @@ ADAPTERS = (
     "vllm",
     "sglang",
 )
+_SERVERS = ("vllm", "sglang")
 _CONFIGS = (".yaml", ".yml", ".json", ".toml")
 _SCRIPTS = (".sh", ".slurm", ".sbatch")
 
@@ -85,6 +86,33 @@ def read_workload(
     if checkout is not None and len(readers) == 1 and checkout[0] == readers[0].name:
         source.problems += old_checkout(*checkout)
     return _workload(run, readings, source.problems)
+
+
+def read_server(text: str, name: str, line: int, facts: Facts) -> Optional[Workload]:
+    """Read the command of a report that starts an engine, None where it is no such command.
+
+    Nothing of this machine is read: the command is another one's. ``name`` and ``line`` say where
+    it stands; ``facts``: the installed versions count.
+    """
+    try:
+        script = read_script(text, name, line=line)
+    except InputError:
+        return None
+    adapters = [_adapter(engine) for engine in _SERVERS]
+    claimed = [
+        (adapter, _without_secrets(run))
+        for run in started(script, "")
+        for adapter in adapters
+        if not run.entry.endswith(".py") and adapter.claims(run)
+    ]
+    if len(claimed) != 1:
+        return None
+    adapter, run = claimed[0]
+    if any(word.text.partition("=")[0] == "--config" for word in run.arguments):
+        return None  # of a file that is not at hand
+    run = run._replace(facts=facts, surroundings={**surroundings(script, text), **run.surroundings})
+    run = _versioned(run, adapter, "", None, facts)
+    return _workload(run, [(adapter.name, adapter.read(run))], ())
 
 
 def _stated_framework(text: str) -> Tuple[str, str]:

@@ -32,6 +32,7 @@ _UNITS = {"k": 1000, "K": 1024, "m": 10**6, "M": 1 << 20, "g": 10**9, "G": 1 << 
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)([kKmMgG])\Z")
 #: What an option is that is not given, in vllm and SGLang alike.
 _UNSET: Mapping[str, Any] = {
+    "nodes": 1,
     "rollout.tensor_parallel": 1,
     "rollout.pipeline_parallel": 1,
     "rollout.data_parallel": 1,
@@ -92,7 +93,6 @@ class ServingAdapter:
             "algorithm": Known("serve", place),
             "rollout.engine": Known(self.name, place),
             "rollout.utilization_of": Known("total", place),
-            "nodes": Known(1, place),
             **facts,
         }
         fields["rollout.quantization"] = _packing(configuration, fields["actor.model"])
@@ -155,14 +155,18 @@ def length_of(value: Any) -> Optional[int]:
 
 
 def _gpus(fields: Mapping[str, Fact[Any]]) -> Fact[Any]:
-    """Return the GPUs of all ranks; more than one node is not told apart."""
+    """Return the GPUs of each node: all ranks, over the nodes that are stated."""
     total = 1
     for name in ("tensor_parallel", "pipeline_parallel", "data_parallel"):
         fact = fields[f"rollout.{name}"]
         if not isinstance(fact, Known):
             return fact
         total *= max(int(fact.value), 1)
-    return Known(total, Evidence("tensor × pipeline × data parallel"))
+    nodes = fields["nodes"]
+    if not isinstance(nodes, Known):
+        return nodes
+    of_node = -(-total // max(int(nodes.value), 1))
+    return Known(of_node, Evidence("tensor × pipeline × data parallel"))
 
 
 def _packing(configuration: Configuration, model: Fact[Any]) -> Fact[Any]:

@@ -21,6 +21,7 @@ ADAPTER = ServingAdapter(
             "rollout.max_model_len": (("context_length",), length_of),
             "rollout.max_num_seqs": (("max_running_requests",), integer),
             "rollout.max_num_batched_tokens": (("chunked_prefill_size",), integer),
+            "nodes": (("nnodes",), integer),
             "port": (("port",), integer),
             "rollout.enforce_eager": (("disable_cuda_graph",), boolean),
             "rollout.dtype": (("dtype",), text_of),

@@ -28,6 +28,7 @@ _ENGINE = Engine(
         "rollout.max_num_seqs": (("max_num_seqs",), integer),
         "rollout.max_num_batched_tokens": (("max_num_batched_tokens",), length_of),
         "rollout.chunked_prefill": (("enable_chunked_prefill",), boolean),
+        "nodes": (("nnodes",), integer),
         "port": (("port",), integer),
         "rollout.enforce_eager": (("enforce_eager",), boolean),
         "rollout.dtype": (("dtype",), text_of),

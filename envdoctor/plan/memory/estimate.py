@@ -34,6 +34,7 @@ from .rollout_engine import (
     cache_check,
     engine_host_terms,
     engine_share,
+    engine_weights,
     trainer_engine_terms,
 )
 from .state import STRATEGIES, state_terms
@@ -415,13 +416,14 @@ def _sleeping_engine(inputs: Inputs) -> MemoryTerm:
 def _engine_weights(inputs: Inputs, actor: ModelSize) -> MemoryTerm:
     """The least that is known of an engine whose share of the GPU nothing tells."""
     asleep = _asleep(inputs)
-    split = inputs.tensor_parallel
+    low, high = engine_weights(inputs, actor)
+    packed = inputs.get("rollout.quantization") or "none"
     return MemoryTerm(
         "engine's weights",
-        2 * actor.low // split if asleep is not None else 0,
-        2 * actor.high // split,
-        f"2 B x P / {split}",
-        "bf16 weights",
+        low if asleep is not None else 0,
+        high,
+        f"{'2 B' if packed == 'none' else packed} x P / {inputs.tensor_parallel}",
+        "bf16 weights" if packed == "none" else f"weights in {packed}",
         ("rollout",) if asleep else PHASES,
         "rollout",
         inputs.used("actor.model", "rollout.tensor_parallel"),

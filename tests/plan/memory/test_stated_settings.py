@@ -168,8 +168,11 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.45 GiB. G
         (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct -tp 1", "warning"),
         ("vllm 0.6.3\nGPU: A100 80GB\nvllm serve Qwen/Qwen2-72B-Instruct", "warning"),
         ("sglang 0.4.6\nGPU: A100 80GB\nLLM(model='meta-llama/Llama-3.1-70B-Instruct')", "warning"),
+        # a whole command: vllm takes one GPU where it is told of none
+        (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct", "warning"),
         # nothing states over how many of the GPUs
-        (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct", "advice"),
+        (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct ...", "advice"),
+        (f"vllm 0.6.3\n{A100}model: Qwen/Qwen2-72B-Instruct", "advice"),
         (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct -tp 4", None),
         (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct-AWQ -tp 1", None),
         ("vllm 0.6.3\nGPU: RTX 4090\nvllm serve Qwen/Qwen2-72B --load-in-4bit", None),
