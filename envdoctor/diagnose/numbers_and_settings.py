@@ -105,6 +105,10 @@ _PROFILING = frozenset(
 )
 
 
+#: Codes of rules that have held settings against the machine already.
+_OF_PLANS = ("ED60", "ED61")
+
+
 def relate_numbers(
     drafts: Sequence[TraceDraft], raised: Optional[Raised], report: str, context: Context
 ) -> None:
@@ -119,6 +123,8 @@ def relate_numbers(
     settings = _settings(context)
     for draft in drafts:
         if draft.parent is not None or not (draft.events or draft.quoted):
+            continue
+        if draft.finding.code.startswith(_OF_PLANS):
             continue
         lines = [event.first.text for event in draft.events] + [line.text for line in draft.quoted]
         own = raised if raised is not None and raised.line in draft.quoted else None
