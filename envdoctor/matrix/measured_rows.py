@@ -478,7 +478,7 @@ class Surfaces:
             code=_CODES.get(statement.verb, "ED309"),
             title=title,
             symptom=symptom,
-            fix=_fix(consumer, provider, statement),
+            fix=_fix(consumer, provider, statement, lacking),
             pins=(statement.pin,) if statement.pin else (),
             overrides=(),
             mitigations=(),
@@ -501,11 +501,16 @@ class Surfaces:
         return [(versions[first], versions[last]) for first, last in spans]
 
 
-def _fix(consumer: str, provider: str, statement: MissingName) -> str:
+def _fix(
+    consumer: str, provider: str, statement: MissingName, lacking: Sequence[Tuple[str, str]]
+) -> str:
     if statement.verb == REFUSES_CUDA:
         return f"Install {consumer} and {provider} from one index, built for the same CUDA."
     if statement.verb == OVERWRITES:
         return f"Uninstall both, then install one of {consumer} and {provider}."
+    if provider == PYTHON and (statement.kind, statement.component) == ("too-old", consumer):
+        older = f"a Python before {lacking[0][0]}"
+        return f"Install {statement.pin}, or take {older}." if statement.pin else f"Take {older}."
     return f"Install {statement.pin}." if statement.pin else ""
 
 

@@ -124,6 +124,8 @@ class _Gates:
             inner = [*getattr(node, "body", []), *getattr(node, "orelse", [])]
             if inner and isinstance(inner[0], ast.stmt):
                 yield from self._in(inner, [*conditions, ["unknown"]], function)
+                if isinstance(node, (ast.For, ast.While)) and _returns(node):
+                    return  # what stands behind a search is about what it did not find
                 continue
             yield from self._statement(node, conditions, function)
 
@@ -214,6 +216,10 @@ class _Gates:
         name = function.partition(".")[0]
         words = _COLOURS.sub("", message)[:300]
         return [kind, what, line, at_import, conditions, name, words, callers]
+
+
+def _returns(node: ast.stmt) -> bool:
+    return any(isinstance(part, ast.Return) for part in ast.walk(node))
 
 
 def _constants(tree: ast.Module) -> Tuple[Dict[str, Optional[str]], Dict[str, str]]:

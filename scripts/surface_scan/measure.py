@@ -241,7 +241,7 @@ def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, A
                 # Words and functions change more often than what is asked.
                 key = gate._replace(package=provider, message="", use="")
                 found.setdefault(key, {}).setdefault(number, (path, line, gate))
-    statements = []
+    statements: List[Dict[str, Any]] = []
     for gate, places in found.items():
         numbers = sorted(places)
         others = measurement.releases(gate.package)
@@ -285,8 +285,18 @@ def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, A
             )
             if pin:
                 statement["pin"] = pin
-        statements.append(statement)
+        same = next((other for other in statements if _says_the_same(other, statement)), None)
+        if same is None:
+            statements.append(statement)
+        elif statement["text"] not in same["text"].split("; "):
+            same["text"] += f"; {statement['text']}"
     return statements
+
+
+def _says_the_same(one: Dict[str, Any], other: Dict[str, Any]) -> bool:
+    """Whether two checks refuse the same in other words: one row has both texts."""
+    keys = ("provider", "effect", "verb", "use", "in", "lacking", "with", "equal")
+    return all(one.get(key) == other.get(key) for key in keys)
 
 
 def overwriting_statements(measurement: Measurement, consumer: str) -> List[Dict[str, Any]]:

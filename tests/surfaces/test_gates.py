@@ -95,6 +95,13 @@ STARTED = {
             "    raise ImportError('version')\n"
         ),
     ),
+    "searched-before": (
+        "start",
+        (
+            "def start():\n    if maker_version >= MIN:\n        return\n    for place in 'ab':\n"
+            "        if place == 'b':\n            return place\n    raise ImportError('not found')\n"
+        ),
+    ),
     "not-reached": (
         "start",
         (
