@@ -49,7 +49,7 @@ __all__ = [
     "unpack_row",
 ]
 
-FORMAT = 10
+FORMAT = 11
 
 KEYS = {
     "branch": "branch",

@@ -281,14 +281,13 @@ class _CompiledFiles:
         return None if is_fresh(recorded, find_extra(self._source, name)) else self._source
 
     def _packed(self, name: str) -> Optional[Mapping[str, Any]]:
-        import zlib
+        from .packed import unpack
 
         try:
-            packed = _read_bytes(os.path.join(self._folder, name))
+            content = unpack(_read_bytes(os.path.join(self._folder, name)))
         except FileNotFoundError:
             return None
-        document: Mapping[str, Any] = json.loads(zlib.decompress(packed))
-        return document
+        return json.loads(content) if content is not None else None
 
     def _extra(self, name: str) -> Any:
         if self._source is not None:

@@ -497,6 +497,8 @@ def _write_measured(source: str, destination: str) -> None:
     """Pack each document that was measured by itself: of few a diagnosis reads one."""
     import zlib
 
+    from .packed import pack
+
     for kind in (*_FAULTS_OF_MEASURED, _MEASURED_RELEASES):
         folder, slash, _ = kind.partition("/")
         names = [folder]
@@ -507,7 +509,9 @@ def _write_measured(source: str, destination: str) -> None:
         for name in names:
             document = read_measured(source, name)
             if document:
-                packed = zlib.compress(_dumps(document).encode("utf-8"), 9)
+                content = _dumps(document).encode("utf-8")
+                # What every diagnosis reads is to be there soon.
+                packed = pack(content) if slash else zlib.compress(content, 9)
                 replace_file(os.path.join(destination, f"{name}.z"), packed, durable=False)
 
 
