@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from packaging.version import Version
@@ -122,8 +123,9 @@ class Refresh:
         for name, project in projects.items():
             if project.fault or project.absent:
                 continue
+            prune = partial(self._selection.prune, name)
             entries = [
-                releases.describe(project.releases[version], read, self._selection.prune)
+                releases.describe(project.releases[version], read, prune)
                 for version in chosen[name]
             ]
             unread = [

@@ -11,6 +11,8 @@ from typing import Any, FrozenSet, Iterable, List, NamedTuple, Tuple
 
 from packaging.utils import canonicalize_name
 
+from envdoctor.model.requirement import is_for_extra
+
 from .errors import UsageFault
 from .metadata import requirement_name, tidy
 
@@ -26,7 +28,8 @@ class Selection(NamedTuple):
     be missing on the index.
     prereleases: taken like final releases. pinned: requirement lines whose pre-releases are taken.
     patterns: of families.
-    unreadable: files that are known to have no metadata of their own.
+    unreadable: files that are known to have no metadata of their own. without_extras: packages of
+    which only what they always ask for is kept.
     """
 
     names: Tuple[str, ...]
@@ -36,18 +39,19 @@ class Selection(NamedTuple):
     patterns: Tuple[str, ...]
     unreadable: FrozenSet[str]
     pinned: Tuple[str, ...] = ()
+    without_extras: FrozenSet[str] = frozenset()
 
-    def prune(self, requires: Iterable[str]) -> Tuple[str, ...]:
-        """Return the requirement lines that touch the stack, tidied, in their order, each once;
-        without those that no installer understands.
+    def prune(self, name: str, requires: Iterable[str]) -> Tuple[str, ...]:
+        """Return the requirement lines of a package that touch the stack, tidied, in their order,
+        each once; without those that no installer understands.
         """
-        return tuple(
-            dict.fromkeys(
-                filter(
-                    None, (tidy(line) for line in requires if requirement_name(line) in self.kept)
-                )
-            )
+        always = name in self.without_extras
+        lines = (
+            tidy(line)
+            for line in requires
+            if requirement_name(line) in self.kept and not (always and is_for_extra(line))
         )
+        return tuple(dict.fromkeys(filter(None, lines)))
 
     def undiscovered(self, on_index: Iterable[str]) -> List[str]:
         """Return the names that a family's pattern has and its list has not."""
@@ -102,4 +106,5 @@ def load_selection(path: str = DEFAULT_LIST) -> Selection:
         patterns,
         frozenset(document.get("unreadable", [])),
         tuple(document.get("pinned", [])),
+        frozenset(document.get("without_extras", [])),
     )
