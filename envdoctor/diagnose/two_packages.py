@@ -8,7 +8,7 @@ for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.signatures import distribution_of
 from ..model.finding import Remedy
@@ -41,7 +41,7 @@ _FORMS = tuple(
     for text in (
         r"module '(?P<module>[A-Za-z_][\w.]{1,100})' has no attribute '\w{1,80}'",
         r"cannot import name '\w{1,80}' from '(?P<module>[A-Za-z_][\w.]{1,100})'",
-        r"No module named '(?P<module>[A-Za-z_]\w{1,80}\.[\w.]{1,100})'",
+        r"No module named '(?P<part>[A-Za-z_]\w{1,80}\.[\w.]{1,100})'",
         r"(?:type object )?'(?P<word>[A-Z]\w{1,80})'(?: object)? has no attribute '\w{1,80}'",
         rf"(?<![\w.])(?P<word>[A-Za-z_][\w.]{{1,120}})\(\) (?:{_CALLED})",
     )
@@ -100,6 +100,8 @@ def tell_two_packages(
     """Add to the traces of exceptions between two packages what the one asks of the other."""
     owners = _Owners(contexts[0], modules)
     for draft in drafts:
+        if draft.finding.row:
+            continue
         for entry in _exceptions_of(draft, raised):
             meeting = _meeting(entry, owners)
             if meeting is not None and _tell(draft, meeting, contexts[0]):
@@ -145,13 +147,14 @@ class _Owners:
         for place, (folder, below) in enumerate(zip(parts, parts[1:-1]), 1):
             if folder in _SOURCE_FOLDERS or folder.lower().startswith(below.lower() or "/"):
                 package = self.of_module(below)
-                if len(below) > 2 and self._is_known(package):
+                if len(below) > 2 and self.is_known(package):
                     return package, "/".join(parts[:place])
                 if folder == "src":
                     return "", "/".join(parts[:place])
         return "", ""
 
-    def _is_known(self, package: str) -> bool:
+    def is_known(self, package: str) -> bool:
+        """Tell whether a distribution is installed, or one of the matrix."""
         matrix, installed = self.context.matrix, self.context.distributions
         return package in installed or package in matrix.packages_known
 
@@ -171,19 +174,31 @@ def _meeting(raised: Raised, owners: _Owners) -> Optional[_Meeting]:
     if match is None:
         return _refused(frames, owners)
     last, _ = owners.of_frame(frames[-1])
-    module, word = match.groupdict().get("module"), match.groupdict().get("word") or ""
-    if module:
-        provider = owners.of_module(module)
-        return _met(frames, provider, owners, direct=True) if provider != last else None
-    if word in _PLAIN:
-        return None
-    top = word.split(".")[0]
-    having = {names.package for names in owners.context.matrix.owners_of(top) if is_telling(top)}
+    groups = match.groupdict()
+    module, part, word = (groups.get(name) or "" for name in ("module", "part", "word"))
+    if module or part:
+        provider = owners.of_module(module or part)
+        # Of what is not there at all, the folder of another package may be (cuda.bindings).
+        is_asked = provider != last and (not part or owners.is_known(provider))
+        return _met(frames, provider, owners, direct=True) if is_asked else None
+    having = _owners_of_word(word, last, owners.context)
     asked = sorted(owner for owner in having if _is_related(last, owner, owners.context))
     if last in having or not asked:
         # Of a class that its own package asks, whoever called it may be of another time.
-        return _met(frames, last, owners, direct=False) if last else None
+        return _met(frames, last, owners, direct=False) if last and word not in _PLAIN else None
     return _met(frames, asked[0], owners, direct=True) if len(asked) == 1 else None
+
+
+def _owners_of_word(word: str, caller: str, context: Context) -> FrozenSet[str]:
+    """Return the packages that have a class or a function of a name which hardly two have; of a
+    class, which one may have copied from the other, only where those of the caller are known.
+    """
+    top = word.split(".")[0]
+    own = context.matrix.names_of(caller) if caller else None
+    is_class = "." in word or top[:1].isupper()
+    if word in _PLAIN or not is_telling(top) or (is_class and not (own and own.has_classes)):
+        return frozenset()
+    return frozenset(names.package for names in context.matrix.owners_of(top))
 
 
 def _refused(frames: Sequence[Frame], owners: _Owners) -> Optional[_Meeting]:
@@ -421,7 +436,8 @@ def _of_unknown(
     context: Context,
 ) -> Tuple[str, Optional[Remedy]]:
     """What the releases of the caller ask for, where which one is here is not known."""
-    spans = [] if caller is not None and caller.version else _spans(meeting, context)
+    is_open = caller is None or not caller.version
+    spans = _spans(meeting, context) if is_open and meeting.caller else []
     if not spans:
         return _of_strangers(meeting, caller, provider)
     said = ", ".join(
@@ -440,8 +456,16 @@ def _of_unknown(
 
 
 def _spans(meeting: _Meeting, context: Context) -> List[Tuple[str, str, str]]:
-    """Return specifiers with the first and last release that asks so, newest first."""
+    """Return specifiers with the first and last release that asks so, newest first; none where the
+    newest release asks for nothing any more.
+    """
     spans: List[Tuple[str, str, str]] = []
+    package = context.matrix.package(meeting.caller)
+    versions = package.versions if package is not None else ()
+    final = [str(release) for release in versions if not release.is_prerelease]
+    newest = next(_asks_of_releases(meeting.caller, meeting.provider, context), ("", None))[0]
+    if not final or newest != final[-1]:
+        return []
     for version, ask in _asks_of_releases(meeting.caller, meeting.provider, context):
         if ask is None or not ask.specifier:
             continue

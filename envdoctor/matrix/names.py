@@ -152,6 +152,11 @@ class PackageNames:
         self.package: str = document["name"]
         self._versions: Sequence[str] = document["versions"]
 
+    @property
+    def has_classes(self) -> bool:
+        """Whether its classes and functions were measured, not its modules and registries alone."""
+        return bool(self._document["classes"])
+
     def of_module(self, module: str, name: str = "") -> Optional[NameHistory]:
         """Return the history of a name of a module, of the module itself without one; None where
         that is not known, or where all releases that were read have it.

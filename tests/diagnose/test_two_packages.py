@@ -122,6 +122,8 @@ def test_a_class_that_its_own_package_asks_speaks_where_metadata_are_broken(mess
         ("def start():\n    None.size\n", "", STARTS),
         ("import vllm\n\n\ndef start():\n    vllm.no_such_thing()\n", "", STARTS),
         ("def start():\n    raise ValueError('module is wrong')\n", "", STARTS),
+        # The folder may be of another package.
+        ("def start():\n    import acme.bindings\n", "", STARTS),
         ("import xgrammar\n", "import vllm.engine\nvllm.engine.start\n", "import vllm.engine\n"),
     ],
 )
