@@ -261,17 +261,28 @@ def cut_of(node: ast.expr, cuts: Mapping[str, Cut]) -> Cut:
         return cuts.get(node.id, Cut())
     if not isinstance(node, ast.Subscript):
         return Cut()
-    of_numbers = _last(node.value) == "release" or (
-        isinstance(node.value, ast.Call) and _last(node.value.func) == "split"
-    )
+    separator = _separator(node.value)
+    of_numbers = _last(node.value) == "release" or separator == "."
     index = node.slice.upper if isinstance(node.slice, ast.Slice) else node.slice
     number = index.value if isinstance(index, ast.Constant) else None
     is_head = isinstance(node.slice, ast.Slice) and not node.slice.lower and not node.slice.step
+    if separator == "+":  # without what a build adds to it
+        return Cut() if number == 0 and not is_head else Cut("other")
     if of_numbers:
         return Cut("major") if number == 0 and not is_head else Cut("other")
+    if separator:
+        return Cut("other")
     if number == 0 and not is_head:
         return Cut("text", 1)
     return Cut("text", number) if is_head and isinstance(number, int) else Cut("other")
+
+
+def _separator(node: ast.expr) -> str:
+    """What a text is split by; "" where it is not."""
+    if not isinstance(node, ast.Call) or _last(node.func) not in ("split", "partition"):
+        return ""
+    words = _strings(node)
+    return words[-1] if words else "?"
 
 
 _NUMBERS = frozenset(("int", "float", "str"))

@@ -106,8 +106,13 @@ def read_consumer(archive: RemoteZip, record: Dict[str, Any]) -> Iterator[Dict[s
         yield record
 
 
+#: The functions of torch's stable C interface (torch/csrc/inductor/aoti_torch/c/shim.h, and
+#: torch/csrc/stable/c/shim.h); those for devices may be of libtorch_cuda, which is not read.
+_STABLE = re.compile(r"(?:aoti_)?torch_(?!\w*(?:cuda|guard|stream|xpu|mps))[a-z]\w*\Z")
+
+
 def _is_of_torch(name: str) -> bool:
-    return is_torch_symbol(name) or name.startswith("THP")
+    return is_torch_symbol(name) or name.startswith("THP") or _STABLE.match(name) is not None
 
 
 def _unpacked(archive: RemoteZip, name: str) -> ElfFile:

@@ -50,6 +50,7 @@ GATES = {
     "first-letter-below": "if int(maker.__version__[0]) < 2:\n    raise ImportError('version')",
     "first-number": "if int(maker.__version__.split('.')[0]) > 2:\n    raise ImportError('version')",
     "first-number-is": "if maker.__version__.split('.')[0] == '2':\n    raise ImportError('version')",
+    "without-build": "if maker.__version__.split('+')[0] == '2.0':\n    raise ImportError('version')",
     "first-of-release": "if parse(maker.__version__).release[0] == 10:\n    raise ImportError('version')",
     "major": "if parse(maker.__version__).major != 2:\n    raise ImportError('version')",
     "by-name": "name = 'maker'\ndef get_version(pkg):\n    return importlib.import_module(pkg)"
