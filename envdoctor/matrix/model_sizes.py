@@ -33,9 +33,10 @@ class ModelSize(NamedTuple):
     cache_values: values in the KV cache for one token, over all layers; windowed: that is an upper
     bound, for some layers look at a window only. experts: parameters of them all together. context:
     the longest sequence, tokens. active: experts that each token goes through (0: none, or not
-    known). heads: of attention. rough: from the name alone, with the largest dimensions that models
-    of about that size have. source: which of the ways it was. own: from files of
-    this very model. vision: parameters of the tower that images go through, counted in the whole.
+    known). heads: of attention, together attention_width wide. rough: from the name alone, with the
+    largest dimensions that models of about that size have. source: which of the ways it was. own:
+    from files of this very model. vision: parameters of the tower that images go through, counted
+    in the whole.
     """
 
     name: str
@@ -55,6 +56,7 @@ class ModelSize(NamedTuple):
     context: int = 0
     active: int = 0
     heads: int = 0
+    attention_width: int = 0
     own: bool = False
     vision: int = 0
 
@@ -105,6 +107,7 @@ def _from_matrix(model: Model) -> ModelSize:
         context=model.context,
         active=model.experts_per_token,
         heads=model.heads,
+        attention_width=model.heads * max(model.head_dim, model.nope_dim + model.rope_dim),
         windowed=model.windowed,
         vision=model.vision,
         experts=(model.layers - model.dense_layers)
@@ -253,6 +256,11 @@ def _from_config(
         context=_integer(text, "max_position_embeddings"),
         active=shape.active,
         heads=shape.heads,
+        attention_width=shape.heads
+        * max(
+            shape.head_dim,
+            _integer(text, "qk_nope_head_dim") + _integer(text, "qk_rope_head_dim"),
+        ),
         own=True,
     )
 

@@ -211,8 +211,13 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
 
 
 def _live(size: ModelSize) -> int:
-    """Return the bytes per token that one layer keeps for its backward pass, at the most."""
-    return (24 + 6 * size.active) * size.hidden + 8 * size.intermediate
+    """Return the bytes per token that one layer keeps for its backward pass, at the most.
+
+    Of the 24 for each value of a hidden state half are queries, keys, values and what attention
+    gives, with copies: where its heads are together wider than that, theirs are as wide.
+    """
+    attention = max(size.attention_width, size.hidden)
+    return (12 + 6 * size.active) * size.hidden + 12 * attention + 8 * size.intermediate
 
 
 def _stored(size: ModelSize, recomputes: Optional[bool]) -> Tuple[int, int, str]:

@@ -3,6 +3,7 @@
 import pytest
 
 from envdoctor.app import plan
+from envdoctor.model.workload import WORKLOAD_FIELDS
 from envdoctor.sources import Sources, gather
 
 A100 = "gpu=A100-SXM4-80GB:8"
@@ -63,6 +64,54 @@ def test_getting_worse_takes_no_warning_away(planned, name, field):
             where = (pool.name, pool.subject)
             assert _RANK[pool.verdict] >= worst.get(where, 0), (where, field, value)
             worst[where] = _RANK[pool.verdict]
+
+
+#: Numbers of which more takes less: what is spread over more, limits, and how deep engines sleep.
+LESS = {
+    "nodes",
+    "sequence_parallel",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "shard_ranks",
+    "expert_parallel",
+    "loss_chunks",
+    "sleep_level",
+    "memory",
+    "shm",
+    "disk",
+}
+NUMERIC = [name for name, field in WORKLOAD_FIELDS.items() if field.type in ("int", "float")]
+
+
+def tried(name, value):
+    """Return values of a number from that of the run on, each worse than the one before."""
+    if isinstance(value, float):
+        return [value, min(1.0, value * 1.02), min(1.0, value * 1.05)]
+    if name.rpartition(".")[2] in LESS and not name.startswith("rollout."):
+        return [value * factor for factor in (16, 4, 2, 1)]
+    # Without adapters the whole is trained, which takes more than any rank does.
+    return [value * factor for factor in (1, 2, 4, 16, 64)] if value else [0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SEEDS))
+def test_no_number_of_a_run_takes_a_warning_away_by_getting_worse(planned, name):
+    machine, framework = SEEDS[name]
+    result, _ = planned(name, machine, (), framework)
+    stated = {field: result.workload.value(field) for field in NUMERIC}
+    compared = 0
+    for field, value in stated.items():
+        if value is None or field in ("rollout.sleep_level", "steps", "port"):
+            continue
+        worst = {}
+        for number in tried(field, value):
+            other, _ = planned(name, machine, [f"{field}={number}"], framework)
+            for pool in other.plan.pools:
+                where = (pool.name, pool.subject)
+                assert _RANK[pool.verdict] >= worst.get(where, 0), (where, field, number)
+                worst[where] = _RANK[pool.verdict]
+                compared += 1
+    assert compared > 50
 
 
 @pytest.mark.parametrize(("name", "part"), sampled(SEEDS, SMALLER))
