@@ -322,8 +322,26 @@ def test_what_is_sent_to_experts_lies_once_more_for_each(matrix):
     assert moe.active == 8
     run = {"actor__model": "Qwen/Qwen3-30B-A3B", "actor__gradient_checkpointing": False}
     high = gpu_high(matrix, "activations", **run, data__max_length=1000)
-    dense = 2 * 1000 * moe.layers * (24 * moe.hidden + 8 * moe.intermediate)
+    attention = 12 * (moe.hidden + moe.attention_width)
+    dense = 2 * 1000 * moe.layers * (attention + 8 * moe.intermediate)
     assert high - dense == 2 * 1000 * moe.layers * 6 * 8 * moe.hidden
+
+
+def test_heads_that_are_together_wider_than_the_hidden_size_are_counted(matrix, tmp_path):
+    wide = size_of("zai-org/GLM-4.5-Air", matrix)
+    assert wide.attention_width == 96 * 128 == 3 * wide.hidden
+    assert size_of("Qwen/Qwen2.5-7B", matrix).attention_width == 3584
+    latent = size_of("deepseek-ai/DeepSeek-V3", matrix)
+    assert latent.attention_width == 128 * (128 + 64)
+    config = {
+        "num_hidden_layers": 2,
+        "hidden_size": 1024,
+        "vocab_size": 1000,
+        "num_attention_heads": 16,
+        "intermediate_size": 3072,
+    }
+    assert size_of("x", None, {**config, "head_dim": 128}).attention_width == 2048
+    assert size_of("x", None, config).attention_width == 1024
 
 
 def test_an_engine_that_sleeps_keeps_some_of_the_gpu(matrix):
