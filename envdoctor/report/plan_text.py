@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Sequence, Tuple
 
 from ..model.memory_plan import CacheCheck, Lever, Limit, MemoryPlan, MemoryTerm, PlanResult, Pool
+from ..model.pattern import pattern
 from ..model.sizes import gib_text
 from .blocks import Block, heading, paragraph
 from .figures import Bar, Segment
@@ -22,6 +23,8 @@ _SUPPLY = {
     "gpu": "--assume 'gpu=A100 80GB:8'",
     "shm": "--assume shm=64GiB",
 }
+#: A question for a field of a run: "actor.strategy", "actor.micro_batch or data.max_length".
+_FIELD = pattern(r"[a-z]+\.[a-z_]+(?: |$)")
 _BAR_WIDEST = 56
 _FEW_TERMS = 6
 _MOST_FINDINGS = 100
@@ -204,7 +207,8 @@ def _open_points(pool: Pool) -> Iterator[Block]:
     """Yield what is not known, and what it would change."""
     limit = pool.limit
     if pool.missing:
-        yield paragraph(f"not known, so this is no upper bound: {', '.join(pool.missing)}", 2)
+        words = f"not known, so this is no upper bound{_stated_as(pool.missing)}"
+        yield paragraph(f"{words}: {', '.join(pool.missing)}", 2)
     if pool.unread and limit is not None and pool.high > limit.usable:
         yield paragraph(f"not known here, and may lower it: {', '.join(pool.unread[:4])}", 2)
     if pool.unstated is not None:
@@ -217,7 +221,13 @@ def _open_points(pool: Pool) -> Iterator[Block]:
         text = f"{_label(widest)} {_range(widest.low, widest.high)} GiB"
         yield paragraph(f"no setting that is not stated narrows it much; widest is {text}", 2)
     if pool.doubts and pool.verdict in ("tight", "cannot tell"):
-        yield paragraph(f"would narrow it: {', '.join(pool.doubts[:4])}", 2)
+        doubts = pool.doubts[:4]
+        yield paragraph(f"would narrow it{_stated_as(doubts)}: {', '.join(doubts)}", 2)
+
+
+def _stated_as(questions: Sequence[str]) -> str:
+    """Return how fields of a run are stated, where one of the questions is for such a field."""
+    return " (--what-if NAME=VALUE)" if any(map(_FIELD.match, questions)) else ""
 
 
 def _label(term: MemoryTerm) -> str:

@@ -35,6 +35,7 @@ from .rollout_engine import (
     engine_host_terms,
     engine_share,
     engine_weights,
+    is_v0,
     trainer_engine_terms,
 )
 from .state import STRATEGIES, state_terms
@@ -484,6 +485,9 @@ def _shm_terms(inputs: Inputs, actor: Optional[ModelSize]) -> Iterator[MemoryTer
         )
 
 
+_RELEASE_OF_ENGINE = "the release of vllm (--assume vllm==VERSION)"
+
+
 def _doubts(inputs: Inputs, roles: Sequence[Role], *, engine: bool) -> Tuple[str, ...]:
     """Return the inputs that would narrow the bounds, most telling first; engine: a rollout engine
     may lie there, so that its release counts.
@@ -494,9 +498,9 @@ def _doubts(inputs: Inputs, roles: Sequence[Role], *, engine: bool) -> Tuple[str
         if role.size.rough
     ]
     fields = [field for role in roles if role.trainable for field in _telling_fields(role)]
-    if engine and inputs.get("rollout.engine") == "vllm" and inputs.get("rollout.v1") is None:
-        fields.append("rollout.version")
     unset = [field for field in fields if inputs.get(field) is None]
+    if engine and inputs.get("rollout.engine") == "vllm" and is_v0(inputs) is None:
+        unset.append(_RELEASE_OF_ENGINE)
     return tuple(dict.fromkeys([*rough, *unset]))
 
 
