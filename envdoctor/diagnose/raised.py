@@ -107,7 +107,7 @@ _INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
 _STANDARD = pattern(
     r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)(.+)$"
     r"|^[A-Z]:/(?i:.{0,300}(?:python|conda|forge)[^/]{0,40}(?:/envs/[^/]{1,80})?)"
-    r"/Lib/(?!site-packages)(.+)$|^<(.+)>$"
+    r"/Lib/(?!site-packages)(.+)$|^<(frozen .+)>$"
 )
 
 

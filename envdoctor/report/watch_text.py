@@ -10,6 +10,8 @@ from ..watch.trend import SHAPES, Arrival, Trend
 
 __all__ = ["duration_text", "outlook_line", "outlook_parts", "summary_lines"]
 
+_START = 30.0  # seconds in which a program loads what it needs
+
 
 def duration_text(seconds: float) -> str:
     """Return a duration as people say it: "40 s", "12 min", "3 h 20 min"."""
@@ -103,7 +105,7 @@ def summary_lines(recording: Recording) -> List[str]:
         lines.append(
             "at the end: " + ", ".join(f"{name} {size_text(value)}" for name, value in pools)
         )
-        lines.append(outlook_line(outlook))
+        lines += _course(outlook, recording)
     lines += _end_lines(recording)
     cost = 100 * recording.cost / recording.duration if recording.duration > 0 else 0.0
     lines.append(
@@ -113,6 +115,17 @@ def summary_lines(recording: Recording) -> List[str]:
     if recording.failure:
         lines.append(recording.failure)
     return lines
+
+
+def _course(outlook: Outlook, recording: Recording) -> List[str]:
+    """Return how the memory of a run went; of one that has ended no limit is ahead, and what it
+    took in its first seconds was its start.
+    """
+    if recording.exit_code is None:
+        return [outlook_line(outlook)]
+    if recording.duration < _START:
+        return []
+    return [f"{SHAPES[outlook.trend.shape]}, until it ended"]
 
 
 def _end_lines(recording: Recording) -> List[str]:

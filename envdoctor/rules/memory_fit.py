@@ -20,6 +20,7 @@ __all__ = ["RULES_HERE", "findings_of", "problem_findings"]
 _SEVERITY = {"does not fit": "error", "tight": "warning"}
 _FEW_TERMS = 4
 _FEW_REMEDIES = 3
+_RAY = "Ray's monitor"
 _RAY_OOM = Source(
     "https://docs.ray.io/en/latest/ray-core/scheduling/ray-oom-prevention.html",
     "RAY_memory_usage_threshold, default 0.95",
@@ -103,7 +104,7 @@ def check_host(pool: Pool, levers: Sequence[Lever], root: Optional[str]) -> Iter
         pool,
         pool.limit,
         levers,
-        (_RAY_OOM, _PINNED, _ZERO),
+        (*((_RAY_OOM,) if _RAY in pool.limit.reason else ()), _ZERO, _PINNED),
         root,
     )
 

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..shell.reader import Word
 from .adapter import Run, read_small
-from .configuration import Configuration, Fields, boolean, integer, share_gpus, text_of
+from .configuration import Configuration, Fields, boolean, integer, paths_of, share_gpus, text_of
 from .hydra import entry_file
 from .settings import Setting, read_config, scalar
 
@@ -38,6 +38,7 @@ _LEVELS = 4
 #: Settings of ``TrainingArguments`` that mean the same in each trainer on top of transformers.
 TRAINING_FIELDS: Fields = {
     "data.dataloader_workers": (("dataloader_num_workers",), integer),
+    "data.files": (("dataset_name", "dataset", "train_file", "data_path", "dataset_dir"), paths_of),
     "checkpoint.limit": (("save_total_limit",), integer),
     "checkpoint.model_only": (("save_only_model",), boolean),
     "checkpoint.folder": (("output_dir",), text_of),

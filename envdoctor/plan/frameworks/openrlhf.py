@@ -20,6 +20,7 @@ from .configuration import (
     decimal,
     integer,
     named_types,
+    paths_of,
     text_of,
 )
 from .key_tables import KeyTable, load_table
@@ -86,6 +87,7 @@ _FIELDS: Fields = {
     "data.train_batch_size": (("rollout.batch_size", "rollout_batch_size"), integer),
     "checkpoint.save_freq": (("ckpt.save_steps", "save_steps"), integer),
     "checkpoint.folder": (("ckpt.path", "ckpt_path"), text_of),
+    "data.files": (("data.prompt_dataset", "prompt_data", "data.dataset", "dataset"), paths_of),
     "checkpoint.limit": (("ckpt.max_num", "max_ckpt_num"), integer),
 }
 #: Tools that generate nothing, as this model of memory knows them.

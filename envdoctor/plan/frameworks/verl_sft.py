@@ -9,7 +9,7 @@ from typing import Any, Mapping
 
 from ...model.evidence import Fact, Known, Unknown
 from .adapter import Run
-from .configuration import Fields, at_least_zero, boolean, integer, named_types, text_of
+from .configuration import Fields, at_least_zero, boolean, integer, named_types, paths_of, text_of
 from .hf_trainer import derive_processes
 from .hydra import compose_run
 from .settings import overrides
@@ -21,6 +21,8 @@ _ENTRY = re.compile(
     r"verl\.trainer\.(?:fsdp_)?sft_trainer\w*|(?:.*/)?verl/trainer/(?:fsdp_)?sft_trainer\w*\.py"
 )
 _FIELDS: Fields = {
+    "data.files": (("data.train_files",), paths_of),
+    "data.val_files": (("data.val_files",), paths_of),
     "actor.model": (("model.partial_pretrain", "model.path"), text_of),
     "actor.micro_batch": (("data.micro_batch_size_per_gpu", "data.micro_batch_size"), integer),
     "actor.gradient_checkpointing": (("model.enable_gradient_checkpointing",), boolean),
