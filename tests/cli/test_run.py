@@ -98,6 +98,18 @@ def test_a_command_that_cannot_be_run(command, code):
     done = run("--", command)
     assert (done.returncode, done.stdout) == (code, "")
     assert f"'{command}' cannot be run" in done.stderr
+    assert (f"No command {command} was found" in done.stderr) is (code == 127)
+
+
+def test_nothing_is_ahead_of_a_command_that_has_ended():
+    """Its first second is no trend."""
+    program = "import time\nblocks = []\nfor _ in range(15):\n"
+    program += "    blocks.append(bytearray(8 << 20)); time.sleep(0.1)\n"
+    done = run("--interval", "0.1", "--", sys.executable, "-c", program)
+    assert done.returncode == 0
+    assert "watched for" in done.stderr
+    assert "meets the limit" not in done.stderr
+    assert "growing fastest" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -131,3 +131,21 @@ def test_heads_are_not_split(tmp_path, name, ways, expected):
     result, _ = plan([str(script)], facts)
     findings = [finding for finding in result.findings if "attention heads" in finding.message]
     assert [finding.severity for finding in findings] == ["warning"] * expected
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "trl sft --model_name_or_path a/b-7B --dataset_name {path}",
+        "swift sft --model a/b-7B --dataset {path}#500 --tuner_type full",
+        "deepspeed --module openrlhf.cli.train_sft --pretrain a/b-7B --dataset {path}",
+        "torchrun -m verl.trainer.sft_trainer model.path=a/b-7B data.train_files={path}",
+    ],
+)
+def test_data_that_is_not_there(tmp_path, command):
+    script = tmp_path / "train.sh"
+    for path, count in ((tmp_path / "none.jsonl", 1), (script, 0)):
+        script.write_text(command.format(path=path) + "\n")
+        places = read_places(read_workload([str(script)], environ={}), {})
+        missing = [entry for entry in places.paths if entry.exists is False]
+        assert [entry.field for entry in missing] == ["data.files"] * count
