@@ -31,12 +31,13 @@ class ModelSize(NamedTuple):
     """Parameters (low..high, equal where they are known) and dimensions (0: not known).
 
     cache_values: values in the KV cache for one token, over all layers; windowed: that is an upper
-    bound, for some layers look at a window only. experts: parameters of them all together. context:
-    the longest sequence, tokens. active: experts that each token goes through (0: none, or not
-    known). heads: of attention, together attention_width wide. rough: from the name alone, with the
-    largest dimensions that models of about that size have. source: which of the ways it was. own:
-    from files of this very model. vision: parameters of the tower that images go through, counted
-    in the whole.
+    bound, for some layers look at a window only; latent: they are of no head, so that each GPU has
+    them all; indexed: bytes beside them, of an indexer. experts: parameters of them all together.
+    context: the longest sequence, tokens. active: experts that each token goes through (0: none, or
+    not known). heads: of attention, together attention_width wide. rough: from the name alone, with
+    the largest dimensions that models of about that size have. source: which of the ways it was.
+    own: from files of this very model. vision: parameters of the tower that images go through,
+    counted in the whole.
     """
 
     name: str
@@ -52,6 +53,8 @@ class ModelSize(NamedTuple):
     cache_values: int = 0
     tied: Optional[bool] = None
     windowed: bool = False
+    latent: bool = False
+    indexed: int = 0
     experts: int = 0
     context: int = 0
     active: int = 0
@@ -109,6 +112,7 @@ def _from_matrix(model: Model) -> ModelSize:
         heads=model.heads,
         attention_width=model.heads * max(model.head_dim, model.nope_dim + model.rope_dim),
         windowed=model.windowed,
+        latent=bool(model.kv_lora),
         vision=model.vision,
         experts=(model.layers - model.dense_layers)
         * model.experts
@@ -232,6 +236,10 @@ def _from_config(
         least = shape.parameters - 2 * shape.embedding * open_vocabulary
         low, high = int(least * 0.95), int(shape.parameters * 1.05)
     latent = _integer(text, "kv_lora_rank")
+    # The indexer of DeepSeek-V3.2 and GLM-5 keeps one key for each token and layer, in FP8 with its
+    # scales whatever the cache is kept in (vllm/model_executor/models/deepseek_v2.py,
+    # DeepseekV32IndexerCache).
+    indexer = _integer(text, "index_head_dim")
     return ModelSize(
         name,
         low,
@@ -252,6 +260,8 @@ def _from_config(
         tied=shape.tied,
         windowed=bool(_integer(text, "sliding_window"))
         and text.get("use_sliding_window") is not False,
+        latent=bool(latent),
+        indexed=shape.layers * (indexer + indexer // 128 * 4),
         experts=shape.expert_parameters,
         context=_integer(text, "max_position_embeddings"),
         active=shape.active,

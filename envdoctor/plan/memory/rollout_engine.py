@@ -285,11 +285,13 @@ def _takes_its_share(inputs: Inputs) -> bool:
 
 
 def cache_per_token(inputs: Inputs, size: ModelSize) -> int:
-    """Return bytes of cache for one token on one GPU; heads are split no further than there are."""
-    split = min(inputs.tensor_parallel, size.kv_heads or 1)
+    """Return bytes of cache for one token on one GPU; heads are split no further than there are,
+    and a latent cache not at all (vllm/v1/attention/backends/mla; SGLang's docs on DP attention).
+    """
+    split = 1 if size.latent else min(inputs.tensor_parallel, size.kv_heads or 1)
     width = 1 if str(inputs.get("rollout.kv_dtype", "")).startswith("fp8") else 2
     layers = -(-size.layers // inputs.pipeline_parallel) / size.layers if size.layers else 1
-    return int(width * size.cache_values * layers) // max(split, 1)
+    return int((width * size.cache_values + size.indexed) * layers) // max(split, 1)
 
 
 def cache_check(

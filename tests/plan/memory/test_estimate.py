@@ -301,6 +301,28 @@ def test_windows_of_attention_are_a_value_of_the_matrix(matrix):
     assert not size_of("Qwen/Qwen2.5-7B", matrix).windowed
 
 
+def test_the_key_of_an_indexer_is_part_of_the_cache():
+    """132 bytes for each token and layer, beside 576 values of latent attention."""
+    config = {
+        "num_hidden_layers": 61,
+        "hidden_size": 7168,
+        "vocab_size": 129280,
+        "num_attention_heads": 128,
+        "intermediate_size": 18432,
+        "kv_lora_rank": 512,
+        "qk_rope_head_dim": 64,
+        "qk_nope_head_dim": 128,
+    }
+    plain, sparse = (
+        size_of("x", None, {**config, **more}) for more in ({}, {"index_head_dim": 128})
+    )
+    assert plain.cache_values == 61 * 576
+    assert (sparse.cache_values, sparse.indexed) == (61 * 576, 61 * 132)
+    assert plain.latent
+    assert not plain.indexed
+    assert plain.attention_width == 128 * 192
+
+
 def gpu_high(matrix, name, **changes):
     """Return the upper bound of a term of the GPU, in bytes."""
     return sum(term.high for term in plan_of(matrix, **changes).pool("gpu").term(name))

@@ -81,3 +81,14 @@ def test_bytes_for_a_token(matrix):
     assert cache_per_token(Inputs(workload(), {}), size) == 2 * 32 * 2 * 8 * 128
     assert cache_per_token(Inputs(workload(rollout__kv_dtype="fp8_e4m3"), {}), size) == 65536
     assert cache_per_token(Inputs(workload(rollout__tensor_parallel=16), {}), size) == 16384
+
+
+def test_a_latent_cache_is_whole_on_each_gpu(matrix):
+    """There is nothing in it to split by heads; an indexer's key has a type of its own."""
+    size = size_of("deepseek-ai/DeepSeek-V3", matrix)
+    for ways in (1, 8):
+        inputs = Inputs(workload(rollout__tensor_parallel=ways), {})
+        assert cache_per_token(inputs, size) == 61 * 576 * 2
+    packed = Inputs(workload(rollout__kv_dtype="fp8", rollout__tensor_parallel=8), {})
+    sparse = size._replace(indexed=61 * 132)
+    assert cache_per_token(packed, sparse) == 61 * (576 + 132)
