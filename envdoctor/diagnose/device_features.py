@@ -9,7 +9,7 @@ are named that lack it. Nothing is said of a device that is not known.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Iterator, List, Optional, Tuple
 
 from ..model.evidence import Evidence
 from ..model.finding import Remedy
@@ -103,6 +103,18 @@ _FEATURES = (
         refused=True,
     ),
     _feature(
+        r"(?i:flash[- _]?att(?:ention|n)(?![- ]?3))",
+        "FlashAttention 2",
+        "Use another attention: attn_implementation='sdpa', VLLM_ATTENTION_BACKEND=XFORMERS, "
+        "--attention-backend triton, or a GPU from Ampere on.",
+        (
+            "https://github.com/Dao-AILab/flash-attention/blob/v2.7.4/README.md",
+            "FlashAttention-2: Ampere, Ada, or Hopper GPUs",
+        ),
+        capability="8.0",
+        refused=True,
+    ),
+    _feature(
         r"AoT scheduling|FlashAttention[- ]?3|flash_attn_3|\bFA3\b",
         "FlashAttention 3",
         "Turn off what asks for it (full_cuda_graph, a backend of that name), or use a GPU of "
@@ -116,7 +128,7 @@ _FEATURES = (
     ),
     _feature(
         r"PassManager::run failed|ConvertTritonGPUToLLVM|failed to legalize operation 'tt\.",
-        "what this Triton makes code for",
+        "what Triton supports",
         "Take a release of Triton that still has this GPU, with the torch that it goes with, or "
         "another attention backend (xformers, FLASHINFER, the V0 engine), or a newer GPU.",
         (
@@ -147,6 +159,8 @@ _FEATURES = (
         devices=((r"\bArc\b|\bA(?:3[58]0|580|7[357]0)M?\b|\bFlex\b|\bIris\b|\bUHD\b", "This GPU"),),
     ),
 )  # fmt: skip
+#: What a text tells in words of its own, and which is no claim unless the device decides it.
+_TOLD = "device-feature-told"
 #: What says that a device, or a build for it, does not do something.
 _REFUSED = re.compile(
     r"(?i)not (?:yet |currently )?(?:supported|implemented|available|compatible)|unsupported|"
@@ -167,13 +181,14 @@ _SETS = (
 )  # fmt: skip
 #: Kinds of signatures that say it themselves, and the one that leaves it to the device.
 _SAID = ("unsupported", "arch-missing")
-_LEFT_OPEN = "device-feature-missing"
+_LEFT_OPEN = ("device-feature-missing", "device-feature-told")
 
 
 def tell_lacking_features(
-    drafts: Sequence[TraceDraft], raised: Optional[Raised], report: str, context: Context
+    drafts: List[TraceDraft], raised: Optional[Raised], report: str, context: Context
 ) -> None:
-    """Add to what failed which feature the device lacks, with what to do.
+    """Add to what failed which feature the device lacks, with what to do; drop what a text tells of
+    a feature that the device does not lack.
 
     Args:
         drafts: What the lines say.
@@ -193,12 +208,18 @@ def tell_lacking_features(
             _tell(draft, *lacking, context)
         elif _TYPES.search(text):
             _tell_half(draft, own, context)
+    drafts[:] = [draft for draft in drafts if not _is_only_told(draft)]
+
+
+def _is_only_told(draft: TraceDraft) -> bool:
+    signature = draft.signature
+    return signature is not None and signature.id == _TOLD and draft.certainty == "candidate"
 
 
 def _says_it(draft: TraceDraft) -> bool:
     """Tell whether a signature says of the device what it lacks."""
     signature = draft.signature
-    if signature is None or signature.id == _LEFT_OPEN:
+    if signature is None or signature.id in _LEFT_OPEN:
         return False
     return signature.kind in _SAID and signature.component == "gpu"
 

@@ -24,6 +24,7 @@ from typing import (
     Tuple,
 )
 
+from ..intake.clean_text import is_sentence
 from ..matrix.model_sizes import size_of
 from ..model.evidence import Evidence
 from ..model.finding import Remedy
@@ -42,12 +43,13 @@ __all__ = ["relate_numbers"]
 
 
 class _Asked(NamedTuple):
-    """What a message is held against: its text and the whole one, where it was raised, and the
-    run's settings by the last part of their names.
+    """What a message is held against: its text and the whole one, whether it is about memory of the
+    host, where it was raised, and the run's settings by the last part of their names.
     """
 
     text: str
     report: str
+    of_host: bool
     frames: Tuple[Frame, ...]
     settings: Mapping[str, str]
     context: Context
@@ -61,6 +63,8 @@ class _Relation(NamedTuple):
     decides: bool = True
 
 
+#: The signature of what a text tells in words of its own.
+_TOLD = "gpu-memory-told"
 _LENGTHS = (
     "max_model_len", "context_length", "max_seq_len", "max_seq_length", "max_sequence_length",
     "cutoff_len", "model_max_length", "max_length", "session_len", "ctx_size", "n_ctx", "num_ctx",
@@ -76,7 +80,7 @@ _SPLITS = (
     ("pipeline_parallel_size", "pipeline_model_parallel_size", "pp_size"),
 )
 _NODES = ("nnodes", "num_nodes", "num_machines")
-_PROCESSES = ("nproc_per_node", "n_gpus_per_node", "num_gpus")
+_PROCESSES = ("nproc_per_node", "n_gpus_per_node", "num_gpus", "num_processes")
 _LONGEST = 200_000  # characters of a text that are searched
 #: What ms-swift's engine prints where the prompt leaves nothing of the length.
 _LESS = re.compile(r"max_model_len\((\d{1,9})\) - num_tokens\((\d{1,9})\).{0,60}?: -\d")
@@ -92,7 +96,32 @@ _OF_TRAINING = frozenset(
     ("per_device_train_batch_size", "num_train_epochs", "gradient_accumulation_steps",
      "learning_rate", "finetuning_type", "micro_batch_size", "train_batch_size")
 )  # fmt: skip
-_ADAPTERS = re.compile(r"q?lora\b|\bpeft\b|4-?bit|8-?bit|galore|\bbadam\b", re.IGNORECASE)
+_TRAINING = re.compile(
+    r"\b(?:train(?:s|ing|ed)?|fine-?tun\w+|full[- ]parameter|SFT|RLHF|GRPO|PPO|DPO)\b|"
+    r"训练|微调",
+    re.IGNORECASE,
+)
+#: What makes a training take less.
+_LESS_STATE = re.compile(
+    r"\bq?lora|\bpeft\b|[48]-?bit|galore|\bbadam\b|offload|freez|adafactor|\bsgd\b|lomo|"
+    r"\bmuon\b|apollo",
+    re.IGNORECASE,
+)
+_DEEPSPEED = re.compile(
+    r"\bzero[-_ ]?(?:stage[-_ ]?)?[123]\b|zero_stage|--deepspeed\b|deepspeed (?:zero|config|stage)|"
+    r"\bds_config",
+    re.IGNORECASE,
+)
+_FULL = 0.9  # of a GPU, from which a training's state alone leaves nothing for activations
+#: Several processes of an engine, as people tell it.
+_SEVERAL = re.compile(
+    r"\b(?:do|doing|use|using|try|trying|with) (?:to do )?multi-?process\w*|"
+    r"\b(?:two|three|several|multiple|second|another|many|[2-9]) (?:\w+ ){0,2}?"
+    r"(?:vllm )?(?:instances?|servers?|engines?|processes|LLMs?|models?)\b[^.\n]{0,80}"
+    r"(?:same|one|single|a) (?:\w+ ){0,2}?(?:gpu|card)",
+    re.IGNORECASE,
+)
+_LINE = "\n"
 #: A model that a sentence names by its size.
 _MODEL = re.compile(
     r"(?<![\w./-])([A-Za-z][\w./-]{0,60}(?: \d(?:\.\d)?)?[ -]?\d{1,3}(?:\.\d)?[bB])(?![\w])"
@@ -105,14 +134,11 @@ _PROFILING = frozenset(
 )
 
 
-#: Codes of rules that have held settings against the machine already.
-_OF_PLANS = ("ED60", "ED61")
-
-
 def relate_numbers(
-    drafts: Sequence[TraceDraft], raised: Optional[Raised], report: str, context: Context
+    drafts: List[TraceDraft], raised: Optional[Raised], report: str, context: Context
 ) -> None:
-    """Add to what failed what its numbers and the run's settings are to each other, and what to do.
+    """Add to what failed what its numbers and the run's settings are to each other, and what to do;
+    drop what a text only tells of memory where no number says more.
 
     Args:
         drafts: What the lines say.
@@ -124,17 +150,23 @@ def relate_numbers(
     for draft in drafts:
         if draft.parent is not None or not (draft.events or draft.quoted):
             continue
-        if draft.finding.code.startswith(_OF_PLANS):
-            continue
+        if draft.signature is None and draft.finding.subject != "raised":
+            continue  # a finding of the check, which has held its settings against the machine
         lines = [event.first.text for event in draft.events] + [line.text for line in draft.quoted]
         own = raised if raised is not None and raised.line in draft.quoted else None
         text = "\n".join([*lines, own.message if own is not None else ""])
-        asked = _Asked(
-            text, report[:_LONGEST], own.frames if own is not None else (), settings, context
-        )
+        of_host = draft.finding.kind == "host-oom" or draft.finding.component == "host-memory"
+        frames = own.frames if own is not None else ()
+        asked = _Asked(text, report[:_LONGEST], of_host, frames, settings, context)
         relation = next(_relations(asked), None)
         if relation is not None:
             _tell(draft, relation, context)
+    drafts[:] = [draft for draft in drafts if not _is_only_told(draft)]
+
+
+def _is_only_told(draft: TraceDraft) -> bool:
+    signature = draft.signature
+    return signature is not None and signature.id == _TOLD and draft.certainty == "candidate"
 
 
 def _settings(context: Context) -> Dict[str, str]:
@@ -145,7 +177,9 @@ def _settings(context: Context) -> Dict[str, str]:
 
 def _tell(draft: TraceDraft, relation: _Relation, context: Context) -> None:
     finding = draft.finding
-    remedies = (Remedy(relation.remedy, (), "safe"), *finding.remedies[1:])
+    # What decides takes the place of what is advised where nothing more is known.
+    others = finding.remedies[1:] if relation.decides else finding.remedies
+    remedies = (Remedy(relation.remedy, (), "safe"), *others)
     draft.finding = finding._replace(
         message=f"{finding.message.rstrip('.')}. {relation.words}.",
         remedies=remedies if relation.remedy else finding.remedies,
@@ -227,7 +261,9 @@ def _gpus_of_node(asked: _Asked) -> Optional[Tuple[str, int, int]]:
         words = " times ".join(f"{name} {number}" for name, number in sizes)
         return f"{words}{over}", ceil(product / nodes), nodes
     for name, number in _numbers(_PROCESSES, asked):
-        return f"{name} {number}", number, 1
+        # accelerate counts those of all machines
+        across = nodes if name == "num_processes" else 1
+        return f"{name} {number}{over if across > 1 else ''}", ceil(number / across), across
     return None
 
 
@@ -283,6 +319,8 @@ def _of_tokens(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
         )
     if limit is None:
         return None
+    if max(wanted or 0, total or 0) <= limit:
+        wanted = total = None  # one part of what was asked for
     lengths = _numbers(_LENGTHS, asked)
     shown = f" of {wanted} tokens" if wanted else ""
     shown = f" with what it is to generate, {total} tokens" if total else shown
@@ -294,8 +332,8 @@ def _of_tokens(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
             "the KV cache allow, or cut the prompts",
         )
     longer = next(((name, number) for name, number in lengths if number > limit), None)
-    if longer is None:
-        return None
+    if longer is None or "allowed length" not in match.group():
+        return None  # only SGLang names the tokens of its cache so
     shares = [
         f"{name} is {asked.settings[name]}" for name in _CACHE_SHARES if name in asked.settings
     ]
@@ -313,7 +351,7 @@ def _of_tokens(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
 # what has to divide
 
 
-def _of_divisors(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
+def _of_divisors(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
     """Say which values divide."""
     whole = _product(match.group("whole"))
     part = int(match.group("part"))
@@ -321,13 +359,18 @@ def _of_divisors(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
         return None
     divisors = [number for number in range(min(part, whole), 0, -1) if whole % number == 0]
     some = ", ".join(map(str, divisors[:4]))
-    if "tensor" in match.group().lower() or "head" in match.group().lower():
+    said = match.group().lower()
+    if "tensor" in said or "head" in said or _is_split(part, asked):
         split = f"{whole} can be split over {some}"
         return _Relation(split, f"Set the tensor parallel size to one of these: {some}")
     return _Relation(
         f"{whole} is no multiple of {part}: {part * (whole // part + 1)} would be, and {some} "
         f"divide{'s' if len(divisors) == 1 else ''} {whole}"
     )
+
+
+def _is_split(number: int, asked: _Asked) -> bool:
+    return any(size == number for _, size in _numbers(_SPLITS[0], asked))
 
 
 def _product(text: str) -> int:
@@ -391,26 +434,33 @@ def _of_releases(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
 
 
 def _of_memory(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
-    """Say which setting left the run with less memory, or made it ask for more."""
+    """Say which setting left the run with less memory of a GPU, or made it ask for more."""
+    if asked.of_host:
+        return None
     return (
         _of_hidden_gpus(asked)
+        or _of_neighbours(asked)
         or _of_profiling(asked, is_seen=True)
-        or _of_weights(asked)
-        or _of_training(asked)
+        or (_of_training(asked) if _is_training(asked) else _of_weights(asked))
         or _of_profiling(asked, is_seen=False)
     )
 
 
 def _of_hidden_gpus(asked: _Asked) -> Optional[_Relation]:
+    """Say that a variable leaves the process fewer GPUs than there are, where no size of the run
+    says that it is meant for so few.
+    """
     setting = asked.context.facts.value("variables", {}).get("CUDA_VISIBLE_DEVICES")
     listed, devices = _listed(setting), asked.context.facts.value("gpus") or ()
-    if listed is None or listed >= len(devices):
+    wanted = _gpus_of_node(asked)
+    if listed is None or listed >= len(devices) or (wanted is not None and wanted[1] <= listed):
         return None
     return _Relation(
         f"CUDA_VISIBLE_DEVICES={setting} leaves the process {listed} of {len(devices)} GPUs, so "
         "that the model has to fit there",
-        "Name all GPUs in CUDA_VISIBLE_DEVICES (or leave it out, also where a launcher or a "
-        "container sets it) and spread the model over them",
+        "Where one GPU is too small, name all in CUDA_VISIBLE_DEVICES (or leave it out, also where "
+        "a launcher or a container sets it) and spread the model over them",
+        decides=False,
     )
 
 
@@ -480,29 +530,51 @@ def _of_weights(asked: _Asked) -> Optional[_Relation]:
     )
 
 
+def _is_training(asked: _Asked) -> bool:
+    if asked.settings.keys() & _OF_TRAINING:
+        return True
+    return _TRAINING.search(f"{asked.text} {asked.report.partition(_LINE)[0]}") is not None
+
+
 def _of_training(asked: _Asked) -> Optional[_Relation]:
     """Say that weights, gradients and the optimizer's state of a training do not fit, even where
-    they are spread over all GPUs: at least eight bytes for each parameter (all in bfloat16).
+    they are spread over all GPUs: eight bytes for each parameter at least (all in bfloat16), 16
+    with DeepSpeed, which keeps weights and moments in fp32.
     """
     settings = asked.settings
     adapters = any("lora" in name or "lora" in value.lower() for name, value in settings.items())
-    offload = any("offload" in name for name in settings) or "offload" in asked.report.lower()
-    model = None if adapters or offload or not settings.keys() & _OF_TRAINING else _model(asked)
-    if model is None or _ADAPTERS.search(asked.report):
+    if adapters or _LESS_STATE.search(asked.report):
         return None
-    gpus = len(asked.context.visible_gpus())
-    state = 4 * model.weights / gpus
-    if state < 0.9 * model.total:
+    model, gpus = _model(asked), len(asked.context.visible_gpus())
+    if model is None:
         return None
+    each = 16 if _DEEPSPEED.search(asked.report) else 8
+    state = each / 2 * model.weights / gpus
+    if state < _FULL * model.total:
+        return None
+    spread = f", spread over all {gpus} GPUs" if gpus > 1 else ""
     return _Relation(
-        f"Training all of {model.name} takes {gib_text(state)} of {gib_text(model.total)} GiB at "
-        "least for weights, gradients and Adam's state, spread over all of the "
-        f"{gpus} GPUs"
-        if gpus > 1
-        else f"Training all of {model.name} takes {gib_text(state)} of "
-        f"{gib_text(model.total)} GiB at least for weights, gradients and Adam's state",
+        f"Training all of {model.name} takes {gib_text(state)} of {gib_text(model.total)} GiB for "
+        f"weights, gradients and Adam's state alone{spread} ({each} bytes for each parameter)",
         "Train adapters (LoRA, QLoRA), offload the optimizer's state to the host (ZeRO-3 or FSDP "
         "with offload), take an 8-bit optimizer, or more GPUs",
+    )
+
+
+def _of_neighbours(asked: _Asked) -> Optional[_Relation]:
+    """Say that several engines of vllm on one GPU each take their share of it."""
+    written = [line for line in asked.report.split("\n") if ".py" not in line and is_sentence(line)]
+    if not _SEVERAL.search("\n".join(written)) or "vllm" not in asked.report.lower():
+        return None
+    if len(asked.context.visible_gpus()) > 1:
+        return None
+    share = asked.settings.get("gpu_memory_utilization", "")
+    stated = f"{share} is stated" if share else "0.9 where nothing is stated"
+    return _Relation(
+        "Each process of vLLM takes gpu_memory_utilization of the whole GPU for itself "
+        f"({stated}), however small its model, and several of them share this one",
+        "Start one engine for all requests, or give each a share so that they add up to less "
+        "than 1 (--gpu-memory-utilization 0.4 for two)",
     )
 
 
@@ -552,7 +624,8 @@ _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
             rf"(?:prompt|input)\b.{{0,20}}?\(?length (?P<input4>{_N})\)? is longer than .{{0,40}}? "
             rf"(?P<limit5>{_N})|"
             rf"maximum (?:context|model) length (?:is|of) (?P<limit6>{_N})(?: tokens)?"
-            rf"(?:.{{0,60}}? (?:requested|has|contains|results in) (?P<input5>{_N}))?"
+            rf"(?:.{{0,200}}?total of at least (?P<total>{_N})"
+            rf"|.{{0,60}}? (?:requested|has|contains|results in) (?P<input5>{_N})(?! output))?"
         ),
         _of_tokens,
     ),
@@ -564,7 +637,7 @@ _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
     ),
     (
         re.compile(
-            r"(?P<whole>\b\d{1,7}(?: ?[x*×] ?\d{1,7}){0,2})\)?[^.\n]{0,60}?"
+            r"(?P<whole>(?<![\w.])\d{1,7}(?: ?[x*×] ?\d{1,7}){0,2})\)?[^.\n\d]{0,60}?"
             r"(?:must be|is not|are not|isn't|not) (?:evenly )?divisible by [^.\n]{0,60}?"
             r"(?P<part>\b\d{1,6})\b"
         ),
@@ -587,8 +660,9 @@ _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
     ),
     (
         re.compile(
-            r"out[ -]of[ -](?:\w+ )?memory|OutOfMemory|\bOOM\b|显存|failed to allocate|"
-            r"cudaMalloc failed"
+            r"out[ -]of[ -](?:\w+ )?memory|OutOfMemory|(?-i:\bOOM\b)|显存|failed to allocate|"
+            r"cudaMalloc failed",
+            re.IGNORECASE,
         ),
         _of_memory,
     ),

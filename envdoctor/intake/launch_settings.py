@@ -50,6 +50,10 @@ _ENGINE = re.compile(
 )
 
 
+#: What ends a sentence behind a number.
+_ENDS = re.compile(r"(?<=\d)[.,;:)`]+$")
+
+
 def split_command(text: str) -> List[str]:
     """Split a command line; quotes that do not match make it a plain split."""
     import shlex
@@ -84,7 +88,7 @@ def read_launch(arguments: Sequence[str], line: Line, draft: Draft) -> None:
             if name in ("--version", "--help"):
                 continue
             if re.fullmatch(r"-{1,2}[A-Za-z][\w.-]{0,60}", name):
-                draft.request(_SHORT.get(name, name), value, line)
+                draft.request(_SHORT.get(name, name), _ENDS.sub("", value), line)
         else:
             setting = _HYDRA.fullmatch(word)
             if setting:

@@ -22,7 +22,8 @@ _MARKS = re.compile(
     r"(?:cannot|can't|could not|couldn't|unable to|fails? to|failed to|does not|doesn't|not)"
     r" (?:find|locate|have|import|load|open)|"
     r"\b(?:removed|gone|renamed|dropped|missing|exists?|found|available)\b|"
-    r"\bOOM\b|out[ -]of[ -](?:\w+ )?memory|outofmemory|显存",
+    r"\bOOM\b|out[ -]of[ -](?:\w+ )?memory|outofmemory|显存|"
+    r"flash[- _]?att|\bbf16|bfloat16|fp[48]\b",
     re.IGNORECASE,
 )
 #: What a program printed, or code, says it in its own form.
@@ -54,6 +55,8 @@ _CALLEE = r"'?(?P<module>(?-i:[A-Z])\w{2,80}|\w+(?:\.\w+)*\(\))'?"
 _LIBRARY = r"(?P<module>lib[A-Za-z]\w{1,40}\.so(?:\.\d{1,4}){0,3})\b"
 _MODULE = r"'?(?P<module>[A-Za-z_][\w.]{1,120})'?"
 _NOT_OPENED = "ImportError: {module}: cannot open shared object file: No such file or directory"
+#: What a device may lack, as people write it.
+_FEATURES = r"\b(?:flash[- _]?att(?:ention|n)[- ]?[23]?|bfloat16|bf16|fp8|(?:nv|mx)?fp4)\b"
 #: What people say of a symptom, and the line that a program prints of it.
 _SYMPTOMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(words, re.IGNORECASE), printed)
@@ -83,6 +86,16 @@ _SYMPTOMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
                 r"outofmemory(?:error)?)\b(?![- ]?kill)|显存不足|爆显存|显存溢出"
             ),
             "A GPU ran out of memory by what the text tells",
+        ),
+        (
+            (
+                rf"(?P<path>{_FEATURES})[^.;]{{0,80}}?\b(?:(?:is|are|was) (?:not|un)[- ]?"
+                r"(?:supported|available|implemented)|unsupported|does(?: not|n't) "
+                r"(?:work|run|support)|fail(?:s|ed)?|no kernels?)\b|"
+                r"\b(?:cannot|can't|can not|unable to|fails? to|does(?: not|n't)) "
+                rf"(?:run|use|support|load|start|work)[^.;]{{0,60}}?(?P<path2>{_FEATURES})"
+            ),
+            "refused by what the text tells: {path}",
         ),
     )
 )
@@ -137,7 +150,10 @@ _FORMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (rf"{_DOTTED} {_ABSENT}", "ModuleNotFoundError: No module named '{module}'"),
         (
-            rf"{_LIBRARY}'?(?:: |, | )(?:can(?:no|')t open|(?:is |was )?(?:missing|not found))",
+            (
+                rf"{_LIBRARY}'?(?:: |, | )(?:can(?:no|')t open|(?:is |was )?(?:missing|not "
+                r"(?:found|included|contained|present|there|in)\b))"
+            ),
             _NOT_OPENED,
         ),
         (
@@ -258,7 +274,8 @@ def _quoted(line: str, report: str, modules: Container[str]) -> str:
             return ""
         if "memory by what" in printed and _OF_HOST.search(text):
             return ""
-        error = printed.format(**match.groupdict())
+        groups = {key.rstrip("2"): value for key, value in match.groupdict().items() if value}
+        error = printed.format(**groups)
         return "" if error in line else error
     refused = _REFUSED_ALONE.search(text)
     return _refused(refused.group("name"), report) if refused is not None else ""

@@ -122,6 +122,7 @@ CODES: Mapping[str, str] = {
     "ED615": "gpu-count",
     "ED616": "resume-step",
     "ED617": "weights-plan",
+    "ED618": "parallel-heads",
     "ED695": "memory-log",
     "ED701": "node-drivers",
     "ED702": "node-pythons",

@@ -51,6 +51,11 @@ _WHOLE_WEIGHTS = Source(
     "If the model is too large to fit in a single GPU, use tensor parallel inference; "
     "tensor_parallel_size is 1 by default",
 )
+_HEADS = Source(
+    "https://github.com/vllm-project/vllm/blob/v0.8.5/vllm/config.py",
+    "verify_with_parallel_config: Total number of attention heads must be divisible by tensor "
+    "parallel size",
+)
 #: Of a GPU, what its name says of its memory.
 _NAMED_SIZE = re.compile(r"(?<![\d.])(\d{1,3})\s?GB?\b")
 #: Engines that load all weights onto the GPUs of one tensor parallel group.
@@ -81,6 +86,7 @@ def settings_findings(workload: Workload, facts: Facts, matrix: Matrix) -> List[
         *check_swap_refused(workload, facts),
         *check_static_share(workload, facts, matrix),
         *check_weights(workload, facts, matrix),
+        *check_heads(workload, facts, matrix),
     ]
 
 
@@ -350,6 +356,52 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
     )
 
 
+def check_heads(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[Finding]:
+    """A tensor parallel size does not divide the attention heads of the model.
+
+    What it checks:
+        tensor_parallel_size against the attention heads of a model whose config.json is known.
+        Attention that runs data parallel (SGLang's enable_dp_attention) is split otherwise and not
+        judged.
+
+    Why it matters:
+        vllm refuses to start: "Total number of attention heads (28) must be divisible by tensor
+        parallel size (8)"; SGLang stops at an assertion.
+
+    How to fix:
+        Choose a size that divides the heads, and pipeline or data parallelism for the other GPUs.
+
+    References:
+        https://github.com/vllm-project/vllm/blob/v0.8.5/vllm/config.py
+    """
+    model, size = workload.value("actor.model"), workload.number("tensor_parallel_size")
+    known = size_of(model, matrix) if model else None
+    is_split = any("dp_attention" in name for name in workload.settings())
+    if not size or size != int(size) or known is None or known.rough or is_split:
+        return
+    heads, split = known.heads, int(size)
+    if not heads or split < 1 or heads % split == 0 or not _serves(workload, facts):
+        return
+    fitting = [number for number in range(split - 1, 0, -1) if heads % number == 0]
+    yield Finding(
+        "ED618",
+        "tensor_parallel_size",
+        "unsupported",
+        "warning",
+        f"The {heads} attention heads of {model} cannot be split by tensor_parallel_size {split}.",
+        evidence=_evidence(facts),
+        sources=(_HEADS,),
+        remedies=(
+            Remedy(
+                f"Set the tensor parallel size to {' or '.join(map(str, fitting[:3]))}; use "
+                "pipeline or data parallelism for the other GPUs.",
+                (f"--tensor-parallel-size {fitting[0]}",),
+                "safe",
+            ),
+        ),
+    )
+
+
 def _serves(workload: Workload, facts: Facts) -> bool:
     """Tell whether one of the engines runs the model, is there, or a setting of theirs is."""
     known = facts.value("distributions") or {}
@@ -433,5 +485,12 @@ RULES_HERE: Tuple[Rule, ...] = (
         "gpu-oom",
         "The weights are larger than the GPUs that hold them",
         check_weights,
+    ),
+    Rule(
+        "ED618",
+        "parallel-heads",
+        "unsupported",
+        "The tensor parallel size does not divide the model's heads",
+        check_heads,
     ),
 )

@@ -44,7 +44,7 @@ def finding(text, tmp_path):
         (
             "GPU 0: Tesla V100-SXM2-16GB\ntorch 2.7.0\nRuntimeError: PassManager::run failed\n",
             (
-                "Tesla V100-SXM2-16GB is of compute capability 7.0, and what this Triton makes code for "
+                "Tesla V100-SXM2-16GB is of compute capability 7.0, and what Triton supports "
                 "begins at 8.0"
             ),
         ),
@@ -97,3 +97,12 @@ def test_a_device_that_has_it_or_is_not_known(text, tmp_path):
     assert "begins at" not in message
     assert "alone" not in message
     assert " and no " not in message
+
+
+def test_a_feature_that_a_text_tells_of_is_a_claim_only_of_a_device_that_lacks_it(tmp_path):
+    told = "[Bug]: the server cannot run with flash attention\n\nvllm 0.6.3 on a Tesla V100\n"
+    entry = finding(told, tmp_path)
+    assert "Tesla V100 is of compute capability 7.0" in entry.message
+    assert entry.severity == "warning"
+    with pytest.raises(StopIteration):
+        finding(told.replace("Tesla V100", "H100"), tmp_path)

@@ -71,6 +71,19 @@ def finding(text, tmp_path):
         ),
         (
             (
+                "vllm serve acme/m --max-model-len 8192\nvllm.VLLMValidationError: This model's "
+                "maximum context length is 8192 tokens. However, you requested 512 output tokens "
+                "and your prompt contains at least 7681 input tokens, for a total of at least "
+                "8193 tokens.\n"
+            ),
+            (
+                "8192 is max_model_len, which is shorter than the prompt with what it is to generate, "
+                "8193 tokens"
+            ),
+            "Raise max_model_len",
+        ),
+        (
+            (
                 "max_model_len(1024) - num_tokens(3000) < max_tokens(512). Setting max_tokens: -1976\n"
                 "ValueError: max_tokens must be at least 1, got -1976.\n"
             ),
@@ -108,7 +121,7 @@ def finding(text, tmp_path):
                 "1.00 GiB is free.\n"
             ),
             "CUDA_VISIBLE_DEVICES=0 leaves the process 1 of 2 GPUs",
-            "Name all GPUs",
+            "name all in CUDA_VISIBLE_DEVICES",
         ),
         (
             (
@@ -178,7 +191,8 @@ def test_what_no_setting_explains(text, word, tmp_path):
 
 def test_memory_that_a_title_tells_of_is_a_claim_only_with_a_number(tmp_path):
     told = "[Bug]: OOM with acme/Thing-13B on one card\n\ntorch 2.6.0\n"
-    assert finding(told, tmp_path).verdict == "undetermined"
+    with pytest.raises(StopIteration):
+        finding(told, tmp_path)
     with_gpu = f"{told}GPU 0: NVIDIA GeForce RTX 4090\n"
     entry = finding(with_gpu, tmp_path)
     assert (entry.verdict, entry.severity) == ("violated", "warning")
@@ -262,3 +276,63 @@ def test_a_training_whose_state_is_larger_than_all_gpus(tmp_path):
     assert "Training all of acme/Thing-32B takes" in finding(text, tmp_path).message
     adapters = text.replace("train.py", "train.py --lora_rank 8")
     assert "Training all of" not in finding(adapters, tmp_path).message
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "Training acme/Thing-32B full parameter OOM on 4 x A100 80G\n\nwith ZeRO-3\n",
+            "(16 bytes for each parameter)",
+        ),
+        (
+            "OOM when two vLLM servers start on the same GPU\n\nvllm 0.6.2, one RTX 3090\n",
+            "Each process of vLLM takes gpu_memory_utilization of the whole GPU",
+        ),
+        (
+            (
+                "torch 2.6.0\nRuntimeError: CUDA error: invalid device ordinal\n"
+                "CUDA_VISIBLE_DEVICES=0,1 accelerate launch --num_processes 4 train.py\n"
+            ),
+            "num_processes 4 asks for 4 GPUs, and CUDA_VISIBLE_DEVICES=0,1 leaves 2",
+        ),
+        (
+            "vllm serve acme/m --tensor-parallel-size 3\nAssertionError: 64 is not divisible by 3\n",
+            "64 can be split over 2, 1",
+        ),
+    ],
+)
+def test_what_a_title_and_a_command_tell(text, sentence, tmp_path):
+    assert sentence in finding(text, tmp_path).message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # memory of the host; a module of Python in a traceback
+        (
+            "two vLLM servers share one GPU\n\nvllm 0.8.5\nMemory on the node (IP: 10.0.0.1, ID: ab) was "
+            "31.9GB / 32.0GB (0.99), which exceeds the memory usage threshold of 0.95. Ray killed 1 "
+            "worker(s) based on the killing policy.\nWorkers (tasks / actors) killed due to memory "
+            "pressure (OOM)\n"
+        ),
+        (
+            'vllm 0.8.5\nTraceback (most recent call last):\n  File "/usr/lib/python3.11/multiprocessing/'
+            'process.py", line 314, in _bootstrap\n    self.run()\ntorch.OutOfMemoryError: CUDA out of '
+            "memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.00 "
+            "GiB is free.\n"
+        ),
+    ],
+)
+def test_memory_that_no_neighbour_takes(text, tmp_path):
+    assert "Each process of vLLM" not in finding(text, tmp_path).message
+
+
+def test_adapters_are_no_training_of_all(tmp_path):
+    text = (
+        "Training acme/Thing-32B with QLoRA on 2 x A100 80G\n\ntorch 2.6.0\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+        "capacity of 79.15 GiB of which 1.00 GiB is free.\n"
+    )
+    assert "Training all of" not in finding(text, tmp_path).message
+    assert "Training all of" in finding(text.replace(" with QLoRA", ""), tmp_path).message

@@ -194,3 +194,24 @@ def test_weights_that_are_too_large_stand_behind_the_exception(matrix, tmp_path)
     assert (first.code, first.severity) == ("ED617", "warning")
     assert "135 GiB" in first.message
     assert "--tensor-parallel-size 2" in str(first.remedies[0].commands[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("vllm 0.8.4\nvllm serve Qwen/Qwen2.5-7B-Instruct --tensor-parallel-size 3", "2 or 1"),
+        ("vllm 0.8.4\nvllm serve Qwen/Qwen2.5-7B-Instruct -tp 8", "7 or 4 or 2"),
+        ("vllm 0.8.4\nvllm serve Qwen/Qwen2.5-7B-Instruct --tensor-parallel-size 4", ""),
+        ("vllm 0.8.4\nvllm serve acme/Unknown-7B --tensor-parallel-size 3", ""),
+        (
+            (
+                "sglang 0.4.6\npython -m sglang.launch_server --model-path Qwen/Qwen2.5-7B-Instruct "
+                "--tp 8 --enable-dp-attention"
+            ),
+            "",
+        ),
+    ],
+)
+def test_heads_against_the_tensor_parallel_size(matrix, text, sizes):
+    entries = [entry for entry in judge(parse_report(text), matrix) if entry.code == "ED618"]
+    assert [sizes in entry.remedies[0].text for entry in entries] == ([True] if sizes else [])
