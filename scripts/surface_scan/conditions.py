@@ -7,6 +7,7 @@ A condition is a list, so that it is JSON:
 * ``["text", package, operator, "0.8.1"]``: the installed version, compared as a text; of the
   operators ``^=`` is "begins with", ``!^=`` the contrary;
 * ``["use", "multimodal models"]``: what people choose to do;
+* ``["chosen", "attention_backend", "flashinfer"]``: a setting that has a value;
 * ``["present", package]``;
 * ``["call", "is_x_available", [arguments]]`` and ``["name", "x"]``: to be looked up in the module;
 * ``["and", …]``, ``["or", …]``, ``["not", condition]``, ``["const", true]``;
@@ -358,6 +359,8 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
         return _compared_with_none(left, isinstance(node.ops[0], (ast.IsNot, ast.NotEq)), scope)
     if operator is None:
         return UNKNOWN
+    if operator == "==" and isinstance(left, ast.Attribute) and _is_word(right):
+        return ["chosen", left.attr, _strings(right)[0]]
     of_numbers = _of_python(node, operator) or _of_release(left, right, operator)
     if of_numbers is not None:
         return of_numbers
@@ -382,6 +385,10 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
         return UNKNOWN
     part = part or cut.part
     return _compared_with_bound(package, part, operator, number, _is_text(left) and _is_bare(right))
+
+
+def _is_word(node: ast.expr) -> bool:
+    return _is_bare(node) and all(text.isidentifier() for text in _strings(node))
 
 
 def _compared_with_none(left: ast.expr, wanted: bool, scope: Scope) -> Condition:
@@ -503,7 +510,13 @@ _MACHINE = {
 }
 
 #: Functions that ask for a variable of the environment that nobody sets by default.
-_SWITCHES = frozenset(("get_bool_env_var", "get_env_flag", "env_flag"))
+_SWITCHES = frozenset(
+    (
+        *("get_bool_env_var", "get_env_flag", "env_flag"),
+        # transformers/utils/import_utils.py reads SM_HP_MP_PARAMETERS and SM_FRAMEWORK_PARAMS.
+        *("is_sagemaker_mp_enabled", "is_sagemaker_dp_enabled"),
+    )
+)
 
 #: Stands before the operator of a clause that compares versions as texts.
 AS_TEXT = "text"
@@ -548,7 +561,7 @@ def evaluate(
     installed.
     """
     kind = condition[0]
-    if depth > 12 or kind == "unknown":
+    if depth > 12 or kind in ("unknown", "chosen"):
         return None
     if kind == "typing":
         return NEVER if holds else Limits()

@@ -49,6 +49,7 @@ from .gates import GATES_REVISION, read_gates
 from .methods import read_backends, read_members, read_methods
 from .module import REVISION, Import, Use, read_module, read_started
 from .packages import Entry, Packages
+from .parsing import without_refusals
 from .store import Archive, Sources
 
 __all__ = ["Demand", "Readings", "Release"]
@@ -272,7 +273,8 @@ class Readings:
         """
         words = self._texts.get(key)
         if words is None:
-            text = LISTED.sub("", self._sources.source(key).decode("utf-8", "replace"))
+            source = self._sources.source(key).decode("utf-8", "replace")
+            text = LISTED.sub("", without_refusals(source))
             words = self._texts[key] = frozenset(_TEXT.findall(text))
         return word in words
 
@@ -553,7 +555,13 @@ class Release:
         """Yield what one gate of a module that is reached under limits accepts, with its line."""
         kind, what, line, at_import, conditions, function, message, callers = raw
         uses = [condition[1] for condition in conditions if condition[0] == "use"]
-        conditions = [condition for condition in conditions if condition[0] != "use"]
+        if kind == "floor":  # who has the package chose, mostly, what is named after it
+            uses += [f"{part[1]} {part[2]}" for part in conditions if _is_choice_of(part, what[0])]
+        conditions = [
+            condition
+            for condition in conditions
+            if condition[0] != "use" and not (kind == "floor" and _is_choice_of(condition, what[0]))
+        ]
         own = self._limits(module, conditions, foreign)
         if own == NEVER or (own is None and kind != "floor"):
             return
@@ -851,6 +859,10 @@ def _key(demand: Demand) -> Tuple[Any, ...]:
         *(demand.provider, demand.module, demand.name, demand.limits),
         *(demand.entry.main, demand.used),
     )
+
+
+def _is_choice_of(condition: Condition, package: str) -> bool:
+    return condition[0] == "chosen" and condition[2] in package
 
 
 _CLAUSE = re.compile(rf"((?:{AS_TEXT})?(?:!?\^=|[<>=!~]=?))\s*(.*)")

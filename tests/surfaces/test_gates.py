@@ -74,6 +74,21 @@ def test_what_stops_an_import(workshop, form):
         assert said == bool(error), (version, error, gates)
 
 
+@pytest.mark.parametrize(("value", "effect"), [("maker", "degrades"), ("other", "note")])
+def test_a_floor_of_what_is_chosen_by_its_name(workshop, value, effect):
+    code = f"def start(self):\n    if self.backend == {value!r}:\n        assert_pkg_version('maker', '2.0', 'old')\n"
+    user = workshop.release("user", {"user/__init__.py": HEAD + code})
+    user.demands((Entry("user", "", True),), lambda name: None)
+    gates = [gate for gate, _, _ in user.gates(lambda name: None) if gate.kind == "floor"]
+    assert [gate.effect for gate in gates] == [effect]
+    assert (gates[0].use == "backend maker") is (value == "maker")
+    for backend in ("maker", "other"):
+        maker = workshop.release("maker", {"maker/__init__.py": "__version__ = '1.9'\n"}, "1.9")
+        run = f"import user, types; user.start(types.SimpleNamespace(backend={backend!r}))"
+        error = workshop.run([run], f"maker-{maker.version}", "user-1.0")[0]
+        assert bool(error) is (backend == value)
+
+
 STARTED = {
     "method": (
         "Run.start",

@@ -435,3 +435,19 @@ def test_what_functions_import_that_runs_come_to(workshop, form):
     user = workshop.release("user", {"user/__init__.py": f"{code}\n", **INNER})
     (error,) = workshop.run(["import user; user.start()"], "user-1.0", "maker-2.5")
     assert (bool(error), breaks(workshop, user, maker)) == (fails, fails)
+
+
+def test_a_module_that_is_only_refused_by_name_is_not_there(workshop):
+    refusing = (
+        "def __getattr__(name):\n    if name == 'there':\n        return 1\n"
+        "    elif name in ('gone', 'moved'):\n        raise AttributeError(f'{name} is private')\n"
+        "    raise AttributeError(name)\n"
+    )
+    maker = workshop.release(
+        "maker", {"maker/__init__.py": "", "maker/lib/__init__.py": refusing}, "2.0"
+    )
+    errors = workshop.run(["import maker.lib.gone", "from maker.lib import there"], "maker-2.0")
+    assert errors[0] == "ModuleNotFoundError"
+    assert not errors[1]
+    assert maker.has_module("maker.lib.gone") is False
+    assert maker.has_module("maker.lib.there") is None

@@ -1,11 +1,13 @@
 """Symbols of libraries in wheels: against nm on libraries that a compiler made."""
 
 import io
+import json
 import shutil
 import subprocess
 import zipfile
 
 import pytest
+from wheel_scan.symbol_abis import write_abis
 from wheel_scan.symbol_spans import document_of
 from wheel_scan.symbols import SymbolRecords, read_consumer, read_torch
 
@@ -76,6 +78,43 @@ def test_what_a_package_needs_is_what_nm_says(built, opened):
     wanted = {name for name in names(path, "--undefined-only") if is_torch_symbol(name)}
     assert set(library["undefined"]) == wanted == {"_ZN3c104goneEi"}
     assert record["libraries"]["a/b.so"] == {"fault": "no ELF header"}
+
+
+STRINGS = """
+#define _GLIBCXX_USE_CXX11_ABI %d
+#include <string>
+namespace c10 { void raise(const std::string&); }
+extern "C" int torch_from_blob(int);
+extern "C" int torch_cuda_stream_of(int);
+void use() { c10::raise(std::string()); torch_cuda_stream_of(torch_from_blob(1)); }
+"""
+
+
+@pytest.mark.parametrize("abi", [0, 1])
+def test_the_abi_of_a_build_is_that_of_its_symbols(built, opened, tmp_path, abi):
+    path = built("_C.so", STRINGS % abi)
+    record = {}
+    list(read_consumer(opened(wheel(**{"a/_C.so": path.read_bytes()})), record))
+    wanted = record["libraries"]["a/_C.so"]["undefined"]
+    assert "torch_from_blob" in wanted  # of torch's stable interface
+    assert "torch_cuda_stream_of" not in wanted  # may be of a library that is not read
+    builds = [{"cuda": "12"}, {"cxx11abi": True}, {"index_name": "github", "variant": "cu12"}]
+    document = {
+        "schema": 1,
+        "name": "a",
+        "source": "wheels",
+        "date": "2026-11-01",
+        "trust": "established",
+        "releases": [
+            {"version": "1.0", "released": "2026-01-01", "requires": [], "builds": builds}
+        ],
+    }
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    assert list(write_abis(tmp_path, {"a": {"1.0": record}}))
+    (release,) = json.loads(file.read_text("utf-8"))["releases"]
+    assert [build.get("cxx11abi") for build in release["builds"]] == [bool(abi), True, None]
+    assert not list(write_abis(tmp_path, {"a": {"1.0": record}, "none": {}}))
 
 
 def test_what_varies_is_kept_and_what_fits_is_worked_out():
