@@ -12,7 +12,7 @@ from ..model.versions import InvalidSpecifier, VersionSet, try_version
 from . import requirement_lines
 from .requirement_lines import Violation, direction
 from .rule import Context, Rule, distribution_evidence, is_for_other_vendor, is_unindexed
-from .torch_extensions import LINKED
+from .torch_extensions import LINKED, finds_its_symbols
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -289,6 +289,7 @@ def _companion_finding(
     name, is_vision = requirer.name, requirer.name == "torchvision"
     far = _is_far(torch, pin)
     exempt = is_unindexed(torch) or is_unindexed(requirer)
+    exempt = exempt or finds_its_symbols(context, requirer, try_version(torch.version))
     severity = "warning" if far else "advice"
     if far and is_vision and not exempt:
         severity = "error"
@@ -309,7 +310,7 @@ def _companion_finding(
         severity=severity,
         effect="blocks" if far and not exempt and name in _LOADED_AT_IMPORT else "may-block",
         message=f"{name} {requirer.version} is built for torch{pin}, but torch {_shown(torch)} is "
-        f"installed{': importing it fails.' if far and is_vision else '.'}",
+        f"installed{': importing it fails.' if severity == 'error' else '.'}",
         evidence=_evidence(context, [violation]),
         sources=(_NMS if is_vision else _metadata_source(violation),),
         remedies=(remedy,),

@@ -32,6 +32,7 @@ __all__ = [
     "attributes_of",
     "built_against",
     "find_mismatches",
+    "finds_its_symbols",
     "group_binaries",
     "installed_torch",
     "is_judged_by_files",
@@ -192,6 +193,15 @@ def newest_for_torch(context: Context, name: str, minor: str) -> str:
         if pin is not None and minor_of(pin) == minor:
             return str(version)
     return ""
+
+
+def finds_its_symbols(context: Context, installed: Distribution, torch: Optional[Version]) -> bool:
+    """Tell whether the wheel of a release was measured to need nothing that a torch lacks."""
+    release = try_version(installed.version)
+    if release is None or torch is None:
+        return False
+    measured = context.matrix.torch_of_wheels(installed.name)
+    return torch.public in measured.get(release.public, ())
 
 
 def newest_that_may_load(context: Context, name: str, torch: Torch) -> str:
@@ -434,10 +444,13 @@ def _from_release(
     if extension.built_for in (None, torch.minor):
         return None
     message = (
-        f"{extension.title} is compiled for torch {extension.built_for}, but {torch} is installed: "
-        "its extension will not load, or its operators will be missing."
+        f"{extension.title} is compiled for torch {extension.built_for}, but {torch} is installed"
     )
     evidence = context.installed(extension.name)
+    if finds_its_symbols(context, installed, torch.version):
+        message += ": all symbols that its wheel needs are there, but layouts may differ."
+        return _Mismatch("ED401", "advice", message, evidence, (_EXTENSIONS,))
+    message += ": its extension will not load, or its operators will be missing."
     return _Mismatch("ED401", "error", message, evidence, (_EXTENSIONS,))
 
 

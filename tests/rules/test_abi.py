@@ -508,3 +508,12 @@ def test_files_that_were_read_are_the_better_witness(judged: Judge) -> None:
     binary = extension("torchtext/lib/libtorchtext.so", "torchtext", undefined=())
     findings = judged(facts_of(["torchtext 0.18.0", "torch 2.8.0"], binaries=(binary,)))
     assert "ED409" not in [finding.code for finding in findings]
+
+
+@pytest.mark.parametrize(("torch", "severity"), [("2.12.0", "advice"), ("2.8.0", "error")])
+def test_a_wheel_that_finds_its_symbols_is_not_said_to_fail(
+    judged: Judge, torch: str, severity: str
+) -> None:
+    """xformers 0.0.34 was measured: its symbols are in torch 2.12, not in 2.8."""
+    found = judged(facts_of([f"torch {torch}", "xformers 0.0.34"]))
+    assert [entry.severity for entry in found if entry.code == "ED401"] == [severity]
