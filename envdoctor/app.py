@@ -126,7 +126,7 @@ def _reported(
 ) -> Reported:
     """Return what failed in a log, by what was said of it."""
     from .diagnose.raised import packages_raising, packages_run
-    from .intake.subject_matter import engines_run
+    from .intake.subject_matter import engines_run, hazards_not_met
     from .rules.relevance import Reported
 
     failed = [
@@ -143,6 +143,7 @@ def _reported(
         packages_run(reading.raised, knowledge.modules),
         frozenset(named),
         any(trace.meaning and trace.finding.subject == "raised" for trace in traces),
+        hazards_not_met(reading.report),
     )
 
 

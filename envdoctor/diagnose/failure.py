@@ -487,7 +487,8 @@ def _confirms(finding: Finding, hypothesis: Hypothesis) -> bool:
         if row
     )
     return named or (
-        _has_code(finding, hypothesis.codes)
+        finding.effect not in _NOTHING_RAISED
+        and _has_code(finding, hypothesis.codes)
         and _same_family(finding.component, hypothesis.component)
     )
 

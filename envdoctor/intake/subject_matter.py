@@ -1,5 +1,5 @@
-"""What a report is about, by its own words: a GPU or something else, and which engines its
-commands, imports and tracebacks run.
+"""What a report is about, by its own words: a GPU or something else, which engines its commands,
+imports and tracebacks run, and which hazards of a machine it shows to have been met.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import FrozenSet
 
 from ..model.redaction import redact
 
-__all__ = ["engines_run", "other_matter"]
+__all__ = ["engines_run", "hazards_not_met", "other_matter"]
 
 _LONGEST = 200_000  # characters that are gone through
 _SHOWN = 160  # of a line
@@ -55,3 +55,40 @@ def engines_run(text: str) -> FrozenSet[str]:
             if not text.startswith(_AS_TOOL, match.end())
         ]
     )
+
+
+#: Hazards of a machine that most runs never meet, by code, and what a report of one that did says:
+#: messages of the driver, of compilers, of the loader and of cuDNN, not the rows of collect_env.
+_SHOWS_AS = {
+    "ED102": re.compile(
+        r"\bPTX\b|unsupported toolchain|no kernel image|kernel image is invalid"
+        r"|invalid device function|UnsupportedPtx|driver version is insufficient"
+    ),
+    "ED206": re.compile(
+        r"\bnvcc\b(?! version)|\bninja\b|cpp_extension|\bptxas\b|build_ext|setup\.py|\bDS_BUILD_"
+        r"|\bJIT\b|unsupported GNU version|CUDA toolkit"
+        r"|(?i:compil\w+ (?:fail|error|the kernel|kernels?|ops?\b|extension)"
+        r"|(?:fail\w*|error|unable) (?:to |while )?(?:build|compil)\w*)"
+    ),
+    "ED207": re.compile(
+        r"CUDNN_STATUS|cuDNN error|sublibrar|(?i:cudnn\w*\W+(?:\w+\W+){0,4}(?:mismatch|incompatib"
+        r"|fail|not found|undefined|older|newer))"
+        r"|libcudnn\S{0,20}(?:: | )(?:undefined|cannot|version)"
+    ),
+    "ED208": re.compile(
+        r"nvJitLink|libcusparse\S{0,12}(?:: | )|undefined symbol|cannot open shared object"
+    ),
+}
+
+
+_A_TEXT = 2  # sentences: a title says what was met, and not what else was
+
+
+def hazards_not_met(text: str) -> FrozenSet[str]:
+    """Return the codes of the hazards that a report in somebody's own words does not show to have
+    been met; none where it is nothing but what tools print of an environment.
+    """
+    text = text[:_LONGEST]
+    if sum(_SENTENCE.search(line) is not None for line in _OWN_LINE.findall(text)) < _A_TEXT:
+        return frozenset()
+    return frozenset([code for code, shown in _SHOWS_AS.items() if not shown.search(text)])

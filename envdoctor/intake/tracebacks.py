@@ -98,6 +98,10 @@ _REPEATED = re.compile(r" ?\[repeated \d{1,9}x across cluster\].{0,200}$")
 _IGNORED = re.compile(
     r"Exception ignored (?:in|on)|--- Logging error ---|Error in (?:atexit|sys\.excepthook)"
 )
+#: What ends a quotation on a page: a fence, a heading, a tag.
+_OF_PAGE = re.compile(r"\s{0,3}(?:```|~~~|#{1,6} \S|</?(?:details|summary|pre|code)\b)")
+_NAMES_OF_ERRORS = ("Error", "Exception", "Exit", "Failure", "Interrupt")
+_FENCE = re.compile(r"\s*```\s*$")
 _MINOR = re.compile(r"\b(?:WARNING|WARN|INFO|DEBUG)\b|^\[?[WI]\d{4} ")
 _WARNED = re.compile(r"\b(?:WARNING|WARN)\b|^\[?W\d{4} |Warning: ")
 #: The outermost place of code that nothing catches an exception of: the module that was started,
@@ -519,10 +523,10 @@ class _Block:
     def _take_end(self, text: str, number: int) -> None:
         """Take the line that says what was raised; others are not of this traceback."""
         # Whole: a secret is known by what stands before it, which may be taken for the kind.
-        said = _REPEATED.sub("", redact(text))
+        said = _REPEATED.sub("", redact(_FENCE.sub("", text)))
         # Where lines are broken, a word alone is the rest of one of them.
         match = None if self._is_broken and not _ALONE.match(said) else _EXCEPTION.match(said)
-        if match is None or (match.group("message") or "").startswith("//"):  # an address
+        if match is None or not _is_raised(match):
             self._junk += 1
             return
         self.kind = match.group("inner") or match.group("kind")
@@ -550,7 +554,8 @@ class _Block:
             self.fate = "ended"
             self._frames = []
             return self.take(text, number)
-        if text == '"""' or _HEAD in text or any(link in text for link in _LINKS):
+        is_end = text == '"""' or _OF_PAGE.match(text) is not None
+        if is_end or _HEAD in text or any(link in text for link in _LINKS):
             return False
         if _LOGGED.match(text):
             return False
@@ -621,6 +626,17 @@ def _writer(prefix: str) -> Callable[[str], Optional[re.Match[str]]]:
     words = prefix.rstrip()
     parts = [re.escape(part) for part in re.split(_STAMP, words)]
     return re.compile(f"(?:{_STAMP})".join(parts) + ("[ \t]?" if prefix != words else "")).match
+
+
+def _is_raised(match: re.Match[str]) -> bool:
+    """Tell whether a line may name an exception: no address, and nothing that somebody wrote below
+    a traceback that was cut off.
+    """
+    kind, message = match.group("kind"), match.group("message")
+    if not kind.isascii() or (message or "").startswith(("//", "```")):
+        return False
+    # Python puts a colon where a message follows.
+    return message is None or bool(message.strip()) or kind.endswith(_NAMES_OF_ERRORS)
 
 
 def _is_anothers(text: str) -> bool:

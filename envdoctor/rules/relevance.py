@@ -35,7 +35,8 @@ _OF_ROWS = frozenset(["ED390", "ED490"])
 class Reported(NamedTuple):
     """What a text shows: the keys of the findings of what failed, the packages that take part in
     that, whether the cause is known, the engines that are run, the packages that were seen to run,
-    those that what failed is said of, and whether the source of a package says why it raised.
+    those that what failed is said of, whether the source of a package says why it raised, and the
+    codes of hazards of the machine of which its own words show nothing.
     """
 
     keys: FrozenSet[str] = frozenset()
@@ -45,6 +46,7 @@ class Reported(NamedTuple):
     ran: FrozenSet[str] = frozenset()
     named: FrozenSet[str] = frozenset()
     is_told: bool = False
+    not_met: FrozenSet[str] = frozenset()
 
 
 def set_apart(findings: Sequence[Finding], reported: Reported) -> List[Finding]:
@@ -67,6 +69,8 @@ def _placed(finding: Finding, reported: Reported) -> Finding:
         return finding
     if not reported.keys.isdisjoint((finding.key, finding.caused_by)):
         return finding
+    if finding.code in reported.not_met:
+        return finding._replace(severity="advice")
     about = {finding.component, *finding.packages}
     if RAN in REFUTED_BY.get(finding.code, ()) and _ran(finding, about, reported):
         return finding._replace(severity="advice", effect="note", message=_but_it_ran(finding))

@@ -371,6 +371,7 @@ def _all_mismatches(context: Context) -> Iterator[Finding]:
             component=name,
             kind=mismatch.kind,
             severity=mismatch.severity,
+            effect="note" if mismatch.severity == "advice" else "",
             message=mismatch.message,
             subject=mismatch.subject,
             evidence=(*mismatch.evidence, *context.evidence("torch.version")),

@@ -596,3 +596,31 @@ def test_where_python_was_when_a_signal_ended_it(said, tmp_path):
         "It died in compiled code that flash-attn called: the last place in Python is "
     )
     assert f"{package}/__init__.py, line 3" in trace.meaning
+
+
+@pytest.mark.parametrize(
+    ("behind", "shown"),
+    [
+        ("AssertionError\n\n### Reproduction\n\nrun it\n", "AssertionError"),
+        ("AssertionError\n```\nHow to install\n", "AssertionError"),
+        ("ValueError: no such head```\n", "ValueError: no such head"),
+        ("ValueError: no\nsuch head\n</details>\n", "ValueError: no"),
+    ],
+)
+def test_the_page_around_a_traceback_is_no_message(said, behind, shown):
+    head = (
+        'Traceback (most recent call last):\n  File "/app/run.py", line 3, in <module>\n    go()\n'
+    )
+    _, message = first(said(f"### What happens\n```\n{head}{behind}"))
+    assert shown in message
+    assert not any(mark in message for mark in ("#", "`", "<", "How"))
+
+
+@pytest.mark.parametrize("behind", ["Code:\n```python\ngo()\n", "平台安装报错\n"])
+def test_what_stands_below_a_cut_traceback_is_no_exception(said, behind):
+    head = (
+        'Traceback (most recent call last):\n  File "/app/run.py", line 3, in <module>\n    go()\n'
+    )
+    assert not [
+        trace for trace in said(f"{head}\n{behind}").traces if "with" in trace.finding.message
+    ]

@@ -4,7 +4,7 @@ import pytest
 
 from envdoctor.app import judge
 from envdoctor.intake.pasted_report import parse_report
-from envdoctor.intake.subject_matter import engines_run
+from envdoctor.intake.subject_matter import engines_run, hazards_not_met
 from envdoctor.matrix.loader import load_matrix
 
 NO_GPU = """PyTorch version: 2.4.0+cu121
@@ -41,3 +41,35 @@ def test_a_report_that_speaks_of_no_gpu_misses_none():
 )
 def test_which_engines_commands_and_tracebacks_run(text, engines):
     assert engines_run(text) == engines
+
+
+ENVIRONMENT = (
+    "cuDNN version: Probably /usr/lib/x86_64-linux-gnu/libcudnn.so.9.4.0\nCUDA runtime version: 11.8\n"
+    "nvidia-nvjitlink-cu12==12.4.127\nLD_LIBRARY_PATH=/usr/local/cuda/lib64\n"
+)
+
+
+def test_a_report_of_something_else_meets_no_hazard():
+    words = (
+        "How can I serve on two machines?\nThe second one never sees a single request of mine.\n"
+    )
+    assert hazards_not_met(words + ENVIRONMENT) == {"ED102", "ED206", "ED207", "ED208"}
+
+
+def test_what_tools_print_alone_hides_no_hazard():
+    assert hazards_not_met(ENVIRONMENT) == set()
+    assert hazards_not_met(f"Serving on two machines hangs for ever\n{ENVIRONMENT}") == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("the provided PTX was compiled with an unsupported toolchain.", "ED102"),
+        ("RuntimeError: Error compiling objects for extension", "ED206"),
+        ("cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH", "ED207"),
+        ("undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12", "ED208"),
+    ],
+)
+def test_a_hazard_that_was_met_shows(line, code):
+    words = "I start the server as always\nand it stops with this in the log of today\n"
+    assert code not in hazards_not_met(f"{words}{line}\n{ENVIRONMENT}")
