@@ -8,6 +8,7 @@ neither is what came after the run had been stopped from outside.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..matrix.signatures import distribution_of
@@ -35,6 +36,7 @@ __all__ = [
 
 #: Lines behind an exception that nothing caught, as far as other lines do not say that the run
 #: failed: the summary of a logger, the epilogue of a scheduler.
+_RUNS = 3  # that fail one after the other
 _FEW_BEHIND = 200
 _LAST_WORDS = 3  # lines behind an exception that was logged, and that nothing came after
 _LAST_LINES = 40  # behind an exception that was logged
@@ -135,7 +137,7 @@ def failure_of(
     signs = _signs_of_end(living, drafts)
     certain = [entry for entry in own if _ended_run(entry, signs)]
     if certain:
-        return Failure(_first_process(certain), True, stopped)
+        return Failure(_of_most_runs(certain, living) or _first_process(certain), True, stopped)
     logged = [entry for entry in own if _was_last_word(entry, signs)]
     if logged and logged[-1].fate == "said" and any(map(_is_sure, drafts)):
         return Failure(None, False, stopped)
@@ -274,6 +276,24 @@ def _after(raised: Raised, signs: Sequence[int]) -> List[int]:
 
 def _end(raised: Raised) -> int:
     return raised.order + max(1, raised.until - raised.first.number + 1) * PLACES_OF_LINE
+
+
+def _of_most_runs(certain: Sequence[Raised], living: Sequence[Raised]) -> Optional[Raised]:
+    """Return the last exception of the kind that most runs of a sweep failed with; None where
+    there is none, or no runner that says of each run that it failed.
+    """
+    runner = [entry for entry in living if of_another(entry) and entry.fate == "ended"]
+    if sum(entry.times for entry in runner) < _RUNS or len({e.kind for e in runner}) > 1:
+        return None
+    if len({(entry.first.source, entry.first.process) for entry in certain}) > 1:
+        return None  # ranks of one run
+    counts = Counter({entry.kind: 0 for entry in certain})
+    for entry in certain:
+        counts[entry.kind] += entry.times
+    kind, count = counts.most_common(1)[0]
+    if count < _RUNS or 2 * count <= sum(counts.values()):
+        return None
+    return next(entry for entry in reversed(certain) if entry.kind == kind)
 
 
 def _first_process(certain: Sequence[Raised]) -> Raised:

@@ -624,3 +624,26 @@ def test_what_stands_below_a_cut_traceback_is_no_exception(said, behind):
     assert not [
         trace for trace in said(f"{head}\n{behind}").traces if "with" in trace.finding.message
     ]
+
+
+def test_of_a_sweep_the_failure_of_most_runs(said, tmp_path):
+    """Really run: a runner starts four, which fail one after the other."""
+    one = tmp_path / "one.py"
+    one.write_text(
+        "import sys; n = int(sys.argv[1])\n"
+        "if n < 3: raise MemoryError(f'{n + 1} GiB more were asked for')\n"
+        "open('/no/such/checkpoint')\n"
+    )
+    program = f"""
+        import subprocess, sys, traceback
+        for number in range(4):
+            try:
+                subprocess.run([sys.executable, {str(one)!r}, str(number)], check=True)
+            except subprocess.CalledProcessError:
+                traceback.print_exc()
+        sys.exit(1)
+    """
+    text = failed(program, tmp_path)
+    assert "MemoryError: 3 GiB more" in said(text).traces[0].finding.message
+    alone = text[text.index("Traceback", text.index("3 GiB")) :]
+    assert "/no/such/checkpoint" in said(alone).traces[0].finding.message
