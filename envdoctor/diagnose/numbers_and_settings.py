@@ -63,8 +63,8 @@ class _Relation(NamedTuple):
     decides: bool = True
 
 
-#: The signature of what a text tells in words of its own.
-_TOLD = "gpu-memory-told"
+#: The signatures of what a text tells in words of its own.
+_TOLD = ("gpu-memory-told", "gpu-unused-told")
 _LENGTHS = (
     "max_model_len", "context_length", "max_seq_len", "max_seq_length", "max_sequence_length",
     "cutoff_len", "model_max_length", "max_length", "session_len", "ctx_size", "n_ctx", "num_ctx",
@@ -166,7 +166,7 @@ def relate_numbers(
 
 def _is_only_told(draft: TraceDraft) -> bool:
     signature = draft.signature
-    return signature is not None and signature.id == _TOLD and draft.certainty == "candidate"
+    return signature is not None and signature.id in _TOLD and draft.certainty == "candidate"
 
 
 def _settings(context: Context) -> Dict[str, str]:
@@ -578,12 +578,38 @@ def _of_neighbours(asked: _Asked) -> Optional[_Relation]:
     )
 
 
+def _of_container(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+    """Say that the command of a container hands it no GPU, or hands it another vendor's."""
+    facts = asked.context.facts
+    asks, for_rocm = facts.value("container.gpus_requested"), facts.value("report.for_rocm")
+    if facts.value("container.runtime") is None or "/dev/kfd" in asked.report:
+        return None
+    amd = "Start it with --device /dev/kfd --device /dev/dri (and --group-add video)"
+    if for_rocm and asks:
+        return _Relation(
+            "The container was started with --gpus, which hands on NVIDIA's GPUs alone, and its "
+            "image is for ROCm",
+            amd,
+        )
+    if asks is not False:
+        return None
+    return _Relation(
+        "The command that starts the container hands it no GPU",
+        amd
+        if for_rocm
+        else "Start it with --gpus all (podman: --device nvidia.com/gpu=all; "
+        "compose: deploy.resources.reservations.devices), with the NVIDIA container toolkit",
+    )
+
+
 def _of_block(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
     """Say which lengths nobody set where one block is larger than a device gives."""
     unset = [
         name for name in ("max_model_len", "max_num_batched_tokens") if name not in asked.settings
     ]
-    if len(unset) < 2 or any(name in asked.settings for name in _LENGTHS):
+    if len(unset) < 2 or not asked.settings.keys() & _OF_VLLM:
+        return None
+    if any(name in asked.settings for name in _LENGTHS):
         return None
     return _Relation(
         f"Nothing sets a length ({', '.join(unset)}, or a context size), so that one block for "
@@ -650,6 +676,16 @@ _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
             re.IGNORECASE,
         ),
         _of_block,
+    ),
+    (
+        re.compile(
+            r"GPUs? .{0,20}not .{0,20}(?:used|detected|found|seen|recogni|visible|available)|"
+            r"(?:not|n't|cannot|never|to) (?:us|detect|see|find|recogni|access).{0,40}GPU|"
+            r"(?:on|to) (?:the )?CPU|CPU instead|No HIP GPUs|Tensile host: No devices|"
+            r"no (?:ROCm|CUDA)-capable device|No CUDA GPUs|could not select device driver",
+            re.IGNORECASE,
+        ),
+        _of_container,
     ),
     (
         re.compile(

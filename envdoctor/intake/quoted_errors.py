@@ -23,7 +23,7 @@ _MARKS = re.compile(
     r" (?:find|locate|have|import|load|open)|"
     r"\b(?:removed|gone|renamed|dropped|missing|exists?|found|available)\b|"
     r"\bOOM\b|out[ -]of[ -](?:\w+ )?memory|outofmemory|显存|"
-    r"flash[- _]?att|\bbf16|bfloat16|fp[48]\b",
+    r"flash[- _]?att|\bbf16|bfloat16|fp[48]\b|\bGPUs?\b|\bCPU\b",
     re.IGNORECASE,
 )
 #: What a program printed, or code, says it in its own form.
@@ -96,6 +96,17 @@ _SYMPTOMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
                 rf"(?:run|use|support|load|start|work)[^.;]{{0,60}}?(?P<path2>{_FEATURES})"
             ),
             "refused by what the text tells: {path}",
+        ),
+        (
+            (
+                r"\b(?:(?:does|do|did|is|are|was)(?: not|n't)|not|never|cannot|can't|fails? to|"
+                r"unable to) (?:us(?:e|es|ing)|detect\w*|see(?:ing|s)?|find(?:ing|s)?|"
+                r"recogni[sz]\w+|access\w*)[^.;]{0,30}\bGPUs?\b|\bGPUs? (?:(?:is|are|was) )?not "
+                r"(?:being )?(?:used|detected|found|seen|recogni[sz]ed|visible|available)\b|"
+                r"\b(?:runs?|running|falls? back|falling back) (?:only )?(?:on|to) (?:the )?CPU\b|"
+                r"\bCPU instead of (?:the |my )?GPU"
+            ),
+            "The GPU stays unused by what the text tells",
         ),
     )
 )

@@ -134,7 +134,7 @@ def finding(text, tmp_path):
         ),
         (
             (
-                "A770 card, ipex 2.1\npython serve.py --device xpu\nRuntimeError: Current platform can "
+                "A770 card, ipex 2.1\nvllm serve acme/m --gpu-memory-utilization 0.6\nRuntimeError: Current platform can "
                 "NOT allocate memory block with size larger than 4GB! Tried to allocate 8.00 GiB\n"
             ),
             "Nothing sets a length",
@@ -336,3 +336,36 @@ def test_adapters_are_no_training_of_all(tmp_path):
     )
     assert "Training all of" not in finding(text, tmp_path).message
     assert "Training all of" in finding(text.replace(" with QLoRA", ""), tmp_path).message
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "Acme serve: the model does not use my GPU\n\ndocker run -d -p 80:80 acme/serve:1.0\n",
+            "The command that starts the container hands it no GPU",
+        ),
+        (
+            (
+                "The server is running on CPU\n\nRadeon RX 7900 XTX\n"
+                "docker run --gpus=all acme/serve:1.0-rocm\n"
+            ),
+            "--gpus, which hands on NVIDIA's GPUs alone",
+        ),
+    ],
+)
+def test_a_container_that_was_handed_no_gpu(text, sentence, tmp_path):
+    assert sentence in finding(text, tmp_path).message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Acme serve: the model does not use my GPU\n\ndocker run --gpus all acme/serve:1.0\n",
+        "How do I make sure that it does not use the GPU?\n\ndocker run acme/serve:1.0\n",
+        "Acme serve: the model does not use my GPU\n\ntorch 2.6.0\n",
+    ],
+)
+def test_a_gpu_that_is_unused_for_another_reason(text, tmp_path):
+    with pytest.raises(StopIteration):
+        finding(text, tmp_path)
