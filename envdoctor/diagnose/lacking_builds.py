@@ -48,7 +48,8 @@ def tell_lacking_builds(
 def _tell_cpu_build(draft: TraceDraft, raised: Raised, context: Context) -> None:
     """Of an exception that no signature knows, and that asks for CUDA by its words or its place."""
     file = raised.frames[-1].file.replace("\\", "/") if raised.frames else ""
-    if not (_ASKS.search(raised.message) or "/torch/cuda/" in file):
+    words = raised.message.partition("\n\n")[0]  # behind a blank line something else begins
+    if not (_ASKS.search(words) or "/torch/cuda/" in file):
         return
     package, version = _without_cuda(raised, context)
     if not package:

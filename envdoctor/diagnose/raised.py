@@ -101,7 +101,7 @@ _CURES_NOTHING = pattern(
     r"|^(?:please )?(?:file|open|submit|create|raise) (?:an?|the|your) (?:bug|issue|ticket)\b"
     r"|^(?:please )?check (?:the |our |your )?(?:root cause|logs?\b|above|docs?\b|output|full )"
     r"|\bmore (?:info\w*|details?)\b|\bstack ?trace\b|\bbugs?\b|\bdebug(?:ging)?\b"
-    r"|_DEBUG\b|_VERBOSE\b|\bCUDA_LAUNCH_BLOCKING\b|\bTORCH_(?:LOGS|USE_CUDA_DSA)\b"
+    r"|_DEBUG\b|_VERBOSE\b|_TRACEBACK_\w|\bCUDA_LAUNCH_BLOCKING\b|\bTORCH_(?:LOGS|USE_CUDA_DSA)\b"
 )
 _SHOWN = 400  # characters of a message
 _LONGEST_CODE = 120

@@ -30,6 +30,8 @@ _PACKED = re.compile(
     r'^[\[,\s]{0,4}\{(?:"\w{1,20}": ?(?:"[^"]{0,80}"|[\d.e+-]{1,40}), ?){0,6}'
     r'"(?:data|log)": ?"(?P<text>(?:[^"\\]|\\.)*)"'
 )
+#: What a terminal shows of a key, before the line that the program then printed: ``^CTraceback``.
+_ECHO = re.compile(r"^(?:\^[A-Z\\])+(?=[A-Z][a-z])")
 _SPACE = re.compile(r"\s+")
 SHOWN = 600  # characters of a line that are kept
 
@@ -83,6 +85,7 @@ def cleaned(raw: bytes) -> str:
         text = _ANSI.sub("", text)
     text = text.rpartition("\r")[2] if "\r" in text.rstrip("\r\n") else text
     text = _CONTROL.sub("", text).rstrip()
+    text = _ECHO.sub("", text) if text[:1] == "^" else text
     return _BREAK.sub("", text) if text.endswith(">") else text
 
 

@@ -66,6 +66,8 @@ _BOX = "╭│╰|+"
 #: where a blank went with the break: only a word that was too long is broken within.
 _BROKEN = re.compile(r'^\s+File "[^"]{1,400}(?:"(?:,(?: line(?: \d{1,9},(?: in)?)?)?)?)?$')
 _BLANK_LOST = re.compile(r'(?:",|line|\d,|in)$')
+#: Of a function whose name was broken: no exception that is raised without a word is called so.
+_REST = re.compile(r"[a-z_]\w*$")
 _PIECES = 4  # of one place
 _BROKEN_JUNK = 400  # lines of a broken traceback that are no part of it: its code is broken, too
 _DRIVE = re.compile(r"^[A-Za-z]:\\")
@@ -103,6 +105,8 @@ _OF_PAGE = re.compile(r"\s{0,3}(?:```|~~~|#{1,6} \S|</?(?:details|summary|pre|co
 _NAMES_OF_ERRORS = ("Error", "Exception", "Exit", "Failure", "Interrupt")
 _FENCE = re.compile(r"\s*```\s*$")
 _MINOR = re.compile(r"\b(?:WARNING|WARN|INFO|DEBUG)\b|^\[?[WI]\d{4} ")
+#: A line that Python's module ``warnings`` prints.
+_ANOTHER_WARNING = re.compile(r"^\S.{0,300}?:\d{1,7}: \w{0,40}Warning: ")
 _WARNED = re.compile(r"\b(?:WARNING|WARN)\b|^\[?W\d{4} |Warning: ")
 #: The outermost place of code that nothing catches an exception of: the module that was started,
 #: and what starts the function of a process.
@@ -524,6 +528,10 @@ class _Block:
         """Take the line that says what was raised; others are not of this traceback."""
         # Whole: a secret is known by what stands before it, which may be taken for the kind.
         said = _REPEATED.sub("", redact(_FENCE.sub("", text)))
+        if self._frames and not self._frames[-1].code and _REST.match(said):
+            last = self._frames[-1]
+            self._frames[-1] = last._replace(function=last.function + said)
+            self._is_broken = True
         # Where lines are broken, a word alone is the rest of one of them.
         match = None if self._is_broken and not _ALONE.match(said) else _EXCEPTION.match(said)
         if match is None or not _is_raised(match):
@@ -557,7 +565,7 @@ class _Block:
         is_end = text == '"""' or _OF_PAGE.match(text) is not None
         if is_end or _HEAD in text or any(link in text for link in _LINKS):
             return False
-        if _LOGGED.match(text):
+        if _LOGGED.match(text) or _ANOTHER_WARNING.match(text):
             return False
         if text.startswith((self.kind, "ray::")):
             return True  # the same of another process; the next of Ray's nested tasks

@@ -1,0 +1,43 @@
+"""Tracebacks as terminals and programs leave them."""
+
+from io import BytesIO
+
+from envdoctor.intake.log_reader import read_logs
+
+
+def _read(text):
+    log = BytesIO(text.encode())
+    log.name = "run.log"
+    return read_logs([log], [])
+
+
+def test_what_a_terminal_puts_into_a_traceback():
+    """A key that was pressed, and a function whose name the width of the window broke."""
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/app/model/layers.py", line 66, in forward_d\n'
+        "ecode\n"
+        "    ops.run(\n"
+        "RuntimeError: no kernel for it\n"
+        "^CTraceback (most recent call last):\n"
+        '  File "/app/serve.py", line 9, in <module>\n'
+        "    wait()\n"
+        "KeyboardInterrupt\n"
+    )
+    first, second = _read(text).raised
+    assert (first.kind, first.message) == ("RuntimeError", "no kernel for it")
+    assert first.frames[-1].function == "forward_decode"
+    assert second.kind == "KeyboardInterrupt"
+
+
+def test_a_warning_behind_a_message_is_none_of_it():
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/app/run.py", line 3, in <module>\n'
+        "    stack(parts)\n"
+        "TypeError: expected a tensor\n"
+        "as element 0\n"
+        "/venv/lib/python3.10/site-packages/gym/view.py:404: UserWarning: Please close it.\n"
+    )
+    (raised,) = _read(text).raised
+    assert raised.message == "expected a tensor\nas element 0"
