@@ -34,6 +34,9 @@ __all__ = [
 ]
 
 _LEVELS = 4
+#: A script that patches something before it calls the one that trains (train_mem.py of FastChat, of
+#: LLaVA and what came of them).
+_CALLS = re.compile(r"^\s*from\s+(\w+(?:\.\w+)*)\s+import\s+\(?\s*(?:train|main)\b", re.MULTILINE)
 
 #: Settings of ``TrainingArguments`` that mean the same in each trainer on top of transformers.
 TRAINING_FIELDS: Fields = {
@@ -59,9 +62,21 @@ TRAINING_DEFAULTS: Mapping[str, Any] = {
 
 
 def entry_source(run: Run) -> str:
-    """Return the text of the script that a run starts; "" where it is not at hand."""
+    """Return the text of the script that a run starts, and of the module of the same tree whose
+    function it only calls; "" where it is not at hand.
+    """
     entry = entry_file(run)
-    return (read_small(entry[0]) or "") if entry is not None else ""
+    if entry is None:
+        return ""
+    path, root = entry
+    source = read_small(path) or ""
+    calls = _CALLS.search(source)
+    if calls is None:
+        return source
+    module = os.path.join(*calls.group(1).split(".")) + ".py"
+    folders = (root, os.path.dirname(path))
+    called = next(filter(None, (read_small(os.path.join(one, module)) for one in folders)), "")
+    return f"{source}\n{called}"
 
 
 def imports(source: str, package: str) -> bool:

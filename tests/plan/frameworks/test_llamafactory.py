@@ -133,6 +133,21 @@ def test_a_script_around_transformers_trainer(read):
 
 
 @pytest.mark.parametrize(
+    ("called", "framework"),
+    [(TRAINER, "transformers"), ("import transformers\n", None), (f"import trl\n{TRAINER}", None)],
+)
+def test_a_script_that_only_calls_the_one_that_trains(read, called, framework):
+    """As train_mem.py of FastChat and LLaVA, which patches attention first."""
+    files = {"train_mem.py": "patch()\nfrom train import train\ntrain()\n", "train.py": called}
+    try:
+        workload = read(f"torchrun train_mem.py {OPTIONS}", **files)
+    except InputError:
+        assert framework is None
+    else:
+        assert (workload.value("framework") == "transformers") is (framework is not None)
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "import transformers\n",  # a loop of its own, as DeepSpeed-Chat's
