@@ -98,11 +98,13 @@ _ADVICE_WITHIN = pattern(rf"\b((?:[Pp]lease|[Yy]ou (?:must|need to)){_REST}")
 _CURES_NOTHING = pattern(
     r"(?i)^(?:check|run) failed\b"
     r"|^(?:please )?(?:see|refer to|look at|consult|visit|contact|report)\b"
-    r"|^(?:please )?(?:file|open|submit|create|raise) (?:an?|the|your) (?:bug|issue|ticket)\b"
+    r"|\b(?:file|open|submit|create|raise) (?:an?|the|your) (?:bug|issue|ticket)\b"
     r"|^(?:please )?check (?:the |our |your )?(?:root cause|logs?\b|above|docs?\b|output|full )"
     r"|\bmore (?:info\w*|details?)\b|\bstack ?trace\b|\bbugs?\b|\bdebug(?:ging)?\b"
     r"|_DEBUG\b|_VERBOSE\b|_TRACEBACK_\w|\bCUDA_LAUNCH_BLOCKING\b|\bTORCH_(?:LOGS|USE_CUDA_DSA)\b"
 )
+#: The beginning of what a server was sent, and sends back: its words are no program's.
+_ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
 _SHOWN = 400  # characters of a message
 _LONGEST_CODE = 120
 _INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
@@ -753,6 +755,7 @@ def _advice(message: str, contexts: Sequence[Context]) -> str:
             for form in (_ADVICE, _ADVICE_WITHIN)
             for match in form.finditer(message)
             if _CURES_NOTHING.search(_sentence_of(match)) is None
+            and _ECHOED.search(message[: match.start()]) is None
         ),
         None,
     )

@@ -1,5 +1,5 @@
 """What a report's run is meant for, where it is not Linux with CUDA: the CPU, ROCm, Intel's GPUs,
-or Ascend's NPUs.
+Ascend's NPUs, or TPUs.
 """
 
 from __future__ import annotations
@@ -77,6 +77,15 @@ VENDORS: Mapping[str, _Vendor] = {
             r"|(?<![\w./-])(?:quay\.io/)?ascend/[\w.-]+(?::[\w.-]+)?"
         ),
         _said(r"(?:Ascend )?910[BC]?\d?\b|Atlas \d{3}\w*|(?:Ascend )?NPUs?\b(?!\s+support)"),
+    ),
+    "report.for_tpu": _Vendor(
+        ("tpu", "TPU", "torch_xla", "torch-xla"),
+        re.compile(
+            r"\bVLLM_TARGET_DEVICE=[\"']?tpu\b|\bPJRT_DEVICE=[\"']?TPU\b|\btorch_xla/\w+|\blibtpu\b"
+            r"|\bimport torch_xla\b|\bDockerfile\.tpu\b|\btpu_(?:worker|model_runner)\.py\b"
+            r"|(?<![\w./-])vllm/vllm-tpu(?::[\w.-]+)?"
+        ),
+        _said(r"TPU(?: v\d\w*| pod| VM)?s?\b(?!\s+(?:support|backend))|v\d[ep]?-\d{1,4}\b TPUs?"),
     ),
 }
 _ELSEWHERE = re.compile(r"\bCUDA \d|\bNVIDIA\b|\bcu1\d\d\b|\bnvidia-smi\b", re.IGNORECASE)

@@ -60,6 +60,14 @@ def engines_run(text: str) -> FrozenSet[str]:
 #: Hazards of a machine that most runs never meet, by code, and what a report of one that did says:
 #: messages of the driver, of compilers, of the loader and of cuDNN, not the rows of collect_env.
 _SHOWS_AS = {
+    "ED108": re.compile(
+        r"No CUDA GPUs|(?i:no nvidia (?:driver|gpu)|cuda.{0,20}not available|libcuda|\bNVML\b"
+        r"|(?:gpus?|cuda|devices?) (?:is |are )?not (?:found|detected|visible|available|used)"
+        r"|(?:not|cannot|can't|doesn't|unable to) (?:see|find|detect|recogni[sz]e|use)\b.{0,30}"
+        r"(?:gpu|cuda|device)|without (?:an? |any )?gpu|infer device type"
+        r"|falls? back to (?:the )?cpu"
+        r"|--gpus|nvidia-smi|my gpus?\b)"
+    ),
     "ED102": re.compile(
         r"\bPTX\b|unsupported toolchain|no kernel image|kernel image is invalid"
         r"|invalid device function|UnsupportedPtx|driver version is insufficient"
@@ -84,11 +92,22 @@ _SHOWS_AS = {
 _A_TEXT = 2  # sentences: a title says what was met, and not what else was
 
 
+#: Companions of torch that few programs import: what a report of one that did holds.
+_IMPORTED_AS = {
+    name: re.compile(
+        rf"/{name}/|import {name}|from {name}|{name}::|lib{name}|{name}\.\w+|\b{name} (?!\s*\d)"
+    )
+    for name in ("torchaudio", "torchtext", "torchvision")
+}
+
+
 def hazards_not_met(text: str) -> FrozenSet[str]:
     """Return the codes of the hazards that a report in somebody's own words does not show to have
-    been met; none where it is nothing but what tools print of an environment.
+    been met, and torch's companions that nothing in it imports; none where it is nothing but what
+    tools print of an environment.
     """
     text = text[:_LONGEST]
     if sum(_SENTENCE.search(line) is not None for line in _OWN_LINE.findall(text)) < _A_TEXT:
         return frozenset()
-    return frozenset([code for code, shown in _SHOWS_AS.items() if not shown.search(text)])
+    signs = {**_SHOWS_AS, **_IMPORTED_AS}
+    return frozenset([name for name, shown in signs.items() if not shown.search(text)])

@@ -100,8 +100,10 @@ _REPEATED = re.compile(r" ?\[repeated \d{1,9}x across cluster\].{0,200}$")
 _IGNORED = re.compile(
     r"Exception ignored (?:in|on)|--- Logging error ---|Error in (?:atexit|sys\.excepthook)"
 )
-#: What ends a quotation on a page: a fence, a heading, a tag.
-_OF_PAGE = re.compile(r"\s{0,3}(?:```|~~~|#{1,6} \S|</?(?:details|summary|pre|code)\b)")
+#: What ends a quotation on a page, or a message: a fence, a heading, a tag, a bar.
+_OF_PAGE = re.compile(
+    r"\s{0,3}(?:```|~~~|#{1,6} \S|</?(?:details|summary|pre|code)\b)|.{0,80}\d% (?:Completed )?\|"
+)
 _NAMES_OF_ERRORS = ("Error", "Exception", "Exit", "Failure", "Interrupt")
 _FENCE = re.compile(r"\s*```\s*$")
 _MINOR = re.compile(r"\b(?:WARNING|WARN|INFO|DEBUG)\b|^\[?[WI]\d{4} ")
@@ -641,7 +643,7 @@ def _is_raised(match: re.Match[str]) -> bool:
     a traceback that was cut off.
     """
     kind, message = match.group("kind"), match.group("message")
-    if not kind.isascii() or (message or "").startswith(("//", "```")):
+    if not kind.isascii() or (message or "").startswith(("//", "```", 'File "')):
         return False
     # Python puts a colon where a message follows.
     return message is None or bool(message.strip()) or kind.endswith(_NAMES_OF_ERRORS)

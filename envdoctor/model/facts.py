@@ -627,6 +627,7 @@ FIELDS: Mapping[str, Field] = {
     "report.for_rocm": _environment("report", "str", "By which a run or a build is for ROCm."),
     "report.for_xpu": _environment("report", "str", "By which it is for Intel's GPUs."),
     "report.for_npu": _environment("report", "str", "By which it is for Ascend's NPUs."),
+    "report.for_tpu": _environment("report", "str", "By which it is for TPUs."),
     "report.other_matter": _host(
         "report", "str", "The first sentence of a report that speaks of no GPU in its own words."
     ),

@@ -36,7 +36,7 @@ class Reported(NamedTuple):
     """What a text shows: the keys of the findings of what failed, the packages that take part in
     that, whether the cause is known, the engines that are run, the packages that were seen to run,
     those that what failed is said of, whether the source of a package says why it raised, and the
-    codes of hazards of the machine of which its own words show nothing.
+    codes of hazards of the machine, and companions of torch, of which its own words show nothing.
     """
 
     keys: FrozenSet[str] = frozenset()
@@ -69,7 +69,7 @@ def _placed(finding: Finding, reported: Reported) -> Finding:
         return finding
     if not reported.keys.isdisjoint((finding.key, finding.caused_by)):
         return finding
-    if finding.code in reported.not_met:
+    if not reported.not_met.isdisjoint((finding.code, finding.component)):
         return finding._replace(severity="advice")
     about = {finding.component, *finding.packages}
     if RAN in REFUTED_BY.get(finding.code, ()) and _ran(finding, about, reported):

@@ -172,12 +172,14 @@ STATED_VENDORS = {
     "ROCm": "report.for_rocm",
     "Intel GPUs": "report.for_xpu",
     "Ascend NPUs": "report.for_npu",
+    "TPUs": "report.for_tpu",
 }
 #: Packages that are installed for nothing else. Those of Intel are for its processors, too, where
 #: torch is a build for the CPU.
 _OF_VENDORS = {
     **dict.fromkeys(("bigdl-llm", "intel-extension-for-pytorch", "ipex-llm"), "Intel GPUs"),
     **dict.fromkeys(("mindie-llm", "torch-npu", "vllm-ascend"), "Ascend NPUs"),
+    **dict.fromkeys(("libtpu", "torch-xla", "vllm-tpu"), "TPUs"),
 }
 #: The local labels of torch's builds (https://download.pytorch.org/whl/).
 _OF_LABELS = (("rocm", "ROCm"), ("xpu", "Intel GPUs"), ("cpu", "the CPU"), ("cu", ""))
@@ -185,7 +187,7 @@ _OF_LABELS = (("rocm", "ROCm"), ("xpu", "Intel GPUs"), ("cpu", "the CPU"), ("cu"
 
 def vendor_of_builds(facts: Facts) -> str:
     """Return for which devices the builds of an environment are, where that is not CUDA: "ROCm",
-    "Intel GPUs", "Ascend NPUs", "the CPU"; "" for CUDA, or where nothing tells.
+    "Intel GPUs", "Ascend NPUs", "TPUs", "the CPU"; "" for CUDA, or where nothing tells.
 
     The torch that is there says more than what else is, and that more than what a report says.
     """

@@ -169,6 +169,7 @@ _VENDORS = {
     "ROCm": ("amd", ", for AMD GPUs"),
     "Intel GPUs": ("intel", ""),
     "Ascend NPUs": ("ascend", ""),
+    "TPUs": ("tpu", ""),
 }
 _UNJUDGED_SYSTEMS = {"darwin": "This is macOS", "win32": "This is Windows outside WSL"}
 

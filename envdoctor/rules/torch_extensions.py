@@ -18,7 +18,7 @@ from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, parse_version, try_version
 from .requirement_lines import meets, unconditional
-from .rule import Context, is_unindexed
+from .rule import Context, is_for_other_vendor, is_unindexed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -395,6 +395,8 @@ def _judge(context: Context, extension: _Extension, torch: Torch) -> Optional[_M
     if extension.labelled:
         return _against_nightly(context, extension, installed, torch)
     if is_unindexed(installed) or _is_unindexed_torch(context, torch):
+        return None
+    if is_for_other_vendor(context):  # what the index has was built for CUDA, and this was not
         return None
     return _from_release(context, extension, installed, torch)
 

@@ -178,6 +178,8 @@ def test_what_the_program_advises_is_the_remedy(said, tmp_path):
         "It failed. Please run the following command to get more information: python -m thing",
         "It failed. Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace.",
         "It failed. Please report this bug to the authors.",
+        "It failed. If this is important to you, please open an issue on github.",
+        "Error code: 400 - {'input': 'Please give the results as JSON.'}",
         "It failed. For debugging consider passing CUDA_LAUNCH_BLOCKING=1.",
         "It failed. See https://docs.example.org/errors for what it means.",
     ],

@@ -69,6 +69,8 @@ def test_what_tells_nothing_of_rocm(text):
         ('File "/usr/lib/python3/site-packages/torch_npu/__init__.py", line 3', "report.for_npu"),
         ("docker run --device=/dev/davinci0 quay.io/ascend/vllm-ascend:v0.9.1", "report.for_npu"),
         ("It fails on my Ascend 910B.", "report.for_npu"),
+        ("PJRT_DEVICE=TPU python serve.py", "report.for_tpu"),
+        ("It crashes with larger contexts on a TPU v5e.", "report.for_tpu"),
     ],
 )
 def test_what_tells_of_one_other_vendor(text, field):

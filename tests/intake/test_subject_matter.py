@@ -53,7 +53,9 @@ def test_a_report_of_something_else_meets_no_hazard():
     words = (
         "How can I serve on two machines?\nThe second one never sees a single request of mine.\n"
     )
-    assert hazards_not_met(words + ENVIRONMENT) == {"ED102", "ED206", "ED207", "ED208"}
+    hazards = {"ED102", "ED108", "ED206", "ED207", "ED208"}
+    companions = {"torchaudio", "torchtext", "torchvision"}
+    assert hazards_not_met(words + ENVIRONMENT) == hazards | companions
 
 
 def test_what_tools_print_alone_hides_no_hazard():
@@ -68,6 +70,9 @@ def test_what_tools_print_alone_hides_no_hazard():
         ("RuntimeError: Error compiling objects for extension", "ED206"),
         ("cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH", "ED207"),
         ("undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12", "ED208"),
+        ("RuntimeError: No CUDA GPUs are available", "ED108"),
+        ("RuntimeError: operator torchvision::nms does not exist", "torchvision"),
+        ('File "/e/site-packages/torchaudio/__init__.py", line 1, in <module>', "torchaudio"),
     ],
 )
 def test_a_hazard_that_was_met_shows(line, code):
