@@ -53,6 +53,16 @@ class _Telling(NamedTuple):
     sentence: str
 
 
+#: Fields of a release of CUDA, and the majors that torch was built with.
+_OF_CUDA = frozenset(["report.cuda", "torch.cuda"])
+_CUDA_MAJORS = range(7, 20)
+
+
+def _is_of_cuda(value: Any) -> bool:
+    major = str(value).split(".")[0]
+    return not major.isdecimal() or int(major) in _CUDA_MAJORS
+
+
 class Draft:
     """Collects claims line by line; ``facts()`` settles them.
 
@@ -104,8 +114,12 @@ class Draft:
         self.lines_read.add(line.number)
 
     def put(self, field: str, value: Any, line: Line, rank: int = LABEL, detail: str = "") -> None:
-        """Claim a value. A contradicting claim of less weight is only noted."""
+        """Claim a value. A contradicting claim of less weight is only noted; a release of CUDA that
+        never was is none: it is another package's, of the line beside it.
+        """
         self._count(line)
+        if field in _OF_CUDA and not _is_of_cuda(value):
+            return
         self.keep_telling(field, value, line, rank)
         claim = _Claim(rank, line.number, value, detail)
         old = self._claims.get(field)

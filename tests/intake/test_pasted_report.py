@@ -450,3 +450,9 @@ def test_what_nobody_sees_hides_no_secret(unseen):
 def test_what_a_notebook_does_not_run_installs_nothing(line, expected):
     facts = parse_report(f"torch 2.6.0\n{line}\n")
     assert facts.version_of("peft") == expected
+
+
+def test_a_release_of_cuda_that_never_was_is_another_packages():
+    text = "print(torch.__version__)\nprint(torch.version.cuda)\n2.0.1+cu117\n11.7\n"
+    facts = parse_report(f"I have the torch version 2.0.1+cu117\n\n{text}")
+    assert facts.value("torch.cuda", "11.7").startswith("11.")
