@@ -388,7 +388,10 @@ def advice_of(drafts: Sequence[TraceDraft]) -> List[Finding]:
 def _trace(draft: TraceDraft) -> Trace:
     # The failing exception and what a signature matched may be one line, told of differently.
     quoted = [*draft.quoted, *_quoted(draft.events)]
-    lines = list({(line.source, line.number): line for line in reversed(quoted)}.values())[::-1]
+    by_place: Dict[Tuple[str, int], LogLine] = {}
+    for line in quoted:
+        by_place.setdefault((line.source, line.number), line)
+    lines = list(by_place.values())
     finding = _finding_of_trace(draft, lines)
     established = draft.parent is not None and draft.role == "effect"
     return Trace(

@@ -649,3 +649,20 @@ def test_of_a_sweep_the_failure_of_most_runs(said, tmp_path):
     assert "MemoryError: 3 GiB more" in said(text).traces[0].finding.message
     alone = text[text.index("Traceback", text.index("3 GiB")) :]
     assert "/no/such/checkpoint" in said(alone).traces[0].finding.message
+
+
+def test_the_exception_that_ended_the_run_is_the_first_line_that_is_shown(said):
+    """A record above it says the same in fewer words."""
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 260.00 MiB. GPU 0 has a total "
+    oom += "capacity of 6.00 GiB of which 0 bytes is free."
+    record = (
+        "ERROR 03-10 07:38:43 [gpu_model_runner.py:4219] Failed to load model - not enough GPU "
+    )
+    record += "memory. (original error: CUDA out of memory.)"
+    text = (
+        f"{record}\nTraceback (most recent call last):\n"
+        f'  File "/x/run.py", line 3, in <module>\n    run()\n{oom}\n'
+    )
+    trace = said(text).traces[0]
+    assert [line.number for line in trace.lines] == [5, 1]
+    assert trace.finding.evidence[0].detail.startswith("torch.OutOfMemoryError")
