@@ -696,6 +696,10 @@ def fields_of(*groups: str) -> Tuple[str, ...]:
     return tuple([name for name, field in FIELDS.items() if field.group in groups])
 
 
+#: https://github.com/pypa/pip/blob/23.0/src/pip/_internal/commands/freeze.py
+_NOT_FROZEN = frozenset(["distribute", "pip", "setuptools", "wheel"])
+
+
 class Facts(FactTable):
     """An immutable table of facts about one target. Missing fields are ``Unknown("not read")``."""
 
@@ -731,12 +735,19 @@ class Facts(FactTable):
             distribution = distributions.value.get(canonicalize_name(name))
             if distribution is not None:
                 return Known(distribution, distributions.evidence)
-            if self.value("distributions.complete"):
+            if self.value("distributions.complete") and not self._leaves_out(name):
                 return Absent(distributions.evidence)
         absent = self.get("distributions.absent")
         if isinstance(absent, Known) and canonicalize_name(name) in absent.value:
             return Absent(absent.evidence)
         return Unknown(f"no complete list of distributions names {name}")
+
+    def _leaves_out(self, name: str) -> bool:
+        """Tell whether a list that somebody pasted need not name a package: ``pip freeze`` leaves
+        out what installs (pip's own commands/freeze.py, ``_dev_pkgs``).
+        """
+        pasted = isinstance(self.get("report.lines"), Known)
+        return pasted and name in _NOT_FROZEN and "pip" not in self.value("distributions", {})
 
     def version_of(self, name: str) -> Optional[str]:
         """Return the installed version of a distribution where it is known."""

@@ -456,3 +456,12 @@ def test_a_release_of_cuda_that_never_was_is_another_packages():
     text = "print(torch.__version__)\nprint(torch.version.cuda)\n2.0.1+cu117\n11.7\n"
     facts = parse_report(f"I have the torch version 2.0.1+cu117\n\n{text}")
     assert facts.value("torch.cuda", "11.7").startswith("11.")
+
+
+@pytest.mark.parametrize(("more", "kind"), [("", Unknown), ("pip==24.0\n", Absent)])
+def test_what_pip_freeze_leaves_out_is_not_absent(more, kind):
+    rows = "".join(f"package-{number}==1.{number}\n" for number in range(60))
+    facts = parse_report(f"### pip freeze\n```\n{rows}torch==2.5.1\ntriton==3.1.0\n{more}```\n")
+    facts = facts.updated({"distributions.complete": Known(True, facts.evidence("distributions"))})
+    assert isinstance(facts.distribution("setuptools"), kind)
+    assert isinstance(facts.distribution("vllm"), Absent)
