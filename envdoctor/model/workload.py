@@ -369,11 +369,16 @@ class Workload(FactTable):
         )
 
     def over(self, other: Workload) -> Workload:
-        """Return this workload with what only ``other`` says."""
+        """Return this workload with what only ``other`` says, or this one could not read."""
         flags = {name: text for name, text in other.flags.items() if self.setting(name) is None}
         table = {field: fact for field, fact in other if other._name_of(field) not in self.flags}
+        own = {
+            field: fact
+            for field, fact in self._table.items()
+            if isinstance(fact, Known) or not isinstance(table.get(field), Known)
+        }
         return Workload(
-            {**table, **self._table},
+            {**table, **own},
             {**other.keys, **self.keys},
             self.problems,
             {**flags, **self.flags},
