@@ -58,6 +58,9 @@ __all__ = [
 ]
 
 _LONGEST_LINE = 600  # characters of a line of a text
+#: What a rule on settings says more plainly than the plan does: no room for weights leaves none for
+#: a cache, and heads that a size does not divide are an impossible value.
+_PLAINER = {"ED617": "ED603", "ED618": "ED607"}
 _SUSPECTS_SAID = 2
 """In a sentence; ``diagnose`` lists all."""
 
@@ -300,9 +303,8 @@ def judge(
 
     planned = {finding.code for finding in also}
     by_settings = [one for one in findings_of_settings(facts, matrix) if one.code not in planned]
-    if any(one.code == "ED617" for one in by_settings):  # without room for the weights
-        also = [one for one in also if one.code != "ED603"]
-    also += by_settings
+    plainer = {_PLAINER.get(one.code) for one in by_settings}
+    also = [one for one in also if one.code not in plainer] + by_settings
     return judge_facts(facts, matrix, nodes=nodes, also=also, examined=examined, before=before)
 
 

@@ -25,6 +25,7 @@ from typing import (
 )
 
 from ..intake.clean_text import is_sentence
+from ..intake.model_names import named_models
 from ..matrix.model_sizes import size_of
 from ..model.evidence import Evidence
 from ..model.finding import Remedy
@@ -122,10 +123,6 @@ _SEVERAL = re.compile(
     re.IGNORECASE,
 )
 _LINE = "\n"
-#: A model that a sentence names by its size.
-_MODEL = re.compile(
-    r"(?<![\w./-])([A-Za-z][\w./-]{0,60}(?: \d(?:\.\d)?)?[ -]?\d{1,3}(?:\.\d)?[bB])(?![\w])"
-)
 _NEARLY_ALL = 0.75  # of a GPU, from which weights leave too little for anything else
 #: Functions in which engines try the largest batch that their settings allow (vllm's worker and
 #: model runner, 0.5 to 0.11).
@@ -502,8 +499,8 @@ def _model(asked: _Asked) -> Optional[_Model]:
     context, settings = asked.context, asked.settings
     name = next((settings[key] for key in _MODELS if settings.get(key)), "")
     if not name:
-        named = _MODEL.search(asked.text) or _MODEL.search(asked.report.partition("\n")[0])
-        name = named.group(1) if named is not None else ""
+        named = named_models(asked.text) or named_models(asked.report.partition("\n")[0])
+        name = named.pop() if len(named) == 1 else ""
     size = size_of(name, context.matrix) if name else None
     packed = is_packed(stated_workload({**settings, "model": name}, Evidence("launch settings")))
     devices = context.visible_gpus()

@@ -27,7 +27,7 @@ def said(matrix, text):
         ("vllm serve Qwen/Qwen2.5-72B-Instruct -tp 2 --cpu-offload-gb 60", []),
         ("docker run vllm/vllm-openai:v0.8.0 --model Qwen/Qwen2.5-32B-Instruct", ["ED617"]),
         ("vllm serve Qwen/Qwen2.5-14B-Instruct --max-model-len 131072 -tp 1", ["ED603"]),
-        ("vllm serve Qwen/Qwen2.5-7B-Instruct -tp 3", ["ED607", "ED615"]),
+        ("vllm serve Qwen/Qwen2.5-7B-Instruct -tp 3", ["ED615", "ED618"]),
         ("vllm serve Qwen/Qwen2.5-7B-Instruct -tp 4", ["ED615"]),
         ("python -m sglang.launch_server --model a/b --tp 4 --nnodes 2 --node-rank 0", []),
         ("python -m sglang.launch_server --model a/b --tp 8 --nnodes 2 --node-rank 0", ["ED615"]),
