@@ -279,10 +279,9 @@ def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, A
         if gate.kind == "equal":
             statement["equal"] = [releases[number].archive.version for number in numbers]
         else:
-            # What is refused while another package is not there is taken with it.
-            pin = next(iter(gate.limits.absent), "") or _pin(
-                measurement, releases, numbers, gate.package, refused
-            )
+            # What is refused while a package is not there that the message asks for.
+            pin = next((name for name in gate.limits.absent if name in newest.message), "")
+            pin = pin or _pin(measurement, releases, numbers, gate.package, refused)
             if pin:
                 statement["pin"] = pin
         same = next((other for other in statements if _says_the_same(other, statement)), None)

@@ -30,7 +30,7 @@ from typing import (
 from envdoctor.file_replacement import replace_file
 
 from .documents import place_spans
-from .families import write_families
+from .families import load_families, write_families
 from .measure import Measurement
 from .packages import Packages
 from .release import Release
@@ -73,7 +73,8 @@ def measure_names(
         measurement.readings.forget()
         measurement.forget(provider)
     _write_index(packages, matrices)
-    say(f"{write_families(measurement, matrices)} families of models")
+    if set(load_families()["engine"]) & set(providers):  # of others families say nothing
+        say(f"{write_families(measurement, matrices)} families of models")
 
 
 def _write_index(packages: Packages, matrices: Path) -> None:
