@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from ..model.facts import Gpu
 from ..model.sizes import parse_limit, parse_size
 from .clean_text import Line
 from .draft import INTENT, LABEL, PROSE, Draft
@@ -68,6 +70,16 @@ _SECTIONS = words(
     """
 )
 _YAML = re.compile(r"(?:- )?([\"']?)([A-Za-z][\w./-]{0,60})\1\s*:\s*(.*)$")
+#: A mapping in one line, and the entries of a list in one.
+_FLOW = re.compile(r"\{([^{}]{1,400})\}$")
+_ENTRY = re.compile(r"\"([^\"]*)\"|'([^']*)'|([^\s,\[\]\"']+)")
+_COMMANDS = ("command", "args", "entrypoint")
+#: Labels of a node's GPU, as its spaces are written there (NVIDIA's GPU feature discovery, GKE).
+_GPU_LABELS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator")
+#: An image that starts a server by itself, so that only options follow it
+#: (docs.vllm.ai/en/v0.6.3/serving/deploying_with_docker.html).
+_SERVER_IMAGE = re.compile(r"(?:^|/)vllm-openai(?:[:@-]|\Z)")
+_SERVER_OF_IMAGE = ("python3", "-m", "vllm.entrypoints.openai.api_server")
 _CUDA_IN_TAG = re.compile(r"(?:^|[-_.:])(?:cuda|cu)-?(\d{2})\.?(\d)(?:\.(\d{1,2}))?(?![\d])")
 _TORCH_IN_TAG = re.compile(r"(?:^|[-_:])(?:torch|pytorch|th|pt)-?(\d\.\d{1,2}(?:\.\d)?)")
 _PYTHON_IN_TAG = re.compile(r"(?:^|[-_:])(?:py|python|cp)-?(3)\.?(\d{1,2})(?![\d])")
@@ -148,6 +160,11 @@ class ContainerReader:
         self._parents: List[Tuple[int, str]] = []
         self._yaml_at = -9
         self._variable: Tuple[int, str] = (-9, "")  # "name:" of an entry of env
+        self._words: List[str] = []  # of command and args
+        self._words_at: Optional[Line] = None
+        self._list_below = -1  # the indentation of "args:" whose entries follow
+        self._count = 0  # GPUs that a container asks for
+        self._gpu: Optional[Tuple[str, Line]] = None  # of the nodes that it may run on
 
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
@@ -162,7 +179,10 @@ class ContainerReader:
         return self._read_yaml(line, draft)
 
     def finish(self, line: Line, draft: Draft) -> None:
-        """Say what the images tell, where they agree on which one it is."""
+        """Say what a pod starts and on which GPUs, and what the images tell, where they agree on
+        which one it is.
+        """
+        self._finish_pod(draft)
         names = {name for name, _ in draft.images}
         if len(names) != 1:
             if len(names) > 1:
@@ -177,7 +197,55 @@ class ContainerReader:
             else:
                 draft.distribution(what, version, at, INTENT)
 
+    def _finish_pod(self, draft: Draft) -> None:
+        if self._words and self._words_at is not None:
+            words = self._words
+            if words[0].startswith("-") and any(
+                _SERVER_IMAGE.search(name) for name, _ in draft.images
+            ):
+                words = [*_SERVER_OF_IMAGE, *words]
+            read_launch(words, self._words_at, draft)
+            draft.commands.append((self._words_at.number, shlex.join(words)))
+        if self._gpu is not None:
+            name, line = self._gpu
+            count = max(1, min(self._count, 16))
+            rank = LABEL if self._count else PROSE
+            draft.devices([(count, Gpu(name))], line, rank)
+
+    def _take_entry(self, line: Line) -> bool:
+        """Take an entry of the list of words that a container is started with."""
+        text = line.raw.strip()
+        if self._list_below < 0 or not text.startswith("- ") or line.indent < self._list_below:
+            self._list_below = -1
+            return False
+        self._words.append(text[2:].strip().strip("\"'"))
+        self._yaml_at = line.number
+        return True
+
+    def _read_flow(self, pairs: str, line: Line, draft: Draft) -> bool:
+        """Read ``{memory: 16Gi, nvidia.com/gpu: 4}`` in the sections that it stands in."""
+        parents = [name for _, name in self._parents]
+        reads = False
+        for pair in pairs.split(","):
+            key, _, value = pair.partition(":")
+            key, value = key.strip().strip("\"'"), value.strip().strip("\"'")
+            reads = self._read_pair(key, value, parents, line, draft) or reads
+        return reads
+
+    def _read_pair(
+        self, key: str, value: str, parents: List[str], line: Line, draft: Draft
+    ) -> bool:
+        if key in _GPU_LABELS:
+            name = re.sub(r"^nvidia[- ](?:tesla[- ])?", "NVIDIA ", value, flags=re.IGNORECASE)
+            self._gpu = (name.replace("-", " "), line)
+            return True
+        if key == "nvidia.com/gpu" and value.isdigit():
+            self._count = max(self._count, int(value))
+        return _read_pair(key, value, parents, line, draft) or key.startswith("nvidia.com/")
+
     def _read_yaml(self, line: Line, draft: Draft) -> bool:
+        if self._take_entry(line):
+            return True
         match = _YAML.match(line.raw.strip())
         if match is None:
             return False
@@ -194,11 +262,26 @@ class ContainerReader:
         if key == "value" and line.number == self._variable[0] + 1:
             draft.variable(self._variable[1], value, line)
             return True
-        if value:
-            return _read_pair(key, value, [name for _, name in self._parents], line, draft)
+        if key in _COMMANDS and self._takes_words(value, indent, line):
+            return True
+        flow = _FLOW.match(value)
+        if value and flow is None:
+            parents = [name for _, name in self._parents]
+            return self._read_pair(key, value, parents, line, draft)
         if len(self._parents) < 40:
             self._parents.append((indent, key))
-        return key in _SECTIONS
+        return self._read_flow(flow.group(1), line, draft) if flow else key in _SECTIONS
+
+    def _takes_words(self, value: str, indent: int, line: Line) -> bool:
+        """Take the words of ``command:`` or ``args:``; False for a command in one string."""
+        if value and not value.startswith("["):
+            return False
+        self._words_at = self._words_at or line
+        self._list_below = -1 if value else indent
+        self._words += [
+            next(filter(None, entry), "") for entry in _ENTRY.findall(value.strip("[]"))
+        ]
+        return True
 
 
 def _read_run(runtime: str, arguments: str, line: Line, draft: Draft) -> None:

@@ -88,6 +88,7 @@ class Draft:
         self._libraries: Dict[str, Tuple[str, str, Line]] = {}  # release, major CUDA version, line
         self._variables: Dict[str, Tuple[str, int]] = {}
         self._request: Dict[str, Tuple[str, int]] = {}
+        self.commands: List[Tuple[int, str]] = []  # of containers, with their lines
         self._mentions: List[Tuple[int, Gpu, int]] = []  # count, device, line
         self._hints: List[Tuple[int, Gpu, int]] = []  # the same, where nobody says "my"
         self._searched = 0  # sentences, for hints

@@ -227,6 +227,11 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     evidence = Evidence("report")
     failing = tells_of_failure(text[:_SHORT_TEXT])
     by_line = _by_line(lines, text, failing)
+    for number, command in draft.commands:
+        line = Line(number, command, command, 0)
+        servers = launched_servers([line])
+        if servers:
+            by_line.setdefault("report.servers", {}).update(servers)
     reasons = {"report.reasons", "report.guesses"} & by_line.keys()
     read: Dict[str, Fact[Any]] = {field: Known(table, evidence) for field, table in by_line.items()}
     if not any(True for _ in facts):

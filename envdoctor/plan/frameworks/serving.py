@@ -96,7 +96,8 @@ class ServingAdapter:
             **facts,
         }
         fields["rollout.quantization"] = _packing(configuration, fields["actor.model"])
-        fields["gpus_per_node"] = _gpus(fields)
+        shared = any(setting.key == "enable_dp_attention" for setting in settings)
+        fields["gpus_per_node"] = _gpus(fields, shared)
         keys = {
             field: f"--{(names[field] or options[0]).replace('_', '-')}"
             for field, (options, _) in self.engine.fields.items()
@@ -154,14 +155,17 @@ def length_of(value: Any) -> Optional[int]:
     return integer(value)
 
 
-def _gpus(fields: Mapping[str, Fact[Any]]) -> Fact[Any]:
-    """Return the GPUs of each node: all ranks, over the nodes that are stated."""
+def _gpus(fields: Mapping[str, Fact[Any]], shared: bool) -> Fact[Any]:
+    """Return the GPUs of each node: all ranks, over the nodes that are stated. shared: data
+    parallel ranks are the tensor parallel ones (SGLang's attention, server_args.py).
+    """
     total = 1
     for name in ("tensor_parallel", "pipeline_parallel", "data_parallel"):
         fact = fields[f"rollout.{name}"]
         if not isinstance(fact, Known):
             return fact
-        total *= max(int(fact.value), 1)
+        if not (shared and name == "data_parallel"):
+            total *= max(int(fact.value), 1)
     nodes = fields["nodes"]
     if not isinstance(nodes, Known):
         return nodes

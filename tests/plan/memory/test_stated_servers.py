@@ -31,6 +31,8 @@ def said(matrix, text):
         ("vllm serve Qwen/Qwen2.5-7B-Instruct -tp 4", ["ED615"]),
         ("python -m sglang.launch_server --model a/b --tp 4 --nnodes 2 --node-rank 0", []),
         ("python -m sglang.launch_server --model a/b --tp 8 --nnodes 2 --node-rank 0", ["ED615"]),
+        ("python -m sglang.launch_server --model a/b --tp 2 --dp 2", ["ED615"]),
+        ("python -m sglang.launch_server --model a/b --tp 2 --dp 2 --enable-dp-attention", []),
         ("vllm serve Qwen/Qwen2.5-7B-Instruct --config settings.yaml", []),
     ],
 )

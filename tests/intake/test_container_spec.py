@@ -1,0 +1,43 @@
+"""Pods as Kubernetes takes them: in blocks, in one line, with words as lists."""
+
+import pytest
+
+from envdoctor.intake import parse_report
+
+POD = """kind: Pod
+spec:
+  containers:
+  - image: vllm/vllm-openai:v0.11.0
+{start}
+    resources:
+      limits: {{memory: 16Gi, nvidia.com/gpu: 2}}
+  nodeSelector:
+    nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB
+"""
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        '    command: ["vllm", "serve", "a/b", "--tensor-parallel-size", "2"]',
+        '    command: [vllm, serve]\n    args: ["a/b", "--tensor-parallel-size=2"]',
+        "    command:\n    - vllm\n    - serve\n    args:\n    - a/b\n    - --tensor-parallel-size=2",
+        '    args: ["--model", "a/b", "--tensor-parallel-size", "2"]',
+        "    args:\n      - --model=a/b\n      - --tensor-parallel-size\n      - '2'",
+    ],
+)
+def test_a_pod_in_all_its_forms(start):
+    facts = parse_report(POD.format(start=start))
+    request = facts.value("request")
+    assert request.number("tensor_parallel_size") == 2
+    assert facts.value("memory.limit") == 16 << 30
+    assert [device.name for device in facts.value("gpus")] == ["NVIDIA A100 SXM4 80GB"] * 2
+    (command,) = facts.value("report.servers").values()
+    assert command.startswith(("vllm serve", "python3 -m vllm.entrypoints.openai.api_server"))
+    assert set(facts.value("distributions")) == {"vllm"}
+
+
+def test_the_gpu_of_a_node_without_a_count_is_a_kind():
+    facts = parse_report("nodeSelector:\n  cloud.google.com/gke-accelerator: nvidia-l4\n")
+    assert [device.name for device in facts.value("gpus")] == ["NVIDIA l4"]
+    assert facts.evidence("gpus").detail
