@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterable
+from typing import Dict, Iterable, List
 
+from ..model.redaction import is_secret_name
 from .clean_text import Line
 from .presence import is_advised
 
@@ -33,8 +34,9 @@ def launched_servers(lines: Iterable[Line]) -> Dict[str, str]:
     assigned: Dict[str, str] = {}
     for line in lines:
         assignment = _ASSIGNMENT.fullmatch(line.text)
-        if assignment:
+        if assignment and not is_secret_name(assignment.group(1)):
             assigned[assignment.group(1)] = assignment.group(2)
+        if assignment:
             continue
         command = _COMMAND.search(line.text)
         if command is None or is_advised(line.text[: command.start()]):
@@ -45,10 +47,24 @@ def launched_servers(lines: Iterable[Line]) -> Dict[str, str]:
         if _LEFT_OUT.search(text):
             continue
         words = [_PUNCTUATION.sub("", word) for word in text.split(" ")]
-        text = " ".join(words)
+        text = " ".join(_without_secrets(words))
         if text not in commands.values() and len(commands) < _MOST:
             needed = [name for name in assigned if re.search(rf"\$\{{?{name}\b", text)]
             commands[str(line.number)] = " ".join(
                 [*(f"{name}={assigned[name]};" for name in needed), text]
             )
     return commands
+
+
+def _without_secrets(words: List[str]) -> List[str]:
+    """Return the words of a command without the values of what is secret, hidden or not."""
+    kept: List[str] = []
+    for word, before in zip(words, ["", *words]):
+        name, assigns, _ = word.partition("=")
+        if assigns and is_secret_name(name.lstrip("-")):
+            kept.append(f"{name}=")
+        elif before.startswith("-") and "=" not in before and is_secret_name(before.lstrip("-")):
+            kept.append("''")
+        else:
+            kept.append(word)
+    return kept

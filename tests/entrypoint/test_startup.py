@@ -34,7 +34,10 @@ CHILD = {
     "envdoctor": "errors matrix model mounts probes regular_files report rules",
     "envdoctor.entrypoint": "answer baseline handoff memory options verdict",
     # folder: in a checkout, to see whether it was compiled.
-    "envdoctor.matrix": "bind compiled derive derived_rows folder loader place table_views tables",
+    # measured_rows: what torch refuses of Python was measured.
+    "envdoctor.matrix": (
+        "bind compiled derive derived_rows folder loader measured_rows place table_views tables"
+    ),
     "envdoctor.model": (
         "calls cause_tree evidence facts finding pattern record redaction report row serde "
         "shown_variables sizes version versions"

@@ -57,7 +57,7 @@ def test_companions_follow_the_label_of_torch():
 
 
 def test_a_presumption_is_no_headline():
-    facts = parse_report("python: 3.14\nvllm: 0.15.1\nIs debug build: False\n")
+    facts = parse_report("vllm: 0.6.3\nGPU 0: NVIDIA GeForce RTX 5090\n")
     judged = judge(facts, load_matrix(), today="2026-11-21")
     presumed = tuple(finding for finding in judged if finding.presumed)
     assert presumed

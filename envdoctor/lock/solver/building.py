@@ -436,7 +436,7 @@ class Builder:
         """The rows that do not block, the gravest first, each with what violates it."""
         costs = []
         for row in self._costing:
-            violating = self._violating(row)
+            violating = [self._with_older(row, masks) for masks in self._violating(row)]
             if violating:
                 costs.append(Cost(f"cost:{row.id}", row, tuple(violating)))
         return sorted(costs, key=lambda cost: (_WEIGHT.index(cost.row.effect), cost.node))
@@ -449,6 +449,21 @@ class Builder:
             if masks is not None and masks not in violating:
                 violating.append(masks)
         return violating
+
+    def _with_older(self, row: Row, masks: Mapping[str, int]) -> Mapping[str, int]:
+        """Return what violates a row by which a package is too old, with the releases below: they
+        are older still, and where nobody measured them they would look the better choice.
+        """
+        bad = masks.get(row.component, 0)
+        if row.kind != "too-old" or not bad:
+            return masks
+        table = self._catalog.table(row.component)
+        known = bad & table.all
+        if not known:
+            return masks
+        oldest = min(table.at(bit).version for bit in bits_of(known))
+        older = [bit for bit in bits_of(table.all) if table.at(bit).version < oldest]
+        return {**masks, row.component: bad | sum(older) & self._domains.get(row.component, 0)}
 
     def _lowest_fix(self, row: Row, name: str, bad: int) -> int:
         """The oldest release that a row's pins name and that can be installed on the targets."""

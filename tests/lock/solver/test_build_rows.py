@@ -35,7 +35,7 @@ def test_flashinfer_and_its_cubins_are_of_one_release(matrix: Matrix) -> None:
         ("5.23.0", "2.5.1", False),
         ("5.23.0", "2.6.0", True),
         ("4.57.6", "2.0.1", False),
-        ("4.57.6", "2.1.2", True),
+        ("4.57.6", "2.2.2", True),
         ("4.51.3", "2.0.1", True),
     ],
 )
@@ -54,8 +54,24 @@ def test_an_old_driver_gets_the_transformers_that_takes_its_torch(matrix: Matrix
     )
     assert isinstance(resolution, Resolution)
     pins = {pin.name: str(pin.version) for pin in resolution.pins}
-    assert (pins["torch"], pins["transformers"]) == ("2.0.1", "4.51.3")
+    assert (pins["torch"], pins["transformers"]) == ("2.0.1", "4.49.0")
     behind, oldest = resolution.notes
     assert "too old for CUDA" in behind.partition(";")[0]
     assert oldest.startswith("torch 2.0.1, the newest that fits here, is ")
     assert "; instead: update the driver to 580.65.06 or newer: torch 2." in oldest
+
+
+def test_what_nobody_measured_is_no_better_choice(matrix: Matrix) -> None:
+    """torch is measured from 2.0 on: that 2.0 lacks what transformers uses makes 1.13 none that
+    has it.
+    """
+    resolution = answer(
+        matrix,
+        ["torch<2.1", "transformers"],
+        "gpu=RTX 3090",
+        "nvidia-driver=470.82.01",
+        "python=3.11",
+    )
+    assert isinstance(resolution, Resolution)
+    pins = {pin.name: str(pin.version) for pin in resolution.pins}
+    assert pins["torch"] == "2.0.1"
