@@ -57,10 +57,6 @@ __all__ = [
     "watch",
 ]
 
-_LONGEST_LINE = 600  # characters of a line of a text
-#: What a rule on settings says more plainly than the plan does: no room for weights leaves none for
-#: a cache, and heads that a size does not divide are an impossible value.
-_PLAINER = {"ED617": "ED603", "ED618": "ED607"}
 _SUSPECTS_SAID = 2
 """In a sentence; ``diagnose`` lists all."""
 
@@ -292,19 +288,11 @@ def judge(
     from .rules import judge as judge_facts
 
     also: List[Finding] = []
-    if facts.value("report.servers"):
-        from .plan.memory.stated_servers import with_stated_servers
-
-        facts, also = with_stated_servers(facts, matrix)
     stated = facts.value("request")
-    if stated is None or SETTINGS.isdisjoint(stated.settings()):
-        return judge_facts(facts, matrix, nodes=nodes, also=also, examined=examined, before=before)
-    from .plan.memory.stated_settings import findings_of_settings
+    if stated is not None and not SETTINGS.isdisjoint(stated.settings()):
+        from .plan.memory.stated_servers import with_stated_launch
 
-    planned = {finding.code for finding in also}
-    by_settings = [one for one in findings_of_settings(facts, matrix) if one.code not in planned]
-    plainer = {_PLAINER.get(one.code) for one in by_settings}
-    also = [one for one in also if one.code not in plainer] + by_settings
+        facts, also = with_stated_launch(facts, matrix)
     return judge_facts(facts, matrix, nodes=nodes, also=also, examined=examined, before=before)
 
 
@@ -612,10 +600,11 @@ def _says_less(event: Event, other: Event) -> bool:
 
 def _as_written(event: Event, rows: Sequence[str]) -> Event:
     """Return an event with the lines that were written, not what they were taken for."""
+    from .intake.log_line import SHOWN
     from .model.redaction import redact
 
     first, last = (
-        line._replace(text=redact(rows[line.number - 1].strip())[:_LONGEST_LINE])
+        line._replace(text=redact(rows[line.number - 1].strip())[:SHOWN])
         for line in (event.first, event.last)
     )
     return event._replace(first=first, last=last)

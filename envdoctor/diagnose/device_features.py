@@ -29,7 +29,8 @@ _LONGEST = 200_000  # characters of a text that are searched for a device
 class _Feature(NamedTuple):
     """words: what a message says of it. refused: they are in many messages, and count where one
     says that something is refused or missing. capability: from which NVIDIA's GPUs have it, and
-    below which (``until``, not included). devices: others that lack it, with their names.
+    below which (``until``, not included); also: capabilities outside of these that have it.
+    devices: others that lack it, with their names.
     """
 
     words: re.Pattern[str]
@@ -38,13 +39,15 @@ class _Feature(NamedTuple):
     source: Source
     capability: Tuple[int, int] = (0, 0)
     until: Tuple[int, int] = (99, 0)
+    also: Tuple[str, ...] = ()
     devices: Tuple[Tuple[re.Pattern[str], str], ...] = ()
     refused: bool = False
 
 
 def _feature(
     words: str, name: str, remedy: str, source: Tuple[str, str], capability: str = "",
-    until: str = "", devices: Tuple[Tuple[str, str], ...] = (), refused: bool = False,
+    until: str = "", also: Tuple[str, ...] = (), devices: Tuple[Tuple[str, str], ...] = (),
+    refused: bool = False,
 ) -> _Feature:  # fmt: skip
     return _Feature(
         re.compile(words),
@@ -53,6 +56,7 @@ def _feature(
         Source(*source),
         _numbers(capability) or (0, 0),
         _numbers(until) or (99, 0),
+        also,
         tuple([(re.compile(expression), device) for expression, device in devices]),
         refused,
     )
@@ -120,11 +124,12 @@ _FEATURES = (
         "Turn off what asks for it (full_cuda_graph, a backend of that name), or use a GPU of "
         "Hopper's generation.",
         (
-            "https://github.com/Dao-AILab/flash-attention/blob/v2.7.4/README.md",
-            "FlashAttention-3 beta: H100 / H800 GPU",
+            "https://github.com/Dao-AILab/flash-attention/issues/1853",
+            "FA3: compute capability >= 8 excluding 8.6 and 8.9 and Blackwell archs (>=10)",
         ),
         capability="9.0",
         until="10.0",
+        also=("8.0", "8.7"),  # in vLLM's builds of 2025; upstream's are for 9.0 alone
     ),
     _feature(
         r"PassManager::run failed|ConvertTritonGPUToLLVM|failed to legalize operation 'tt\.",
@@ -160,7 +165,7 @@ _FEATURES = (
     ),
 )  # fmt: skip
 #: What a text tells in words of its own, and which is no claim unless the device decides it.
-_TOLD = "device-feature-told"
+_FROM_SENTENCES = "device-feature-told"
 #: What says that a device, or a build for it, does not do something.
 _REFUSED = re.compile(
     r"(?i)not (?:yet |currently )?(?:supported|implemented|available|compatible)|unsupported|"
@@ -201,19 +206,14 @@ def tell_lacking_features(
             continue
         if draft.signature is not None and draft.signature.id == _SIGILL:
             _tell_instructions(draft, report)
-        own = raised if raised is not None and raised.line in draft.quoted else None
-        text = "\n".join(_lines(draft, own))
+        own = draft.exception(raised)
+        text = draft.text(own)
         lacking = next(_lacking(text, report, context), None)
         if lacking is not None and not _says_it(draft):
             _tell(draft, *lacking, context)
         elif _TYPES.search(text):
             _tell_half(draft, own, context)
-    drafts[:] = [draft for draft in drafts if not _is_only_told(draft)]
-
-
-def _is_only_told(draft: TraceDraft) -> bool:
-    signature = draft.signature
-    return signature is not None and signature.id == _TOLD and draft.certainty == "candidate"
+    drafts[:] = [draft for draft in drafts if not draft.is_candidate_of(_FROM_SENTENCES)]
 
 
 def _says_it(draft: TraceDraft) -> bool:
@@ -222,11 +222,6 @@ def _says_it(draft: TraceDraft) -> bool:
     if signature is None or signature.id in _LEFT_OPEN:
         return False
     return signature.kind in _SAID and signature.component == "gpu"
-
-
-def _lines(draft: TraceDraft, own: Optional[Raised]) -> List[str]:
-    lines = [event.first.text for event in draft.events] + [line.text for line in draft.quoted]
-    return [*lines, own.message] if own is not None else lines
 
 
 def _lacking(text: str, report: str, context: Context) -> Iterator[Tuple[_Feature, str]]:
@@ -247,7 +242,7 @@ def _lacking(text: str, report: str, context: Context) -> Iterator[Tuple[_Featur
             model.compute_capability if model is not None else ""
         )
         has = _numbers(stated)
-        if has is None or feature.capability <= has < feature.until:
+        if has is None or stated in feature.also or feature.capability <= has < feature.until:
             continue
         bound = "{}.{}".format(*feature.capability)
         needs = f"is for {bound} alone" if has >= feature.until else f"begins at {bound}"

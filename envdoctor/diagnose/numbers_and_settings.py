@@ -65,7 +65,7 @@ class _Relation(NamedTuple):
 
 
 #: The signatures of what a text tells in words of its own.
-_TOLD = ("gpu-memory-told", "gpu-unused-told")
+_FROM_SENTENCES = ("gpu-memory-told", "gpu-unused-told")
 _LENGTHS = (
     "max_model_len", "context_length", "max_seq_len", "max_seq_length", "max_sequence_length",
     "cutoff_len", "model_max_length", "max_length", "session_len", "ctx_size", "n_ctx", "num_ctx",
@@ -149,21 +149,15 @@ def relate_numbers(
             continue
         if draft.signature is None and draft.finding.subject != "raised":
             continue  # a finding of the check, which has held its settings against the machine
-        lines = [event.first.text for event in draft.events] + [line.text for line in draft.quoted]
-        own = raised if raised is not None and raised.line in draft.quoted else None
-        text = "\n".join([*lines, own.message if own is not None else ""])
+        own = draft.exception(raised)
+        text = draft.text(own)
         of_host = draft.finding.kind == "host-oom" or draft.finding.component == "host-memory"
         frames = own.frames if own is not None else ()
         asked = _Asked(text, report[:_LONGEST], of_host, frames, settings, context)
         relation = next(_relations(asked), None)
         if relation is not None:
             _tell(draft, relation, context)
-    drafts[:] = [draft for draft in drafts if not _is_only_told(draft)]
-
-
-def _is_only_told(draft: TraceDraft) -> bool:
-    signature = draft.signature
-    return signature is not None and signature.id in _TOLD and draft.certainty == "candidate"
+    drafts[:] = [draft for draft in drafts if not draft.is_candidate_of(*_FROM_SENTENCES)]
 
 
 def _settings(context: Context) -> Dict[str, str]:

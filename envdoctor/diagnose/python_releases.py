@@ -99,7 +99,8 @@ _FORMS = (
         pattern(r"'(?:type|ABCMeta)' object is not subscriptable$"),
         pattern(
             r"\b(?:list|dict|tuple|set|frozenset|type|deque|defaultdict|OrderedDict|Counter"
-            r"|(?:Async)?(?:Callable|Generator|Iterable|Iterator|Mapping|MutableMapping|Sequence))\["
+            r"|(?:Async)?(?:Callable|Generator|Iterable|Iterator|Mapping|MutableMapping"
+            r"|Sequence))\["
         ),
         "3.9",
         "a built-in type or one of collections in brackets, as list[int],",

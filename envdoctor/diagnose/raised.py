@@ -20,6 +20,8 @@ from .trace_draft import TraceDraft, code_of_log, remedies_of
 from .why_raised import why_raised
 
 __all__ = [
+    "INSTALLED",
+    "STANDARD",
     "Failure",
     "doubt",
     "failure_of",
@@ -107,8 +109,9 @@ _CURES_NOTHING = pattern(
 _ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
 _SHOWN = 400  # characters of a message
 _LONGEST_CODE = 120
-_INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
-_STANDARD = pattern(
+#: The place inside an installed package, and that of Python's own library.
+INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
+STANDARD = pattern(
     r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)(.+)$"
     r"|^[A-Z]:/(?i:.{0,300}(?:python|conda|forge)[^/]{0,40}(?:/envs/[^/]{1,80})?)"
     r"/Lib/(?!site-packages)(.+)$|^<(frozen .+)>$"
@@ -678,16 +681,16 @@ def _place(
 ) -> Tuple[str, str]:
     """Return the distribution whose code raised, and where in words."""
     shown = [frame for frame in frames if frame.line and frame.file != "<unknown>"]
-    if any(_INSTALLED.search(frame.file) for frame in shown):
+    if any(INSTALLED.search(frame.file) for frame in shown):
         # Cython's files are named as they lay where they were compiled.
         shown = [
             frame
             for frame in shown
-            if not frame.file.endswith((".pyx", ".pxi", ".pxd")) or _INSTALLED.search(frame.file)
+            if not frame.file.endswith((".pyx", ".pxi", ".pxd")) or INSTALLED.search(frame.file)
         ]
     if not shown:
         return "", ""
-    installed = [(frame, _INSTALLED.search(frame.file)) for frame in shown]
+    installed = [(frame, INSTALLED.search(frame.file)) for frame in shown]
     last, match = installed[-1]
     if match is not None:
         package = distribution_of(last.file, modules)
@@ -701,11 +704,11 @@ def _place(
         (distribution_of(frame.file, modules) for frame, inside in reversed(installed) if inside),
         "",
     )
-    standard = _STANDARD.search(last.file)
+    standard = STANDARD.search(last.file)
     if standard is None:
         return "", f"at {last.file}, line {last.line}{_code(last)}"
     caller = next((frame for frame, inside in reversed(installed) if not _is_standard(frame)), None)
-    own = caller is not None and not _INSTALLED.search(caller.file)
+    own = caller is not None and not INSTALLED.search(caller.file)
     name = next(filter(None, standard.groups()))
     return "" if own else package, _called(f"by Python's {name}", last, caller)
 
@@ -724,7 +727,7 @@ def _is_own(frame: Frame, inside: Optional[re.Match[str]]) -> bool:
 
 
 def _is_standard(frame: Frame) -> bool:
-    return _STANDARD.search(frame.file) is not None
+    return STANDARD.search(frame.file) is not None
 
 
 def _version(context: Context, package: str) -> str:

@@ -14,7 +14,7 @@ from ..model.cause_tree import cause_tree
 from ..model.diagnosis import Suspect, Trace
 from ..model.evidence import Evidence
 from ..model.finding import Finding, Gap, Remedy
-from ..model.log import Event, LogLine
+from ..model.log import Event, LogLine, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.row import Row
@@ -124,6 +124,20 @@ class TraceDraft:
         """Whether programs only warn that something is missing: they go on without it."""
         missing = self.signature is not None and self.signature.kind == "missing"
         return missing and bool(self.events) and all(event.warned for event in self.events)
+
+    def is_candidate_of(self, *signatures: str) -> bool:
+        """Tell whether one of these signatures made it and nothing has confirmed it since."""
+        made = self.signature is not None and self.signature.id in signatures
+        return made and self.certainty == "candidate"
+
+    def exception(self, raised: Optional[Raised]) -> Optional[Raised]:
+        """Return the exception that the run failed with where this draft quotes it."""
+        return raised if raised is not None and raised.line in self.quoted else None
+
+    def text(self, exception: Optional[Raised]) -> str:
+        """Return its lines, and the whole message of the exception that it quotes."""
+        lines = [event.first.text for event in self.events] + [line.text for line in self.quoted]
+        return "\n".join(lines if exception is None else [*lines, exception.message])
 
     def under(self, other: TraceDraft) -> bool:
         """Tell whether this draft is ``other`` or one of its consequences."""

@@ -26,6 +26,7 @@ from ..rules.requirement_lines import (
 )
 from ..rules.rule import Context
 from .missing_names import is_telling
+from .raised import INSTALLED, STANDARD
 from .trace_draft import TraceDraft, code_of_log
 
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ _OF_DEVICE = pattern(r"(?i)architecture|capability|\bsm_?\d|fp8|shared memory|re
 _RELAYS = frozenset(
     ("torch", "ray", "nest-asyncio", "accelerate", "decorator", "wrapt", "pydantic")
 )
-_INSTALLED = pattern(r"(?:site|dist)-packages[/\\](.+)\Z")
-_STANDARD = pattern(r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)|^<")
 #: Folders of a checkout under which its package lies.
 _SOURCE_FOLDERS = ("src", "python", "lib")
 #: Extras that bring what a package is tried with, not what it runs with.
@@ -114,8 +113,8 @@ def _exceptions_of(draft: TraceDraft, raised: Sequence[Raised]) -> Iterator[Rais
     for entry in raised:
         chain: Optional[Raised] = entry
         while chain is not None:
-            is_its = (chain.line.source, chain.line.number) in lines
-            if is_its and draft.role == "cause":
+            is_quoted = (chain.line.source, chain.line.number) in lines
+            if is_quoted and draft.role == "cause":
                 yield chain
             chain = chain.before if chain.by_cause else None
 
@@ -141,7 +140,7 @@ class _Owners:
         ``src``.
         """
         file = frame.file.replace("\\", "/")
-        if _INSTALLED.search(file):
+        if INSTALLED.search(file):
             return self.of_module(file), ""
         parts = file.split("/")
         for place, (folder, below) in enumerate(zip(parts, parts[1:-1]), 1):
@@ -223,7 +222,8 @@ def _met(
     """Return the innermost place that is not of the provider's, as the one who asks."""
     for frame in reversed(frames):
         package, root = owners.of_frame(frame)
-        if package == provider or _STANDARD.search(frame.file):
+        is_code = not frame.file.startswith("<") and STANDARD.search(frame.file) is None
+        if package == provider or not is_code:
             continue
         if package in _RELAYS and not direct:
             continue
@@ -487,7 +487,7 @@ def _of_strangers(
     who = _named(meeting, caller) if meeting.caller else f"The code in {meeting.root}"
     version = provider.version if provider is not None else None
     other = f"{meeting.provider} {version}" if version else meeting.provider
-    file = _INSTALLED.search(meeting.frame.file)
+    file = INSTALLED.search(meeting.frame.file.replace("\\", "/"))
     place = f"{file.group(1) if file else meeting.frame.file}, line {meeting.frame.line}"
     does = f"does what {other} refuses" if meeting.refused else f"asks {other} for what it has not"
     text = f"{who} {does} ({place}): it was written for another release of {meeting.provider}."

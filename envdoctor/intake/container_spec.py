@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..model.facts import Gpu
 from ..model.sizes import parse_limit, parse_size
@@ -13,7 +13,13 @@ from .draft import INTENT, LABEL, PROSE, Draft
 from .launch_settings import read_launch, split_command
 from .word_lists import words
 
-__all__ = ["ContainerReader", "image_hints", "image_of_words", "states_releases"]
+__all__ = [
+    "ContainerReader",
+    "image_hints",
+    "image_of_words",
+    "server_of_image",
+    "states_releases",
+]
 
 _RUN = re.compile(r"\b(docker|podman|nerdctl)\s+(?:container\s+)?(?:run|create)\s+(.+)$")
 _FRAGMENT = re.compile(
@@ -73,13 +79,16 @@ _YAML = re.compile(r"(?:- )?([\"']?)([A-Za-z][\w./-]{0,60})\1\s*:\s*(.*)$")
 #: A mapping in one line, and the entries of a list in one.
 _FLOW = re.compile(r"\{([^{}]{1,400})\}$")
 _ENTRY = re.compile(r"\"([^\"]*)\"|'([^']*)'|([^\s,\[\]\"']+)")
-_COMMANDS = ("command", "args", "entrypoint")
+#: Keys of what a container is started with, in the order in which the words run.
+_COMMANDS = ("entrypoint", "command", "args")
+_CONTAINERS = ("containers", "initContainers")
 #: Labels of a node's GPU, as its spaces are written there (NVIDIA's GPU feature discovery, GKE).
 _GPU_LABELS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator")
 #: An image that starts a server by itself, so that only options follow it
 #: (docs.vllm.ai/en/v0.6.3/serving/deploying_with_docker.html).
 _SERVER_IMAGE = re.compile(r"(?:^|/)vllm-openai(?:[:@-]|\Z)")
-_SERVER_OF_IMAGE = ("python3", "-m", "vllm.entrypoints.openai.api_server")
+_SERVER_OF_IMAGE = "vllm.entrypoints.openai.api_server"
+_MOST_GPUS = 16  # of one node
 _CUDA_IN_TAG = re.compile(r"(?:^|[-_.:])(?:cuda|cu)-?(\d{2})\.?(\d)(?:\.(\d{1,2}))?(?![\d])")
 _TORCH_IN_TAG = re.compile(r"(?:^|[-_:])(?:torch|pytorch|th|pt)-?(\d\.\d{1,2}(?:\.\d)?)")
 _PYTHON_IN_TAG = re.compile(r"(?:^|[-_:])(?:py|python|cp)-?(3)\.?(\d{1,2})(?![\d])")
@@ -105,6 +114,27 @@ _REPOSITORY = {
 #: A framework image of NVIDIA's, by year and month: its CUDA is in matrices/images.toml.
 _MONTHLY = re.compile(r"nvcr\.io/nvidia/[\w./-]+:\d\d\.\d\d\b")
 _TAG_VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:\.\d+)?(?:\.?(?:post|rc)\d+)?)(?:$|-)")
+
+
+def server_of_image(image: str, first: str) -> str:
+    """Return the module of the server that an image starts by itself, where the first word behind
+    its name is an option; "" else.
+    """
+    return _SERVER_OF_IMAGE if first.startswith("-") and _SERVER_IMAGE.search(image) else ""
+
+
+class _Started(NamedTuple):
+    """What one container is started with: the words by the key that states them, in ``_COMMANDS``,
+    and the line of the first.
+    """
+
+    line: Line
+    stated: Dict[str, List[str]]
+
+    @property
+    def words(self) -> List[str]:
+        """All words, in the order in which they run."""
+        return [word for key in _COMMANDS for word in self.stated.get(key, ())]
 
 
 def image_hints(image: str) -> Iterator[Tuple[str, str]]:
@@ -160,9 +190,10 @@ class ContainerReader:
         self._parents: List[Tuple[int, str]] = []
         self._yaml_at = -9
         self._variable: Tuple[int, str] = (-9, "")  # "name:" of an entry of env
-        self._words: List[str] = []  # of command and args
-        self._words_at: Optional[Line] = None
+        self._started: List[_Started] = []
+        self._is_next = True  # container: the words that follow are not of the last one
         self._list_below = -1  # the indentation of "args:" whose entries follow
+        self._entries: List[str] = []  # of that list
         self._count = 0  # GPUs that a container asks for
         self._gpu: Optional[Tuple[str, Line]] = None  # of the nodes that it may run on
 
@@ -198,17 +229,17 @@ class ContainerReader:
                 draft.distribution(what, version, at, INTENT)
 
     def _finish_pod(self, draft: Draft) -> None:
-        if self._words and self._words_at is not None:
-            words = self._words
-            if words[0].startswith("-") and any(
-                _SERVER_IMAGE.search(name) for name, _ in draft.images
-            ):
-                words = [*_SERVER_OF_IMAGE, *words]
-            read_launch(words, self._words_at, draft)
-            draft.commands.append((self._words_at.number, shlex.join(words)))
+        for started in self._started:
+            line, words = started.line, started.words
+            servers = [server_of_image(name, words[0]) for name, _ in draft.images if words]
+            server = next(filter(None, servers), "")
+            if server:
+                words = ["python3", "-m", server, *words]
+            read_launch(words, line, draft)
+            draft.commands.append((line.number, shlex.join(words)))
         if self._gpu is not None:
             name, line = self._gpu
-            count = max(1, min(self._count, 16))
+            count = max(1, min(self._count, _MOST_GPUS))
             rank = LABEL if self._count else PROSE
             draft.devices([(count, Gpu(name))], line, rank)
 
@@ -218,7 +249,7 @@ class ContainerReader:
         if self._list_below < 0 or not text.startswith("- ") or line.indent < self._list_below:
             self._list_below = -1
             return False
-        self._words.append(text[2:].strip().strip("\"'"))
+        self._entries.append(text[2:].strip().strip("\"'"))
         self._yaml_at = line.number
         return True
 
@@ -250,11 +281,7 @@ class ContainerReader:
         if match is None:
             return False
         indent = line.indent + (2 if line.raw.lstrip().startswith("- ") else 0)
-        if line.number > self._yaml_at + 3:
-            self._parents = []
-        self._yaml_at = line.number
-        while self._parents and self._parents[-1][0] >= indent:
-            self._parents.pop()
+        self._enter(indent, line)
         key, value = match.group(2), match.group(3).split(" #")[0].strip().strip("\"'")
         if key == "name" and value.isupper():
             self._variable = (line.number, value)
@@ -262,7 +289,7 @@ class ContainerReader:
         if key == "value" and line.number == self._variable[0] + 1:
             draft.variable(self._variable[1], value, line)
             return True
-        if key in _COMMANDS and self._takes_words(value, indent, line):
+        if key in _COMMANDS and self._takes_words(key, value, indent, line):
             return True
         flow = _FLOW.match(value)
         if value and flow is None:
@@ -272,15 +299,28 @@ class ContainerReader:
             self._parents.append((indent, key))
         return self._read_flow(flow.group(1), line, draft) if flow else key in _SECTIONS
 
-    def _takes_words(self, value: str, indent: int, line: Line) -> bool:
+    def _enter(self, indent: int, line: Line) -> None:
+        """Leave the sections that a line does not stand in; note where a container begins."""
+        if line.number > self._yaml_at + 3:
+            self._parents = []
+        self._yaml_at = line.number
+        while self._parents and self._parents[-1][0] >= indent:
+            self._parents.pop()
+        if indent > line.indent and self._parents and self._parents[-1][1] in _CONTAINERS:
+            self._is_next = True
+
+    def _takes_words(self, key: str, value: str, indent: int, line: Line) -> bool:
         """Take the words of ``command:`` or ``args:``; False for a command in one string."""
         if value and not value.startswith("["):
             return False
-        self._words_at = self._words_at or line
+        if self._is_next or key in self._started[-1].stated:
+            self._started.append(_Started(line, {}))
+            self._is_next = False
         self._list_below = -1 if value else indent
-        self._words += [
+        self._entries = [
             next(filter(None, entry), "") for entry in _ENTRY.findall(value.strip("[]"))
         ]
+        self._started[-1].stated[key] = self._entries
         return True
 
 

@@ -31,8 +31,8 @@ class _Vendor(NamedTuple):
 
 def _said(names: str) -> re.Pattern[str]:
     return re.compile(
-        r"\b(?:using|use|on|with|in|under|have|running|run|my|our|for)\s+(?:(?:an?|the|my|our|latest|"
-        rf"AMD|Intel|Huawei|this)\s+){{0,2}}(?P<what>{names})",
+        r"\b(?:using|use|on|with|in|under|have|running|run|my|our|for)\s+(?:(?:an?|the|my|our|"
+        rf"latest|AMD|Intel|Huawei|this)\s+){{0,2}}(?P<what>{names})",
         re.IGNORECASE,
     )
 

@@ -226,12 +226,8 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     facts = draft.facts()
     evidence = Evidence("report")
     failing = tells_of_failure(text[:_SHORT_TEXT])
-    by_line = _by_line(lines, text, failing)
-    for number, command in draft.commands:
-        line = Line(number, command, command, 0)
-        servers = launched_servers([line])
-        if servers:
-            by_line.setdefault("report.servers", {}).update(servers)
+    commands = [Line(number, command, command, 0) for number, command in draft.commands]
+    by_line = _by_line(lines, commands, text, failing)
     reasons = {"report.reasons", "report.guesses"} & by_line.keys()
     read: Dict[str, Fact[Any]] = {field: Known(table, evidence) for field, table in by_line.items()}
     if not any(True for _ in facts):
@@ -252,11 +248,15 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     return facts.updated(read)
 
 
-def _by_line(lines: Sequence[Line], text: str, failing: bool) -> Dict[str, Dict[str, str]]:
-    """Return what is kept of single lines, by field and number: commands that start an engine, and
-    of a report of a failure the reasons that it gives or supposes, of one line the plainest.
+def _by_line(
+    lines: Sequence[Line], commands: Sequence[Line], text: str, failing: bool
+) -> Dict[str, Dict[str, str]]:
+    """Return what is kept of single lines, by field and number: commands that start an engine
+    (``commands``: those of containers), and of a report of a failure the reasons that it gives or
+    supposes, of one line the plainest.
     """
-    tables: Dict[str, Dict[str, str]] = {"report.servers": launched_servers(lines)}
+    servers = launched_servers([*lines, *commands])
+    tables: Dict[str, Dict[str, str]] = {"report.servers": servers}
     for reason in stated_reasons(lines, text.split("\n"), failing):
         field = "report.guesses" if reason.is_supposed else "report.reasons"
         tables.setdefault(field, {}).setdefault(str(reason.number), reason.sentence)

@@ -218,13 +218,17 @@ def quoted_spans(report: str) -> Tuple[str, ...]:
     way of telling: between quotes, behind words as "fails with", and behind the label of a title.
     """
     quoted: List[str] = []
-    told: List[str] = []
+    behind: List[str] = []
     titled: List[str] = []
     for line in report.split("\n"):
-        is_told = 10 <= len(line) <= _LONGEST and not _is_printed(line)
-        for spans, read in ((quoted, _between_quotes), (told, _behind_lead), (titled, _unlabelled)):
-            spans.append(read(line) if is_told else "")
-    return tuple("\n".join(spans) for spans in (quoted, told, titled))
+        is_written = 10 <= len(line) <= _LONGEST and not _is_printed(line)
+        for spans, read in (
+            (quoted, _between_quotes),
+            (behind, _behind_lead),
+            (titled, _unlabelled),
+        ):
+            spans.append(read(line) if is_written else "")
+    return tuple("\n".join(spans) for spans in (quoted, behind, titled))
 
 
 def _between_quotes(line: str) -> str:

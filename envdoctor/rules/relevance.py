@@ -45,7 +45,7 @@ class Reported(NamedTuple):
     run: FrozenSet[str] = frozenset()
     ran: FrozenSet[str] = frozenset()
     named: FrozenSet[str] = frozenset()
-    is_told: bool = False
+    has_reason: bool = False
     not_met: FrozenSet[str] = frozenset()
 
 
@@ -84,7 +84,7 @@ def _ran(finding: Finding, about: Set[str], reported: Reported) -> bool:
     one of its packages is enough where the source says why it failed: the run came further.
     """
     if finding.code in _OF_ROWS:
-        return reported.is_told and bool(finding.row) and not reported.ran.isdisjoint(about)
+        return reported.has_reason and bool(finding.row) and not reported.ran.isdisjoint(about)
     return about - _TORCH <= reported.ran
 
 

@@ -41,7 +41,7 @@ from .parsing import UNPARSABLE, parse_quietly
 __all__ = ["GATES_REVISION", "read_gates"]
 
 #: Raised when another reading of the same source is wanted.
-GATES_REVISION = "gates-6"
+GATES_REVISION = "gates-7"
 
 _WORTH = re.compile(
     rb"(?:assert|check|require|ensure|validate)_\w*version\w*\("

@@ -86,6 +86,8 @@ def test_a_feature_that_the_device_lacks(text, sentence, tmp_path):
     "text",
     [
         "GPU 0: NVIDIA H100 80GB HBM3\ntorch 2.7.0\nRuntimeError: PassManager::run failed\n",
+        # vLLM's builds of 2025 have FlashAttention 3 for 8.0, too.
+        "GPU 0: NVIDIA A100-SXM4-80GB\nvllm 0.9.2\nRuntimeError: AoT scheduling is required\n",
         "torch 2.7.0\nRuntimeError: PassManager::run failed\n",
         "GPU 0: Tesla T4\nvllm 0.8.5\nKeyError: 'layers.0.fp8_scale'\n",
         "vllm serve acme/Thing\nRuntimeError: expected scalar type Half but found BFloat16\n",
@@ -100,9 +102,9 @@ def test_a_device_that_has_it_or_is_not_known(text, tmp_path):
 
 
 def test_a_feature_that_a_text_tells_of_is_a_claim_only_of_a_device_that_lacks_it(tmp_path):
-    told = "[Bug]: the server cannot run with flash attention\n\nvllm 0.6.3 on a Tesla V100\n"
-    entry = finding(told, tmp_path)
+    text = "[Bug]: the server cannot run with flash attention\n\nvllm 0.6.3 on a Tesla V100\n"
+    entry = finding(text, tmp_path)
     assert "Tesla V100 is of compute capability 7.0" in entry.message
     assert entry.severity == "warning"
     with pytest.raises(StopIteration):
-        finding(told.replace("Tesla V100", "H100"), tmp_path)
+        finding(text.replace("Tesla V100", "H100"), tmp_path)

@@ -190,10 +190,10 @@ def test_what_no_setting_explains(text, word, tmp_path):
 
 
 def test_memory_that_a_title_tells_of_is_a_claim_only_with_a_number(tmp_path):
-    told = "[Bug]: OOM with acme/Thing-13B on one card\n\ntorch 2.6.0\n"
+    text = "[Bug]: OOM with acme/Thing-13B on one card\n\ntorch 2.6.0\n"
     with pytest.raises(StopIteration):
-        finding(told, tmp_path)
-    with_gpu = f"{told}GPU 0: NVIDIA GeForce RTX 4090\n"
+        finding(text, tmp_path)
+    with_gpu = f"{text}GPU 0: NVIDIA GeForce RTX 4090\n"
     entry = finding(with_gpu, tmp_path)
     assert (entry.verdict, entry.severity) == ("violated", "warning")
     assert "The weights of acme/Thing-13B alone take" in entry.message

@@ -492,13 +492,13 @@ def test_lines_that_a_window_broke(said, tmp_path, width, depth):
 def test_places_on_windows_are_read_as_others_are(said):
     text = (
         "Traceback (most recent call last):\n"
-        '  File "C:\\work\\run.py", line 3, in <module>\n    model.load()\n'
+        '  File "C:\\runs\\train.py", line 3, in <module>\n    model.load()\n'
         '  File "C:\\Users\\a\\anaconda3\\Lib\\site-packages\\nnsight\\model.py", line 9, in load\n'
         "    check(self)\nRuntimeError: no such layer\n"
     )
     message = said(text).traces[0].finding.message
     assert "raised by nnsight at nnsight/model.py, line 9: check(self); called at" in message
-    assert "called at C:/work/run.py, line 3: model.load()." in message
+    assert "called at C:/runs/train.py, line 3: model.load()." in message
 
 
 def test_an_error_after_which_the_program_takes_another_way(said):

@@ -41,3 +41,15 @@ def test_the_gpu_of_a_node_without_a_count_is_a_kind():
     facts = parse_report("nodeSelector:\n  cloud.google.com/gke-accelerator: nvidia-l4\n")
     assert [device.name for device in facts.value("gpus")] == ["NVIDIA l4"]
     assert facts.evidence("gpus").detail
+
+
+def test_each_container_of_a_pod_starts_its_own_command():
+    facts = parse_report(
+        "kind: Pod\nspec:\n  initContainers:\n  - name: fetch\n    image: acme/fetch:1\n"
+        "    command: [sh, -c, 'fetch a/b']\n  containers:\n  - name: server\n"
+        "    image: vllm/vllm-openai:v0.11.0\n    args: [serve-fast]\n    env:\n"
+        "    - name: VLLM_USE_V1\n      value: '1'\n    command: [vllm, serve, a/b]\n"
+        "  - image: acme/metrics:1\n    command: [metrics, --port, '90']\n"
+    )
+    assert list(facts.value("report.servers").values()) == ["vllm serve a/b serve-fast"]
+    assert facts.value("variables") == {"VLLM_USE_V1": "1"}

@@ -1,5 +1,5 @@
-"""Rows, rules and signatures on the threads that they cite: the environment lines of a thread, which
-``tests/data/cases`` keeps, make them fire through the reader, and no longer once a fact that they
+"""Rows, rules and signatures on the threads that they cite: the environment lines of a thread,
+which ``tests/data/cases`` keeps, make them fire through the reader, and no longer once a fact that they
 speak of is another one. What cites a thread without such lines says there why not.
 """
 
@@ -273,10 +273,10 @@ def test_nearly_every_witness_has_a_counter_witness():
 
 
 def test_what_cites_a_thread_has_a_witness_or_an_entry_that_says_why_not():
-    told = {name for entry in ENTRIES for name in entry["of"]}
-    told |= {name for witness in ALL for name in witness.of}
+    tried = {name for entry in ENTRIES for name in entry["of"]}
+    tried |= {name for witness in ALL for name in witness.of}
     citing = {name for name in (*ROWS, *SIGNATURES) if cited(name)}
-    assert not citing - told, "neither a witness nor an entry in tests/data/cases/witnesses.jsonl"
+    assert not citing - tried, "neither a witness nor an entry in tests/data/cases/witnesses.jsonl"
     assert not threads_in(RULES) - {witness.thread for witness in ALL}
 
 

@@ -102,6 +102,7 @@ class ServingAdapter:
             field: f"--{(names[field] or options[0]).replace('_', '-')}"
             for field, (options, _) in self.engine.fields.items()
         }
+        keys["gpus_per_node"] = keys["rollout.tensor_parallel"]
         unread = tuple(
             f"--{name.replace('_', '-')}"
             for name in unread_settings(configuration, [*files, *settings])

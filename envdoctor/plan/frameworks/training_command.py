@@ -14,7 +14,7 @@ import shlex
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from ...intake.clean_text import Line
-from ...intake.container_spec import ContainerReader
+from ...intake.container_spec import ContainerReader, server_of_image
 from ...intake.draft import Draft
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.redaction import redact
@@ -137,10 +137,6 @@ _ELSEWHERE = (
     ("ray job submit", re.compile(r"ray job submit\b")),
     ("another machine", re.compile(r"(?:.*/)?(?:srun|mpirun|pdsh|ssh|kubectl|sbatch)\b")),
 )
-#: Images that start a server by themselves, so that only its options follow them
-#: (docs.vllm.ai/en/v0.6.3/serving/deploying_with_docker.html).
-_SERVER_IMAGE = re.compile(r"(?:^|/)vllm-openai(?:[:@-]|\Z)")
-_SERVER_OF_IMAGE = "vllm.entrypoints.openai.api_server"
 _MAX_WRAPPERS = 20
 _PYTHON = re.compile(r"(?:.*/)?python(?:\d(?:\.\d+)?)?\Z")
 _SHELL = re.compile(r"(?:.*/)?(?:bash|sh|zsh|dash)\Z")
@@ -327,9 +323,8 @@ class _Unwrapping:
         self.context["container.image"] = Known(image, evidence)
         texts = [word.text for word in words]
         rest = words[texts.index(image) + 1 :] if image in texts else []
-        if rest and rest[0].text.startswith("-") and _SERVER_IMAGE.search(image):
-            return [rest[0]._replace(text=_SERVER_OF_IMAGE), *rest]
-        return rest
+        server = server_of_image(image, rest[0].text) if rest else ""
+        return [rest[0]._replace(text=server), *rest] if server else rest
 
     def _docker_option(self, word: Word, following: Word) -> None:
         option, equals, value = word.text.partition("=")

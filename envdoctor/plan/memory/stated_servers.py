@@ -15,17 +15,32 @@ from ...model.workload import Workload
 from ..frameworks.reading import read_server
 from .result import plan_run
 from .run_facts import with_workload
+from .stated_settings import findings_of_settings
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
 
-__all__ = ["with_stated_servers"]
+__all__ = ["with_stated_launch"]
 
 #: Of a machine that nobody stated only its GPUs are known to limit a run.
 _OF_GPUS = ("ED602", "ED603")
+#: What a rule on settings says more plainly than the plan does: no room for weights leaves none for
+#: a cache, and heads that a size does not divide are an impossible value.
+_PLAINER = {"ED617": "ED603", "ED618": "ED607"}
 
 
-def with_stated_servers(facts: Facts, matrix: Matrix) -> Tuple[Facts, List[Finding]]:
+def with_stated_launch(facts: Facts, matrix: Matrix) -> Tuple[Facts, List[Finding]]:
+    """Return the facts with the settings of the engine that a report starts, and what its launch
+    settings ask in vain, each fault once.
+    """
+    facts, planned = _with_servers(facts, matrix)
+    codes = {finding.code for finding in planned}
+    stated = [one for one in findings_of_settings(facts, matrix) if one.code not in codes]
+    plainer = {_PLAINER.get(one.code) for one in stated}
+    return facts, [*(one for one in planned if one.code not in plainer), *stated]
+
+
+def _with_servers(facts: Facts, matrix: Matrix) -> Tuple[Facts, List[Finding]]:
     """Return the facts with the settings of the engine that a report starts, and what it asks in
     vain. Of several commands nobody says which one the report is about: what holds of all is said.
     """

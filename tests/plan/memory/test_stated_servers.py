@@ -1,4 +1,4 @@
-"""The command of a report that starts an engine is read as ``plan`` reads it, and stays a warning."""
+"""A report's command that starts an engine is read as ``plan`` reads it, and stays a warning."""
 
 import pytest
 
