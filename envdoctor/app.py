@@ -206,7 +206,15 @@ def _with_tried_remedies(
         return list(findings)
     from .rules.remedy_trial import tried_remedies
 
-    return tried_remedies(findings, nodes[0], matrix, lambda changed: judge(changed, matrix))
+    def judge_changed(changed: Facts) -> List[Finding]:
+        return judge(changed, matrix)
+
+    tried = tried_remedies(findings, nodes[0], matrix, judge_changed)
+    if sum(any(remedy.commands for remedy in finding.remedies) for finding in tried) < 2:
+        return tried
+    from .fix.joint_remedies import reconciled
+
+    return reconciled(tried, nodes[0], matrix, judge_changed)
 
 
 def _changes(nodes: Sequence[Facts], since: Optional[Snapshot]) -> Optional[TargetChanges]:

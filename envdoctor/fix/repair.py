@@ -30,14 +30,14 @@ from ..errors import InputError, InternalFault
 from ..matrix.loader import Matrix
 from ..model.calls import InstallerCall
 from ..model.change import OF_PACKAGES, Change, Plan, kind_of_change
-from ..model.evidence import Evidence, Fact, Known, Unknown
-from ..model.facts import PACKAGE_GROUPS, Distribution, Facts, fields_of
+from ..model.facts import Distribution, Facts
 from ..model.finding import Finding, Remedy
 from ..model.lock_file import Lock
 from ..model.request import Request, parse_root
 from ..model.requirement import Requirement, parse_requirement
 from ..model.resolution import Explanation, Reason
 from ..model.versions import meets_pin, try_version
+from ..rules.replaced_packages import with_packages
 
 if TYPE_CHECKING:
     from ..lock.solver.installed import InstalledCatalog
@@ -470,42 +470,17 @@ def changed_facts(facts: Facts, changes: Sequence[Change]) -> Facts:
     """
     if not changes:
         return facts
-    distributions: Mapping[str, Distribution] = facts.value("distributions", {})
-    after = dict(distributions)
+    changed: Dict[str, Optional[Distribution]] = {}
     for change in changes:
         if change.after is None:
-            after.pop(change.name, None)
+            changed[change.name] = None
         elif change.is_range:
-            after[change.name] = Distribution(change.name, None, constraint=change.after)
+            changed[change.name] = Distribution(change.name, None, constraint=change.after)
         elif change.kind != "reinstall":
-            after[change.name] = Distribution(change.name, change.after)
-    moved = {change.name for change in changes}
-    here = Evidence("plan")
-    table: Dict[str, Fact[object]] = {
-        "distributions": Known(after, facts.evidence("distributions") or here)
-    }
-    replaced = fields_of(*moved.intersection(PACKAGE_GROUPS[1:]))
-    table.update(dict.fromkeys(replaced, Unknown("changed by the plan")))
-    kept: Dict[str, Sequence[object]] = {
-        "libraries": [
-            library for library in facts.value("libraries", ()) if library.distribution not in moved
-        ],
-        # What the loader misses was looked for in files that are replaced.
-        "binaries": [
-            binary._replace(missing=(), undefined=())
-            for binary in facts.value("binaries", ())
-            if binary.distribution not in moved
-        ],
-        "distributions.oddities": [
-            oddity
-            for oddity in facts.value("distributions.oddities", ())
-            if oddity.name not in moved
-        ],
-    }
-    for name, entries in kept.items():
-        if facts.value(name, ()):
-            table[name] = Known(tuple(entries), here)
-    return Facts({**dict(facts), **table})
+            changed[change.name] = Distribution(change.name, change.after)
+        else:  # the same release, of files that are whole
+            changed[change.name] = facts.value("distributions", {}).get(change.name)
+    return with_packages(facts, changed)
 
 
 # --------------------------------------------------------------------------------------------------

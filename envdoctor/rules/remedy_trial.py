@@ -7,11 +7,11 @@ by the nearest release of either that cures these two and breaks nothing else.
 from __future__ import annotations
 
 from ..model.calls import InstallerCall
-from ..model.evidence import Evidence, Known
 from ..model.finding import Remedy
 from ..model.requirement import try_requirement
 from ..model.versions import try_version
 from .installable import admitted, as_it_is_carried_out, label_of_index, refused_here, takes
+from .replaced_packages import with_packages
 from .requirement_lines import meets, served_here
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..model.requirement import Requirement
     from ..model.versions import Version
 
-__all__ = ["tried_remedies"]
+__all__ = ["as_first", "environment_after", "refused", "tried_remedies"]
 
 _MOST = 12  # remedies of one report that are tried
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
@@ -75,7 +75,7 @@ def tried_remedies(
             if other is not None:
                 fitting.append(other)
             elif objection:
-                others.append(_refused(remedy, objection))
+                others.append(refused(remedy, objection))
             elif is_judged:
                 fitting.append(_with_bound(remedy, known, facts, matrix, judge))
             else:
@@ -87,19 +87,19 @@ def tried_remedies(
             nearest = list(_nearest_cures(row, known, facts, matrix, judge))
             left -= len(nearest)
             fitting = nearest or fitting
-        changed = (*map(_as_first, fitting[:1]), *fitting[1:]) or tuple(others[:1])
+        changed = (*map(as_first, fitting[:1]), *fitting[1:]) or tuple(others[:1])
         tried.append(finding if changed == finding.remedies else finding._replace(remedies=changed))
     return tried
 
 
-def _as_first(remedy: Remedy) -> Remedy:
+def as_first(remedy: Remedy) -> Remedy:
     """Return a remedy without the "Or" by which it followed one that is none."""
-    if not remedy.text.startswith("Or "):
-        return remedy
-    return remedy._replace(text=f"{remedy.text[3:4].upper()}{remedy.text[4:]}")
+    beginning = next((words for words in ("Or, ", "Or ") if remedy.text.startswith(words)), "")
+    text = remedy.text[len(beginning) :]
+    return remedy._replace(text=f"{text[:1].upper()}{text[1:]}") if beginning else remedy
 
 
-def _refused(remedy: Remedy, objection: str) -> Remedy:
+def refused(remedy: Remedy, objection: str) -> Remedy:
     """Return in the place of a remedy why it is none."""
     text = remedy.text.rstrip(".")
     words = f"{text[:1].lower()}{text[1:]}; {objection}"
@@ -274,10 +274,7 @@ def _with_bound(
     nearest, newest = _changed(remedy, facts, matrix), _changed(remedy, facts, matrix, newest=True)
     if not nearest or nearest == newest or len(remedy.commands) != 1:
         return remedy
-    evidence = facts.evidence("distributions") or Evidence("report")
-    there = {**facts.value("distributions", {}), **newest}
-    after = judge(facts.updated({"distributions": Known(there, evidence)}))
-    if not _first_new(after, set(newest), known):
+    if not _first_new(judge(with_packages(facts, newest, "remedy")), set(newest), known):
         return remedy
     call = remedy.commands[0]
     exact = {name: f"{name}=={entry.version}" for name, entry in nearest.items()}
@@ -319,12 +316,14 @@ def _findings_after(
     remedy: Remedy, facts: Facts, matrix: Any, judge: Callable[[Facts], Sequence[Finding]]
 ) -> Sequence[Finding]:
     """Return what is found once a remedy was carried out; nothing where it changes nothing."""
+    after = environment_after(remedy, facts, matrix)
+    return judge(after) if after is not None else ()
+
+
+def environment_after(remedy: Remedy, facts: Facts, matrix: Any) -> Optional[Facts]:
+    """Return facts as a remedy leaves them; None where it changes nothing that is there."""
     changed = _changed(remedy, facts, matrix)
-    if not changed:
-        return ()
-    before = facts.value("distributions", {})
-    evidence = facts.evidence("distributions") or Evidence("report")
-    return judge(facts.updated({"distributions": Known({**before, **changed}, evidence)}))
+    return with_packages(facts, changed, "remedy") if changed else None
 
 
 def _first_new(findings: Sequence[Finding], changed: Set[str], known: Set[str]) -> str:

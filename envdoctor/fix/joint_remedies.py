@@ -1,0 +1,252 @@
+"""The remedies of one report, taken together: carried out one after the other they must not undo
+each other. What two findings ask of one package is one range. Where no release is in it, or what
+all of them install does not go together, the change that ``fix`` finds for the whole environment
+stands in their place; where there is none, that is said of those that contradict what stands first.
+"""
+
+from __future__ import annotations
+
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    Dict,
+    FrozenSet,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
+
+from ..errors import InputError, InternalFault
+from ..model.calls import InstallerCall
+from ..model.change import Plan
+from ..model.finding import Finding, Remedy
+from ..model.requirement import try_requirement
+from ..model.versions import InvalidSpecifier, VersionSet
+from ..rules.installable import refused_here
+from ..rules.remedy_trial import as_first, environment_after, refused
+
+if TYPE_CHECKING:
+    from ..matrix.loader import Matrix
+    from ..model.facts import Facts
+    from ..model.resolution import Explanation
+
+__all__ = ["bounds_of", "contradict", "installs", "reconciled"]
+
+_GOALS = ("healthy", "working")
+#: What a remedy leaves of each package: a range of releases, None for none at all.
+Bounds = Dict[str, Optional[VersionSet]]
+Judge = Callable[["Facts"], Sequence[Finding]]
+
+
+def installs(finding: Finding) -> bool:
+    """Tell whether a finding is shown with a remedy that changes packages."""
+    return finding.verdict == "violated" and any(map(bounds_of, finding.remedies))
+
+
+def bounds_of(remedy: Remedy) -> Bounds:
+    """Return what a remedy leaves of the packages that it changes."""
+    bounds: Bounds = {}
+    for call in remedy.commands if not remedy.is_refused else ():
+        if not isinstance(call, InstallerCall) or call.action not in ("install", "uninstall"):
+            continue
+        for line in call.packages:
+            requirement = try_requirement(line)
+            if requirement is not None:
+                is_kept = call.action == "install"
+                bounds[requirement.name] = _range(requirement.specifier) if is_kept else None
+    return bounds
+
+
+def _range(specifier: str) -> VersionSet:
+    try:
+        return VersionSet.parse(specifier)
+    except InvalidSpecifier:
+        return VersionSet.all()
+
+
+def contradict(one: Bounds, other: Bounds, matrix: Matrix) -> bool:
+    """Tell whether two remedies leave different things of a package, whichever release is taken."""
+    for name in one.keys() & other.keys():
+        first, second = one[name], other[name]
+        if first is None or second is None:
+            if first is not second:
+                return True
+            continue
+        both = first & second
+        package = matrix.package(name)
+        releases = package.versions if package is not None else ()
+        if not any(version in both for version in releases) if releases else not both:
+            return True
+    return False
+
+
+def reconciled(
+    findings: Sequence[Finding], facts: Facts, matrix: Matrix, judge: Judge
+) -> List[Finding]:
+    """Return findings whose remedies hold together.
+
+    Args:
+        findings: What was found, each remedy tried by itself.
+        facts: What was judged.
+        matrix: What is known of versions and hardware.
+        judge: Judges other facts in the same way.
+    """
+    others = _without_contradicted(findings, matrix)
+    asked = [finding for finding in others if installs(finding)]
+    first = {finding.key: next(filter(bounds_of, finding.remedies)) for finding in asked}
+    if not _any_contradict(asked, matrix) and _hold_together(first, facts, judge, matrix, findings):
+        return others
+    joint = _joint_change(facts, matrix)
+    if joint is None:
+        return _first_come(others, matrix)
+    return _with_joint(findings, joint, matrix)
+
+
+def _without_contradicted(findings: Sequence[Finding], matrix: Matrix) -> List[Finding]:
+    """Return findings without the alternatives that contradict what another finding asks for, where
+    they have one that does not.
+    """
+    asked = [(finding.key, list(map(bounds_of, finding.remedies))) for finding in findings]
+    kept = []
+    for finding in findings:
+        fitting = [
+            remedy
+            for remedy in finding.remedies
+            if not any(
+                contradict(bounds_of(remedy), bounds, matrix)
+                for key, offers in asked
+                if key != finding.key
+                for bounds in offers
+            )
+        ]
+        is_left = any(map(bounds_of, fitting)) and len(fitting) < len(finding.remedies)
+        fitting[:1] = map(as_first, fitting[:1])
+        kept.append(finding._replace(remedies=tuple(fitting)) if is_left else finding)
+    return kept
+
+
+def _any_contradict(findings: Sequence[Finding], matrix: Matrix) -> bool:
+    offers = [[bounds_of(remedy) for remedy in finding.remedies] for finding in findings]
+    return any(
+        contradict(one, other, matrix)
+        for place, ours in enumerate(offers)
+        for theirs in offers[place + 1 :]
+        for one in ours
+        for other in theirs
+    )
+
+
+def _hold_together(
+    remedies: Dict[str, Remedy],
+    facts: Facts,
+    judge: Judge,
+    matrix: Matrix,
+    findings: Sequence[Finding],
+) -> bool:
+    """Tell whether all remedies, carried out together, cure what each is for and break nothing."""
+    calls = tuple([call for remedy in remedies.values() for call in remedy.commands])
+    after = environment_after(Remedy("", calls), facts, matrix)
+    if after is None:
+        return True  # nothing that is there changes
+    known = {finding.key for finding in findings}
+    return not any(
+        finding.key in remedies or (finding.severity == "error" and finding.key not in known)
+        for finding in judge(after)
+        if finding.verdict == "violated" and finding.severity != "advice"
+    )
+
+
+class _JointChange(NamedTuple):
+    """What ``fix`` changes, as a remedy, and the keys of what that cures."""
+
+    remedy: Remedy
+    cured: FrozenSet[str]
+
+
+def _joint_change(facts: Facts, matrix: Matrix) -> Optional[_JointChange]:
+    """Return the change after which nothing is warned of, or at least nothing fails; None where
+    none is known, or none that can be carried out here.
+    """
+    for goal in _GOALS:
+        plan = _planned(facts, matrix, goal)
+        if not isinstance(plan, Plan) or not plan.changes:
+            continue
+        known = frozenset([finding.key for finding in plan.errors])
+        from .change_plan import steps_of
+
+        steps = steps_of(plan)
+        if any(step.wheels for step in steps):
+            continue  # wheels that no index has: more than a command
+        text = ", ".join(f"{change.name} {change.after or 'removed'}" for change in plan.changes)
+        fresh = [finding for finding in plan.remaining if finding.key not in known]
+        though = f"; then, though: {fresh[0].message}" if fresh else "."
+        remedy = Remedy(
+            f"Together, as what cures one finding alone does not go with what cures another: {text}"
+            f"{though}",
+            tuple([step.call("", "python") for step in steps]),
+        )
+        if not refused_here(remedy, facts, matrix):
+            return _JointChange(remedy, known - {finding.key for finding in plan.remaining})
+    return None
+
+
+def _planned(facts: Facts, matrix: Matrix, goal: str) -> Union[Plan, Explanation, None]:
+    from ..lock.solver.engine import GaveUp
+    from .repair import plan
+
+    try:
+        return plan(facts, matrix, alternatives=False, goal=goal)
+    except (GaveUp, InputError, InternalFault):
+        # Another platform, a search without end, or what check refuses afterwards: no joint change
+        # is known, which is no fault of the report.
+        return None
+
+
+def _with_joint(findings: Sequence[Finding], joint: _JointChange, matrix: Matrix) -> List[Finding]:
+    """Return findings with the joint change at the first that it cures, and what it does not cure
+    without remedies that contradict it.
+    """
+    bounds = bounds_of(joint.remedy)
+    first: Optional[Finding] = None
+    changed = []
+    for finding in findings:
+        remedies = finding.remedies
+        others = [one for one in remedies if not one.is_refused and not bounds_of(one)]
+        if finding.key in joint.cured and len(others) < len(remedies):
+            words = (
+                f"What cures {first.code} of {first.component} cures this, too." if first else ""
+            )
+            remedies = (Remedy(words) if first else joint.remedy, *others)
+            first = first or finding
+        elif installs(finding):
+            remedies = tuple(
+                [one for one in remedies if not contradict(bounds_of(one), bounds, matrix)]
+            )
+        changed.append(finding._replace(remedies=remedies))
+    return changed
+
+
+def _first_come(findings: Sequence[Finding], matrix: Matrix) -> List[Finding]:
+    """Return findings of which each keeps what does not contradict those before it."""
+    kept: List[Tuple[Finding, Bounds]] = []
+    changed = []
+    for finding in findings:
+        fitting, against = [], None
+        for remedy in finding.remedies:
+            bounds = bounds_of(remedy)
+            before = next((one for one, theirs in kept if contradict(bounds, theirs, matrix)), None)
+            against = against or before
+            fitting += [remedy] if before is None else []
+        if against is not None and not fitting:
+            objection = (
+                f"{against.code} of {against.component} asks for something else, and no change is "
+                "known that cures both."
+            )
+            fitting = [refused(finding.remedies[0], objection)]
+        finding = finding._replace(remedies=tuple(fitting))
+        changed.append(finding)
+        kept += [(finding, bounds) for bounds in map(bounds_of, finding.remedies) if bounds]
+    return changed
