@@ -38,6 +38,7 @@ from .raised import (
     join_failure,
     split_passed,
     split_survived,
+    tell_of_last,
     trust_complaint,
     without_survived,
 )
@@ -100,6 +101,7 @@ def explain(
     drafts = [draft for draft in drafts_of(events, knowledge) if not draft.is_done_without]
     lived = _lived(reading, knowledge)
     raised = without_survived(reading.raised, lived, drafts)
+    tell_of_last(drafts, failure_of(raised, events, drafts), knowledge.modules)
     tell_histories(drafts, raised, knowledge.modules, contexts)
     doubt_builds(drafts, knowledge.modules, contexts)
     tell_symbols(drafts, knowledge.modules, contexts[0])

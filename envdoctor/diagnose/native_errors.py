@@ -15,8 +15,18 @@ __all__ = ["of_native"]
 _KEY = pattern(r"""^(?P<key>(?P<quote>['"])[^'"]{1,80}(?P=quote))$""")
 _NO_JSON = pattern(r"^Expecting value: line 1 column 1 \(char 0\)")
 _PLAIN = pattern(r"'(dict|str|list|tuple|set)' object has no attribute '(\w{1,80})'$")
+#: What each model with an embedding has, by the names of transformers' PretrainedConfig
+#: (``attribute_map``), and only the parts of a composed one.
+_OF_PART = pattern(
+    r"'(?P<config>\w{1,80}Config)' object has no attribute "
+    r"'(?P<name>hidden_size|num_attention_heads|num_key_value_heads|num_hidden_layers|vocab_size"
+    r"|intermediate_size|max_position_embeddings|rope_theta)'$"
+)
 _NONE_LACKS = pattern(r"'NoneType' object has no attribute '(\w{1,80})'$")
-_NONE_IS_NOT = pattern(r"'NoneType' object is not (subscriptable|callable)$")
+_IS_NOT = pattern(r"'(\w{1,80})' object is not (subscriptable|callable)\b")
+#: Something that holds values by place was asked for one by name.
+_BY_NAME = pattern(r"(string|list|tuple|byte)(?: or slices)? indices must be integers")
+_NOT_COMPILED = pattern(r"^<function .{1,200}> is not a code object$")
 _CALLS = r"(?:\([^()\[\]]*\)|\[[^()\[\]]*\])*"
 #: A name with what is taken from it, called or indexed without a bracket inside.
 _EXPRESSION = rf"(?<![\w.)\]])([A-Za-z_]\w*{_CALLS}(?:\.\w+{_CALLS})*?)"
@@ -59,12 +69,19 @@ def of_native(raised: Raised) -> str:
             "copy was cut off; remove it, so that it is fetched again."
         )
     if kind in ("AttributeError", "TypeError"):
-        return _of_none(message, code) or (_of_plain(message) if kind == "AttributeError" else "")
+        return _of_none(message, code) or _OF_TYPES[kind](message, code)
     return _BY_KIND[kind](message, code) if kind in _BY_KIND else ""
 
 
-def _of_plain(message: str) -> str:
+def _of_plain(message: str, _: str) -> str:
     """Say what stands where an object with attributes was expected."""
+    part = _OF_PART.match(message)
+    if part is not None:
+        return (
+            f"A model of several parts (text, image, audio) keeps {part.group('name')} in the "
+            f"configuration of one of them: what asks {part.group('config')} itself for it mostly "
+            "does not know this model, or an older release of it."
+        )
     match = _PLAIN.match(message)
     if match is None:
         return ""
@@ -77,19 +94,37 @@ def _of_plain(message: str) -> str:
 
 def _of_none(message: str, code: str) -> str:
     """Say which expression of the line is None, where there is only one that may be."""
-    lacks, is_not = _NONE_LACKS.match(message), _NONE_IS_NOT.match(message)
-    if lacks is not None:
-        behind = rf"\.{re.escape(lacks.group(1))}\b"
-    elif is_not is not None:
-        behind = r"\[" if is_not.group(1) == "subscriptable" else r"\("
-    else:
+    lacks = _NONE_LACKS.match(message)
+    if lacks is None:
         return ""
-    expressions = {match.group(1) for match in re.finditer(_EXPRESSION + behind, code)}
-    if len(expressions) != 1:
-        return ""
-    expression = expressions.pop()
+    expression = _the_one(rf"{_EXPRESSION}\.{re.escape(lacks.group(1))}\b", code)
     meaning = _MEANINGS.get(expression, "")
-    return f"{expression} is None there{f': {meaning}' if meaning else ''}."
+    return f"{expression} is None there{f': {meaning}' if meaning else ''}." if expression else ""
+
+
+def _of_use(message: str, code: str) -> str:
+    """Say which expression of the line is of another type than the line takes it for."""
+    is_not, by_name = _IS_NOT.match(message), _BY_NAME.match(message)
+    if _NOT_COMPILED.match(message):
+        return (
+            "inspect.getargs takes a code object and no function: inspect.getfullargspec is what "
+            "stands in the place of getargspec."
+        )
+    if by_name is not None:
+        owner = _the_one(rf"{_EXPRESSION}\[", code)
+        what = f"{owner} is a" if owner else "What is indexed is a"
+        return (
+            f"{what} {by_name.group(1)} there: the line takes a value of it by name, as of a dict."
+        )
+    if is_not is None:
+        return ""
+    expression = _the_one(
+        _EXPRESSION + (r"\[" if is_not.group(2) == "subscriptable" else r"\("), code
+    )
+    if not expression:
+        return ""
+    what = "None" if is_not.group(1) == "NoneType" else f"of type {is_not.group(1)}"
+    return f"{expression} is {what} there."
 
 
 def _the_one(expression: str, code: str) -> str:
@@ -149,6 +184,10 @@ def _of_type(message: str, _: str = "") -> str:
     return ""
 
 
+_OF_TYPES: Mapping[str, Callable[[str, str], str]] = {
+    "AttributeError": _of_plain,
+    "TypeError": _of_use,
+}
 _BY_KIND: Mapping[str, Callable[[str, str], str]] = {
     "RuntimeError": _of_type,
     "KeyError": _of_key,

@@ -16,7 +16,7 @@ from ..model.finding import Finding
 from ..model.log import PLACES_OF_LINE, Event, Frame, Raised
 from ..model.pattern import pattern
 from ..rules.rule import Context
-from .trace_draft import TraceDraft, code_of_log, remedies_of
+from .trace_draft import TraceDraft, code_of_log, fill, finding_of, groups_of, remedies_of
 from .why_raised import why_raised
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "packages_run",
     "split_passed",
     "split_survived",
+    "tell_of_last",
     "tells_of_stop",
     "trust_complaint",
     "without_survived",
@@ -54,10 +55,15 @@ _STOPS = (
     "torchrun-stopped",
     "slurm-cancelled",
     "slurm-step-cancelled",
+    "slurm-time-limit",
 )
 #: Signatures of what an import raises: a program that goes on after it does without.
 _IMPORTS = ("import-name", "module-attribute", "module-missing", "module-part-missing")
 _CRASHED = "Fatal Python error"
+#: What pip says of a build that failed, before and behind what the build wrote, and the files that
+#: a build runs.
+_BUILDS = ("pip-build-requirements", "wheel-build-failed")
+_BUILDING = pattern(r"(?:^|/)(?:setup|build_meta|_in_process)\.py$")
 _PROGRAM = pattern(r"^([\w.-]{1,100}\.py): error: ")
 _STOPPING = pattern(r"(?:^|\.)KeyboardInterrupt$")
 _SIGNALLED = pattern(r"got signal: (?:2|15)\b|Signals\.SIG(?:TERM|INT)\b")
@@ -82,6 +88,11 @@ _SAYS_ANOTHER = pattern(
     r"(?:the )?server\b|Rank \d+ scheduler (?:is dead|died)"
     r"|(?:[Ss]ubprocess|[Ww]orker|[Cc]hild) (?:process )?(?:died|exited|failed|is dead)"
     r"|worker process has died"
+)
+#: What says that something was tried in vain, and not what.
+_TRIED = pattern(
+    r"(?i)\b(?:retry|retries|attempts|tries)\b.{0,30}\b(?:exceed|exhaust|fail)\w*"
+    r"|\b(?:exceed|exhaust|fail)\w*\b.{0,30}\b(?:retries|attempts|tries)\b"
 )
 #: All that is left of an exception of another process, where Ray's traceback was cut.
 _OF_TASK = pattern(r"ray::([\w.:]{1,200}?)\(\)? ?\(?(?:pid=[^\n]*)?$")
@@ -108,6 +119,10 @@ _CURES_NOTHING = pattern(
 #: The beginning of what a server was sent, and sends back: its words are no program's.
 _ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
 _SHOWN = 400  # characters of a message
+#: A file that somebody works on: pip unpacks what it builds into folders that it removes.
+_IN_FOLDER = pattern(r"^(?!.*/(?:pip-install-|pip-req-build-|pip-build-env-|builds-v0/)).*/")
+#: What looks up an attribute for the line that asks for it.
+_LOOKING_UP = ("__getattr__", "__getattribute__")
 _LONGEST_CODE = 120
 #: The place inside an installed package, and that of Python's own library.
 INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
@@ -121,12 +136,20 @@ STANDARD = pattern(
 class Failure:
     """The exception that a run failed with, or was stopped by.
 
+    outer: what was raised on in its place, where that tells nothing itself; else the same.
     is_certain: nothing caught it, and the run did not go on. stopped: the place in the order of
     lines from which on the run was being stopped.
     """
 
-    def __init__(self, raised: Optional[Raised], is_certain: bool, stopped: Optional[int]) -> None:
-        self.raised = raised
+    def __init__(
+        self,
+        outer: Optional[Raised],
+        is_certain: bool,
+        stopped: Optional[int],
+        raised: Sequence[Raised] = (),
+    ) -> None:
+        self.outer = outer
+        self.raised = None if outer is None else _fullest(_telling(outer), raised)
         self.is_certain = is_certain
         self.stopped = stopped
 
@@ -138,18 +161,43 @@ def failure_of(
     stopped = _stopped(raised, events)
     before = [entry for entry in raised if stopped is None or entry.order < stopped]
     living = [entry for entry in before if entry.fate != "passed" and not _is_stop(entry)]
-    own = [entry for entry in living if not of_another(entry)]
+    own = [entry for entry in living if not of_another(_telling(entry))]
     signs = _signs_of_end(living, drafts)
     certain = [entry for entry in own if _ended_run(entry, signs)]
     if certain:
-        return Failure(_of_most_runs(certain, living) or _first_process(certain), True, stopped)
+        last = _of_most_runs(certain, living) or _first_process(certain)
+        return Failure(last, True, stopped, raised)
     logged = [entry for entry in own if _was_last_word(entry, signs)]
     if logged and logged[-1].fate == "said" and any(map(_is_sure, drafts)):
         return Failure(None, False, stopped)
     if logged:
-        return Failure(logged[-1], _is_last_line(logged[-1]), stopped)
+        return Failure(logged[-1], _is_last_line(logged[-1]), stopped, raised)
     others = (entry for entry in living if _ended_run(entry, signs))
     return Failure(next(others, None), False, stopped)
+
+
+def _telling(raised: Raised) -> Raised:
+    """Return the exception that tells what failed: of one that says only that another process, or
+    every attempt, failed, the one that it came of.
+    """
+    before = raised.before
+    if before is None or not (of_another(raised) or _says_tried(raised)):
+        return raised
+    inner = _telling(before)
+    return raised if of_another(inner) or _is_stop(inner) else inner
+
+
+def _says_tried(raised: Raised) -> bool:
+    tried = raised.kind.endswith("RetryError") or _TRIED.search(raised.message) is not None
+    return tried and "Caused by" not in raised.message
+
+
+def _fullest(raised: Raised, others: Sequence[Raised]) -> Raised:
+    """Return an exception with all its places, where the log shows it a second time with more."""
+    words = (raised.kind, raised.message.partition("\n")[0])
+    same = [entry for entry in others if (entry.kind, entry.message.partition("\n")[0]) == words]
+    frames = max((entry.frames for entry in same), key=len, default=())
+    return raised._replace(frames=frames) if len(frames) > len(raised.frames) else raised
 
 
 def _is_sure(draft: TraceDraft) -> bool:
@@ -309,6 +357,23 @@ def _first_process(certain: Sequence[Raised]) -> Raised:
     return min(last.values(), key=lambda raised: raised.order)
 
 
+def tell_of_last(
+    drafts: Sequence[TraceDraft], failure: Failure, modules: Mapping[str, str]
+) -> None:
+    """Let what is said of several lines of one form be that of the line that the run failed with:
+    of earlier attempts, or of other processes, the values are others.
+    """
+    raised = failure.raised
+    for draft in drafts if raised is not None else ():
+        groups = [groups_of(event, modules) for event in draft.events]
+        last = [
+            entry for event, entry in zip(draft.events, groups) if raised and _is_of(event, raised)
+        ]
+        if last and draft.signature is not None and len(last[0]) >= max(map(len, groups)):
+            component = fill(draft.signature.component, last[0])
+            draft.finding = finding_of(draft.signature, component, last[0], draft.certainty)
+
+
 # --------------------------------------------------------------------------------------------------
 # what it is the cause of
 
@@ -332,18 +397,45 @@ def join_failure(
     else:
         root = _root(known)
         known.quoted = [raised.line]
+        if known.role == "cause" and failure.is_certain:
+            _tell_own_place(known, raised)
         if known.role == "effect" or known.certainty == "candidate":
             why = why_raised(raised, contexts, modules)
             known.meaning = _joined(_where_it_died(raised, contexts, modules), why, known.meaning)
     _root(root).is_failure = failure.is_certain
-    start = raised.first.number - _ANNOUNCED
     for draft in drafts:
-        first = draft.first
-        if draft.role != "effect" or draft.parent is not None or root.under(draft) or first is None:
-            continue
-        if first.source == raised.first.source and first.number >= start:
+        if draft.parent is None and not root.under(draft) and _is_consequence(draft, raised):
             draft.parent = root
             draft.suspects = []
+            if draft.role == "cause":  # what ends that ends this
+                draft.finding = draft.finding._replace(remedies=())
+
+
+def _is_consequence(draft: TraceDraft, raised: Raised) -> bool:
+    """Tell whether a draft says no more of a failure than that something ended by it."""
+    first = draft.first
+    if first is None or first.source != raised.first.source:
+        return False
+    if draft.signature is not None and draft.signature.id in _BUILDS:
+        lines = first.number - raised.first.number
+        return abs(lines) < _FAR and any(_BUILDING.search(frame.file) for frame in raised.frames)
+    return draft.role == "effect" and first.number >= raised.first.number - _ANNOUNCED
+
+
+def _tell_own_place(draft: TraceDraft, raised: Raised) -> None:
+    """Say at which line of the user's own code a known failure came."""
+    own = (
+        frame
+        for frame in reversed(raised.frames)
+        if frame.line
+        and _IN_FOLDER.search(frame.file)
+        and _is_own(frame, INSTALLED.search(frame.file))
+    )
+    frame = next(own, None)
+    message = draft.finding.message.rstrip(".")
+    if frame is not None and frame.file not in message:
+        place = f"It came at {frame.file}, line {frame.line}{_code(frame)}."
+        draft.finding = draft.finding._replace(message=f"{message}. {place}")
 
 
 def _where_it_died(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]) -> str:
@@ -503,9 +595,10 @@ def _was_passed(draft: TraceDraft, raised: Sequence[Raised], failure: Failure) -
         return False
     if not draft.events or not all(_is_above(event, last) for event in draft.events):
         return False
-    if draft.signature.id == "arguments-refused":
-        programs = [_PROGRAM.match(event.first.text) for event in draft.events]
+    programs = [_PROGRAM.match(event.first.text) for event in draft.events]
+    if any(programs):
         files = {frame.file.rpartition("/")[2] for frame in last.frames}
+        files.update(match.group(1) for match in [_PROGRAM.match(last.message)] if match)
         return all(match is not None and match.group(1) in files for match in programs)
     if draft.signature.id not in _IMPORTS:
         return False
@@ -535,7 +628,7 @@ def _passed(raised: Sequence[Raised], failure: Failure) -> List[Raised]:
     return [
         entry
         for entry in raised
-        if entry is not failure.raised
+        if entry is not failure.outer
         and entry.fate != "ended"
         and (failure.raised is not None or entry.fate == "passed" or entry.behind > _LAST_LINES)
     ]
@@ -640,7 +733,11 @@ def _draft_of(
     )
     draft = TraceDraft(None, finding, certainty, "cause", [])
     draft.quoted = [raised.line]
-    draft.meaning = _joined(why_raised(origin, contexts, modules), _meaning(raised))
+    draft.meaning = _joined(
+        why_raised(origin, contexts, modules),
+        _meaning(raised, contexts, modules),
+        _passed_on(failure),
+    )
     return draft
 
 
@@ -681,6 +778,8 @@ def _place(
 ) -> Tuple[str, str]:
     """Return the distribution whose code raised, and where in words."""
     shown = [frame for frame in frames if frame.line and frame.file != "<unknown>"]
+    while len(shown) > 1 and shown[-1].function in _LOOKING_UP:
+        shown.pop()
     if any(INSTALLED.search(frame.file) for frame in shown):
         # Cython's files are named as they lay where they were compiled.
         shown = [
@@ -774,11 +873,20 @@ def _advice(message: str, contexts: Sequence[Context]) -> str:
     return f"The program itself says: {words}."
 
 
-def _meaning(raised: Raised) -> str:
-    """Say what it came of, and that no rule knows it."""
+def _meaning(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]) -> str:
+    """Say what it came of, and where that was raised."""
     before = raised.before
     while before is not None and (before.kind, before.message) == (raised.kind, raised.message):
         before = before.before
     if before is None:
         return ""
-    return f"Before it came {_worded(before).rstrip('.')}."
+    place = _place(before.frames, contexts, modules)[1]
+    return f"Before it came {_worded(before).rstrip('.')}{f', raised {place}' if place else ''}."
+
+
+def _passed_on(failure: Failure) -> str:
+    """Say as what it was raised on."""
+    outer, raised = failure.outer, failure.raised
+    if outer is None or raised is None or outer.line == raised.line:
+        return ""
+    return f"It was raised on as {_worded(outer).rstrip('.')}."

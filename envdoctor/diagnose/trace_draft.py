@@ -34,6 +34,7 @@ __all__ = [
     "draft_row",
     "drafts_of",
     "fill",
+    "finding_of",
     "groups_of",
     "modules_named",
     "remedies_of",
@@ -161,13 +162,13 @@ def drafts_of(events: Sequence[Event], knowledge: Knowledge) -> List[TraceDraft]
         draft = drafts.get((signature.id, component))
         if draft is None:
             certainty = signature.certainty or "candidate"
-            finding = _finding(signature, component, groups, certainty)
+            finding = finding_of(signature, component, groups, certainty)
             draft = TraceDraft(signature, finding, certainty, signature.role, [])
             drafts[signature.id, component] = draft
         elif len(groups) > max(len(groups_of(other, knowledge.modules)) for other in draft.events):
             # The fullest of its lines is the one to be quoted: Ray says first that it killed, and
             # then with which numbers.
-            draft.finding = _finding(signature, component, groups, draft.certainty)
+            draft.finding = finding_of(signature, component, groups, draft.certainty)
         draft.events.append(event)
     return list(drafts.values())
 
@@ -264,9 +265,10 @@ def fill(text: str, groups: Mapping[str, str]) -> str:
     return _GROUP.sub(lambda match: value(match.group(1)) or "?", _SEGMENT.sub(part, text))
 
 
-def _finding(
+def finding_of(
     signature: Signature, component: str, groups: Mapping[str, str], certainty: str
 ) -> Finding:
+    """Return what a signature says of a line with these groups."""
     # The component of a signature that says "{library}" is what installs it.
     component = fill(
         _GROUP.sub(

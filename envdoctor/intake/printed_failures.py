@@ -7,16 +7,15 @@ Nothing is judged: a form either ends its program by construction, or is the las
 from __future__ import annotations
 
 import re
-from typing import List, Optional, Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 from ..model.record import NamedTuple
 from .log_line import FALLS_BACK
 
 __all__ = ["PrintedFailure", "printed_failure"]
 
-_TAIL = 40  # lines from the end that are looked at, blank ones aside
 _LAST = 3  # lines of the end in which a record is the last word
-_BEHIND = 6  # lines that may follow what ends a program: its advice, the prompt of a shell
+_BEHIND = 6  # lines, blank ones aside, that may follow what ends a program: its advice, a prompt
 _MESSAGE = 600  # characters
 
 
@@ -73,10 +72,10 @@ def printed_failure(lines: Sequence[str]) -> Optional[PrintedFailure]:
     Args:
         lines: The end of the log as a terminal shows it.
     """
-    places = [place for place, line in enumerate(lines) if line.strip()][-_TAIL:]
-    for behind, place in enumerate(reversed(places[-_BEHIND - 1 :])):
+    places = [place for place, line in enumerate(lines) if line.strip()][-_BEHIND - 1 :]
+    for behind, place in enumerate(reversed(places)):
         text = lines[place].strip()
-        if _is_ending(text, lines, places, place):
+        if _is_ending(text, lines[:place]):
             return PrintedFailure(place, text[:_MESSAGE], True)
         next_line = lines[place + 1] if place + 1 < len(lines) else ""
         is_last = behind < _LAST and not FALLS_BACK.search(next_line)
@@ -86,15 +85,12 @@ def printed_failure(lines: Sequence[str]) -> Optional[PrintedFailure]:
     return None
 
 
-def _is_ending(text: str, lines: Sequence[str], places: List[int], place: int) -> bool:
+def _is_ending(text: str, above: Sequence[str]) -> bool:
     """Tell whether a line is of a form that ends its program, under what has to stand above it."""
     return any(
         expression.match(text)
-        and (
-            above is None
-            or any(above.match(lines[other].strip()) for other in places if other < place)
-        )
-        for expression, above in _ENDING
+        and (head is None or any(head.match(line.strip()) for line in reversed(above)))
+        for expression, head in _ENDING
     )
 
 

@@ -10,6 +10,7 @@ the worker, with the stamp of a log. Nothing is judged, nothing is executed.
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Callable, Dict, List, Optional, Tuple
 
@@ -89,7 +90,11 @@ _LINKS = (
     "The above exception was the direct cause of the following exception",
     "During handling of the above exception, another exception occurred",
 )
-_STAMP = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\d{4}[-/]\d\d[-/]\d\d|\d\d-\d\d(?= )"
+#: Times, and what BuildKit puts before each line: the step and its seconds.
+_STAMP = (
+    r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\d{4}[-/]\d\d[-/]\d\d|\d\d-\d\d(?= )"
+    r"|^#\d{1,5} \d{1,6}\.\d{1,3}"
+)
 _LOGGED = re.compile(
     r"^(?:\S{0,40}\s)?\[?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL)\b"
     r"|^\[?(?:\d{4}-\d\d-\d\d[ T]|\d\d-\d\d \d\d:|\d\d:\d\d:\d\d\b|[IWEF]\d{3,4} \d\d:)"
@@ -100,9 +105,10 @@ _REPEATED = re.compile(r" ?\[repeated \d{1,9}x across cluster\].{0,200}$")
 _IGNORED = re.compile(
     r"Exception ignored (?:in|on)|--- Logging error ---|Error in (?:atexit|sys\.excepthook)"
 )
-#: What ends a quotation on a page, or a message: a fence, a heading, a tag, a bar.
+#: What ends a quotation on a page, or a message: a fence, a heading, a tag, a bar, pip's mark.
 _OF_PAGE = re.compile(
     r"\s{0,3}(?:```|~~~|#{1,6} \S|</?(?:details|summary|pre|code)\b)|.{0,80}\d% (?:Completed )?\|"
+    r"|\[end of output\]$"
 )
 _NAMES_OF_ERRORS = ("Error", "Exception", "Exit", "Failure", "Interrupt")
 _FENCE = re.compile(r"\s*```\s*$")
@@ -399,7 +405,7 @@ class _Block:
         self.by_cause = False
         self._outer = outer
         self._cut = cut
-        self._may_be_words = bool(prefix.strip())
+        self._may_be_words = bool(prefix)
         self._starts = _writer(prefix)
         self._first = self._line = (number, text)
         self._until = number
@@ -422,15 +428,16 @@ class _Block:
     def own(self, text: str) -> Optional[str]:
         """Return a line without what its writer puts before each; None for one of another."""
         match = self._starts(text)
+        if self._may_be_words and (_FRAME.match(text) or _CELL.match(text)):
+            self._may_be_words = False
+            if match is None or not _FRAME.match(text[match.end() :]):
+                # "Scheduler hit an exception: Traceback …": no prefix of each line
+                self._starts = _writer("")
+                self.prefix = ""
+                return text
         if match is not None and (self.prefix or not _is_anothers(text)):
             self._may_be_words = False
             return text[match.end() :]
-        if self._may_be_words and (_FRAME.match(text) or _CELL.match(text)):
-            # "Scheduler hit an exception: Traceback …": no prefix of each line
-            self._starts = _writer("")
-            self.prefix = ""
-            self._may_be_words = False
-            return text
         return None
 
     def falls_back(self, text: str, number: int) -> bool:
@@ -595,9 +602,10 @@ class _Block:
             log_line(LogPlace(source, number, redact(text), b""))
             for number, text in (quoting._first, self._line)
         )
+        message = (" " if self._is_broken else "\n").join(self._message).strip()
         return Raised(
             self.kind,
-            redact((" " if self._is_broken else "\n").join(self._message).strip())[:_MESSAGE],
+            redact(_filled(message))[:_MESSAGE],
             tuple(self._frames),
             self.judged_fate(),
             first,
@@ -635,7 +643,23 @@ def _writer(prefix: str) -> Callable[[str], Optional[re.Match[str]]]:
     """Return what matches the beginning of a line of one writer, whose stamps differ."""
     words = prefix.rstrip()
     parts = [re.escape(part) for part in re.split(_STAMP, words)]
-    return re.compile(f"(?:{_STAMP})".join(parts) + ("[ \t]?" if prefix != words else "")).match
+    blanks = len(prefix) - len(words)
+    # What a program prints of another's output is indented, its blank lines mostly are not.
+    indent = f"(?:[ \t]{{{blanks}}}|$)" if blanks > 1 else "[ \t]?" if blanks else ""
+    return re.compile(f"(?:{_STAMP})".join(parts) + indent).match
+
+
+def _filled(message: str) -> str:
+    """Return a message with its values where an exception was given both, as a logger is: Python
+    prints the arguments of an exception that has several as a tuple.
+    """
+    if not (message.startswith("('") and message.endswith(")") and "%" in message):
+        return message
+    try:
+        words, *values = ast.literal_eval(message)
+        return str(words % tuple(values))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return message  # no tuple, or another number of values than the text has places
 
 
 def _is_raised(match: re.Match[str]) -> bool:

@@ -531,7 +531,7 @@ def test_what_is_to_be_typed_belongs_to_the_advice(said):
         ("error: Unsupported conversion from 'f16' to 'f8E4M3FN'", "triton-conversion"),
         ("error: Unsupported conversion from f16 to f16", "triton-conversion-without-fp8"),
         ("launch.py: error: argument --port: invalid int value: ''", "argument-empty"),
-        ("launch.py: error: argument --port: invalid int value: 'a'", "arguments-refused"),
+        ("launch.py: error: argument --port: invalid int value: 'a'", "argument-value-refused"),
         ("nvcc fatal   : A single input file is required for a non-link phase", "nvcc-refused"),
         ("nvcc fatal: Unsupported gpu architecture 'compute_120'", "nvcc-unknown-arch"),
         ("NameError: name 'torch_memory_saver' is not defined", "name-of-module-missing"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import subprocess
 
@@ -63,6 +64,17 @@ def test_which_expression_is_none(code, expression):
         ("x = (1 / total) / 2", {"total": 0}, ""),
         ("x = json.loads('')", {"json": json}, "What was read is empty"),
         ("x = json.loads('[1,')", {"json": json}, ""),
+        ("f(row['text'])", {"row": "a", "f": str}, "row is a string there"),
+        ("f(rows['text'])", {"rows": [1], "f": str}, "rows is a list there"),
+        ("x = text.strip[0]", {"text": "a"}, "text.strip is of type builtin_function_or_method"),
+        ("x = steps(3)", {"steps": 3}, "steps is of type int there."),
+        ("inspect.getargs(len.__call__)", {"inspect": inspect}, ""),
+        ("inspect.getargs(f)", {"inspect": inspect, "f": json.loads}, "inspect.getfullargspec"),
+        (
+            "x = config.hidden_size",
+            {"config": type("TwoPartsConfig", (), {})()},
+            "keeps hidden_size in the configuration of one of them",
+        ),
     ],
 )
 def test_what_a_line_asked_for(code, names, words):

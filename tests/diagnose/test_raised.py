@@ -666,3 +666,70 @@ def test_the_exception_that_ended_the_run_is_the_first_line_that_is_shown(said):
     trace = said(text).traces[0]
     assert [line.number for line in trace.lines] == [5, 1]
     assert trace.finding.evidence[0].detail.startswith("torch.OutOfMemoryError")
+
+
+def test_a_package_whose_build_fails_by_its_own_setup(tmp_path, run_pip):
+    """The exception in pip's quotation is the failure; what pip says of it follows."""
+    (tmp_path / "setup.py").write_text("raise RuntimeError('no toolkit of CUDA 12 is here')\n")
+    done = run_pip("install", "--no-index", "--no-build-isolation", str(tmp_path))
+    log = tmp_path / "pip.log"
+    log.write_text(done.stdout + done.stderr)
+    assert done.returncode, log.read_text()
+    found = diagnose([str(log)])
+    certainty, message = first(found)
+    assert certainty == "established"
+    assert "RuntimeError: no toolkit of CUDA 12 is here" in message
+    assert all(trace.finding.caused_by for trace in found.traces[1:])
+
+
+def test_what_only_says_that_all_attempts_failed_is_not_the_failure(tmp_path):
+    log = failed(
+        """
+        import unittest
+        class Throughput(unittest.TestCase):
+            def _callTestMethod(self, method):
+                try:
+                    super()._callTestMethod(method)
+                except Exception:
+                    raise Exception("retry() exceed maximum number of retries.")
+            def test(self):
+                self.assertGreaterEqual(1963, 2078)
+        unittest.main()
+        """,
+        tmp_path,
+    )
+    path = tmp_path / "run.log"
+    path.write_text(log)
+    found = diagnose([str(path)])
+    assert "AssertionError: 1963 not greater than or equal to 2078" in first(found)[1]
+    assert "retry() exceed" in found.traces[0].meaning
+    assert found.traces[1].finding.subject == "tests-failed"
+
+
+def test_the_arguments_of_the_last_attempt(tmp_path):
+    """Each attempt ends with the first argument that it does not take: those before were mended."""
+    program = tmp_path / "train.py"
+    options = "".join(f"parser.add_argument('--option_{n}', type=int)\n" for n in range(80))
+    program.write_text(
+        f"import argparse\nparser = argparse.ArgumentParser()\n{options}"
+        "parser.add_argument('--stage', choices=['sft', 'rm'])\nparser.parse_args()\n"
+    )
+    attempts = (["--stage", "ppo"], ["--option_1", "s"], ["--option_2", "t"])
+    log = tmp_path / "run.log"
+    with log.open("wb") as output:
+        for words in attempts:
+            command = [sys.executable, str(program), *words]
+            assert subprocess.run(command, stderr=output, check=False).returncode == 2
+    found = diagnose([str(log)])
+    (trace,) = found.traces
+    assert (trace.certainty, trace.finding.subject) == ("established", "argument-value-refused")
+    assert "--option_2" in trace.finding.message
+
+
+def test_a_job_at_its_time_limit_was_stopped(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text(
+        "{'loss': 0.1}\nslurmstepd: error: *** JOB 5 ON n1 CANCELLED AT 2025-12-21T02:31:17 "
+        "DUE TO TIME LIMIT ***\n"
+    )
+    assert [trace.finding.subject for trace in diagnose([str(log)]).traces] == ["slurm-time-limit"]

@@ -1,5 +1,6 @@
 """Tracebacks as terminals and programs leave them."""
 
+import textwrap
 from io import BytesIO
 
 from envdoctor.intake.log_reader import read_logs
@@ -41,3 +42,20 @@ def test_a_warning_behind_a_message_is_none_of_it():
     )
     (raised,) = _read(text).raised
     assert raised.message == "expected a tensor\nas element 0"
+
+
+def test_an_indented_traceback_and_one_of_a_build_step():
+    """As pip and uv show what they ran, and BuildKit what a step wrote."""
+    traceback = (
+        "Traceback (most recent call last):\n"
+        '  File "<string>", line 2, in <module>\n'
+        '  File "/tmp/x/setup.py", line 4, in <module>\n'
+        "    check(2)\n"
+        "ValueError: ('needs %s, found %s', 12, '11.8')\n"
+    )
+    (indented,) = _read(textwrap.indent(f"{traceback}[end of output]\n", " " * 6)).raised
+    lines = (f"#9 {12.3 + n:.2f}   {line}" for n, line in enumerate(traceback.splitlines()))
+    (of_step,) = _read("\n".join(lines)).raised
+    for raised in (indented, of_step):
+        assert (raised.kind, raised.message) == ("ValueError", "needs 12, found 11.8")
+        assert raised.frames[-1].file == "/tmp/x/setup.py"
