@@ -297,8 +297,8 @@ class ConfigurationProblem(NamedTuple):
     """Something in a configuration that the framework would refuse or pass over in silence."""
 
     # unknown-key, other-version, not-an-identifier, impossible-value, lost-line (stands as a
-    # command of its own), several-runs (the first one is read), old-checkout (a fix of the
-    # framework is missing in it)
+    # command of its own), several-runs (the first one is read), ends-early (before it starts
+    # anything), old-checkout (a fix of the framework is missing in it)
     kind: str
     place: Evidence  # "train.sh:14" and the text that stands there
     key: str

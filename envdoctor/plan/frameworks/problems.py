@@ -153,6 +153,13 @@ def remark_problem(kind: str, place: Evidence, text: str) -> ConfigurationProble
             message,
             f"{redacted_start(text.partition(' ')[2], 100)} as an argument of the training command",
         )
+    if kind == "ends-early":
+        asked = " and ".join("an argument" if name == "@" else name for name in text.split())
+        message = (
+            f"as it stands the script ends here, before it starts anything: {asked or 'a value'} "
+            "has to be set; planned is what stands below"
+        )
+        return ConfigurationProblem(kind, place, "", message, certain=False)
     key = text.partition("=")[0].split()[0]
     message = (
         "this stands as a command of its own, so the training command never sees it; the "

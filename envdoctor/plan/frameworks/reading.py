@@ -184,8 +184,12 @@ class _Source:
         if environ is not None:
             # What sbatch is told in the script itself, its job finds in its environment.
             environ = {**batch_variables(text), **environ}
-        script = read_script(text, os.path.basename(path), environ=environ, arguments=arguments)
-        return self._of_commands(script, text, os.path.dirname(path) or ".")
+        name, base = os.path.basename(path), os.path.dirname(path) or "."
+        script = read_script(text, name, environ=environ, arguments=arguments)
+        if script.ends and not _best(list(started(script, base))):
+            beyond = read_script(text, name, environ=environ, arguments=arguments, past_ends=True)
+            script = beyond if _best(list(started(beyond, base))) else script
+        return self._of_commands(script, text, base)
 
     def _remark(self, script: Script) -> None:
         for remark in script.remarks:
@@ -202,6 +206,7 @@ class _Source:
         best = _best([run._replace(surroundings={**around, **run.surroundings}) for run in runs])
         if not best:
             programs = ", ".join(dict.fromkeys(run.entry[:60] for run in runs)) or "none"
+            programs += f"; it ends at line {script.ends}" if script.ends else ""
             raise InputError(
                 f"{script.name}: expected a command that starts training with "
                 f"{', '.join(ADAPTERS)}; the commands found are: "

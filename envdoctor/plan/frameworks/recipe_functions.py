@@ -107,6 +107,12 @@ def _tree(text: str) -> ast.Module:
         return ast.Module([], [])
 
 
+def _uncast(value: Any) -> Any:
+    """Return what ``cast(T, value)`` returns."""
+    casts = isinstance(value, ast.Call) and ast.unparse(value.func) in ("cast", "typing.cast")
+    return value.args[1] if casts and len(value.args) == 2 else value
+
+
 class _Frame:
     """One call of a function. ``parts``: names that stand for the configuration or a part of it,
     by the prefix of its keys; ``values``: names of constants.
@@ -118,8 +124,13 @@ class _Frame:
         module: str,
         function: ast.FunctionDef,
         outer: Optional[_Frame] = None,
+        result: str = "",
     ) -> None:
         self.read, self.module, self.function = read, module, function
+        self.result = result  # the key of what it returns, "" for the configuration
+        returned = [one.value for one in ast.walk(function) if isinstance(one, ast.Return)]
+        names = {one.id if isinstance(one, ast.Name) else "" for one in returned}
+        self.returned = names.pop() if result and len(names) == 1 else ""
         self.depth: int = outer.depth + 1 if outer is not None else 0
         self.configuration: Dict[str, Setting] = outer.configuration if outer is not None else {}
         self.parts: Dict[str, str] = {}
@@ -169,8 +180,9 @@ class _Frame:
                 self._doubt(statement)
 
     def _return(self, value: Optional[ast.expr]) -> None:
+        value = _uncast(value)
         if isinstance(value, ast.Call):
-            self._make("", value)
+            self._make(self.result, value)
         self.has_ended = True
 
     def _branch(self, statement: ast.If) -> None:
@@ -185,8 +197,12 @@ class _Frame:
         self.is_sure = was_sure
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
+        value = _uncast(value)
         if isinstance(target, ast.Name):
-            if isinstance(value, ast.Call) and self._makes_configuration(value):
+            if target.id == self.returned:
+                self._set(self.result, value)
+                self.parts[target.id] = self.result
+            elif isinstance(value, ast.Call) and self._makes_configuration(value):
                 self._make("", value)
                 self.parts[target.id] = ""
             else:
@@ -209,10 +225,14 @@ class _Frame:
         """Note what a call makes of the configuration, or of a part of it."""
         name = ast.unparse(call.func)
         place = _function(self.read, self.module, name) if name.isidentifier() else None
-        if not prefix and place is not None and self.depth < _DEEPEST:
-            inner = _Frame(self.read, *place, self)
+        if place is not None and self.depth < _DEEPEST:
+            before = dict(self.configuration)
+            inner = _Frame(self.read, *place, self, prefix)
             inner.run(call, self)
-            return
+            if not prefix or f"{prefix}.from_hf" in self.configuration:
+                return
+            self.configuration.clear()
+            self.configuration.update(before)
         if prefix:
             self.configuration.pop(prefix, None)
             self._put(f"{prefix}.made_by", name.rpartition(".")[2], call)
@@ -314,9 +334,11 @@ class _Frame:
 
     def _constant(self, name: str) -> Any:
         """Return what a module binds a name to."""
-        for node in _tree(self.read(self.module) or "").body:
+        tree = _tree(self.read(self.module) or "")
+        module, original = imported_name(tree, name) or ("", name)
+        for node in _tree(self.read(module) or "").body if module else tree.body:
             targets = node.targets if isinstance(node, ast.Assign) else []
-            if any(isinstance(one, ast.Name) and one.id == name for one in targets):
+            if any(isinstance(one, ast.Name) and one.id == original for one in targets):
                 try:
                     return ast.literal_eval(node.value)  # type: ignore[attr-defined]
                 except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

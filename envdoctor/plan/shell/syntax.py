@@ -79,6 +79,7 @@ class Node(NamedTuple):
     joint: str = ""  # && or ||, where one stands before it
     negated: bool = False
     documents: Tuple[Tuple[str, List[str], bool], ...] = ()  # raw file ("": none), lines, quoted
+    input: str = ""  # the raw word behind <<<
 
 
 def past_piece(text: str, at: int, line: int, inside: str = "", depth: int = 0) -> int:
@@ -263,7 +264,7 @@ class _Parser:
         else:
             command = self._simple()
         while self.token.text in _REDIRECTS:
-            self._redirect([], [])
+            self._redirect([], [], [])
         self.depth -= 1
         return command
 
@@ -274,17 +275,20 @@ class _Parser:
         words: List[Raw] = []
         files = [""]  # that the command writes
         documents: List[Tuple[List[str], bool]] = []
+        inputs = [""]
         while self._is_word() or self.token.text in _REDIRECTS:
             if self._is_word():
                 words.append(self.take())
             else:
-                self._redirect(files, documents)
+                self._redirect(files, documents, inputs)
             if self.token.text == "(" and len(words) == 1:
                 return self._function(words[0])
         written = tuple((files[-1], *document) for document in documents)
-        return Node("", first.line, tuple(words), documents=written)
+        return Node("", first.line, tuple(words), documents=written, input=inputs[-1])
 
-    def _redirect(self, files: List[str], documents: List[Tuple[List[str], bool]]) -> None:
+    def _redirect(
+        self, files: List[str], documents: List[Tuple[List[str], bool]], inputs: List[str]
+    ) -> None:
         operator = self.take().text
         if not self._is_word():
             raise _expected(f"a file after {operator!r}", self.token)
@@ -294,6 +298,8 @@ class _Parser:
             rows: List[str] = []
             self.documents.append((delimiter, operator == "<<-", rows))
             documents.append((rows, delimiter != target))
+        elif operator == "<<<":
+            inputs.append(target)
         elif operator in (">", ">|", "&>"):
             files.append(target)
         self.take()

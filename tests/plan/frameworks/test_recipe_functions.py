@@ -126,6 +126,45 @@ def f():
     assert any(key.startswith("for name in") for key in settings)
 
 
+def test_what_a_function_makes_of_a_model_is_the_part_that_it_is_assigned_to():
+    texts = {
+        "names": '_MODEL = "org/name-7B"',
+        "m": """
+from typing import cast
+from names import _MODEL as _ID
+def _model(seq=1):
+    provider = cast(Provider, Bridge.from_hf_pretrained(_ID).to_provider(load=False))
+    provider.tensor = 2
+    provider.seq = seq
+    return provider
+def _scheduler(**given):
+    try:
+        other(given)
+    except OSError:
+        pass
+    return Scheduler(**given)
+def f():
+    cfg = Container(model=None)
+    cfg.model = _model(seq=4096)
+    cfg.model.stages = 2
+    cfg.scheduler = _scheduler(steps=3)
+    return cfg
+""",
+    }
+    settings = settings_of(texts.get, "m", "f")
+    assert {one.key: one.value for one in settings if not one.unclear} == {
+        "model.made_by": "to_provider",
+        "model.load": False,
+        "model.from_hf": "org/name-7B",
+        "model.tensor": 2,
+        "model.seq": 4096,
+        "model.stages": 2,
+        "scheduler.made_by": "_scheduler",
+        "scheduler.steps": 3,
+    }
+    assert not [one.key for one in settings if one.unclear]
+
+
 def test_a_helper_is_followed_with_the_part_that_it_gets():
     text = """
 def helper(part, size=2):

@@ -121,20 +121,26 @@ KNOWN = [
     "__run__ a\\\nb\\\n  c",
     'A=x; A0=y; __run__ $A\\\n0 "$A\\\n0" $\\\nA $A\\\n/b "$1\\\n0"',
     "[ a ] && { A=1; } || A=2; ! [ a = b ] && B=3; __run__ $A $B",
+    'A=1; for x in a "b c" $A; do __run__ $x "$x"; A=$x; L+=("$x"); done; __run__ $A "$x" "${L[@]}"',
+    'L=("2,1" "4,,8" 3); for c in "${L[@]}"; do IFS=, read -r T P E <<< "$c"; __run__ $T "$P" k=$E; done',
+    "IFS=: read -ra A <<< 'a b:c:'; read B C D <<< ' x  y '; __run__ \"${A[@]}\" $B $C \"$D\"",
+    "for x in 1 2; do for y in a b; do [ $x = 2 ] && A=$y; __run__ $x$y; done; done; __run__ $A",
+    "if read A <<< ''; then __run__ so; fi; for x in 1; do exit; done; __run__ never",
+    'L=(a b); for x in 1; do L+=(); done; __run__ "${L[@]}"0 0"${L[*]}" "${L[@]}" 0',
+    "for x in a b; do __run__ $x k; X=$x; L+=($x); done; __run__ $X ${L[@]}",
+    'L=(a); for x in 1 2; do L+=($x); done; __run__ ${L[@]} "${L[1]}" $L',
+    "N=h1; case $N in a|low) A=1;; h*) A=2;; *) A=3;; esac; __run__ $A",
     "until [ a ]; do __run__ never; done; while [ -n '' ]; do __run__ never; done; __run__ end",
 ]
 
 #: What the reader does not work out, and where a wrong guess is easily made.
 UNCLEAR = [
     "__run__ $'tab\\tnew\\nq\\'q'$'\\x41' k=$'\\u00e9'",
-    "N=h1; case $N in a|low) A=1;; h*) A=2;; *) A=3;; esac; __run__ $A",
+    "N=h1; case $N in a|low) A=1;; [h]*) A=2;; *) A=3;; esac; __run__ $A",
     "set -a; A=$(echo 1); set +a; __run__ $A",
-    'L=(a b); for x in 1; do L+=(); done; __run__ "${L[@]}"0 0"${L[*]}" "${L[@]}" 0',
     "A=$(echo 1); B=`echo 2`; __run__ $A $B k=$A",
     "P=/m/Q.tar.gz; __run__ ${P##*/} ${P%.*} ${P/Q/X} ${#P} ${P:1:6} ${P^^}",
     "__run__ a{b,c}d {1..3} x{,y} k={a:1,b:2} {a,'b c'}",
-    "for x in a b; do __run__ $x k; X=$x; L+=($x); done; __run__ $X ${L[@]}",
-    'L=(a); for x in 1 2; do L+=($x); done; __run__ ${L[@]} "${L[1]}" $L',
     "if [ -d /bin ]; then A=1; B=same; else A=2; B=same; fi; __run__ $A $B",
     "[ -d /bin ] && A=1; [ -d /nowhere ] && B=1; __run__ $A ${B:-none} ${A:+set} ${B+set}",
     "A=1; f() { if [ -d /bin ]; then return; fi; A=2; }; f; __run__ $A",
@@ -145,7 +151,12 @@ UNCLEAR = [
     'A=(a b c); A[1]=z; __run__ "${A[@]}" ${#A[@]} "${A[@]:1}"',
     "N=3; case $N in [1-5]) A=in;; *) A=out;; esac; case $N in 3) B=1;& 4) B=2;; esac; __run__ $A $B",
     "cd /; __run__ $PWD; RANDOM=4; __run__ $RANDOM $SECONDS $UID $0",
-    "printf -v A '%s' x; __run__ $A; read B <<< y; __run__ $B; mapfile -t C <<< z; __run__ $C",
+    "printf -v A '%s' x; __run__ $A; read -n1 B <<< yz; __run__ $B; mapfile -t C <<< z; __run__ $C",
+    'IFS=, read A B <<< "a,b,c"; __run__ $B; read C <<< "x y"; __run__ $C; read D <<< $\'a\\nb\'; __run__ $D',
+    "for x in $(echo a b); do __run__ $x; A=$x; done; __run__ $x $A; for y in 1 /b*; do :; done; __run__ $y",
+    "for x in; do __run__ no; done; for x; do __run__ no; done; __run__ ${x-u} $(echo)",
+    "for x in a $(echo b); do __run__ $x k; X=$x; L+=($x); done; __run__ $X ${L[@]}",
+    'L=(a); for x in 1 $(echo 2); do L+=($x); done; __run__ ${L[@]} "${L[1]}" $L',
     "touch /nowhere/x && A=1; touch /nowhere/x || B=2; __run__ $A $B",
     "for x in 1 2 3; do if [ -d /bin ]; then break; fi; A=$x; done; __run__ $A",
     "while [ $# -lt 9 ]; do if [ -d /bin ]; then break; fi; A=1; shift; done; __run__ $A",
@@ -191,6 +202,22 @@ def test_arguments_are_those_of_the_command() -> None:
     agree(script)
     agree(script, "--n", "4")
     agree(script, "--m", "32B", "--n", "2")
+
+
+def test_behind_an_end_what_was_asked_for_is_unclear() -> None:
+    """As a user who sets what the script asks for will see it."""
+    script = (
+        'IMAGE=""; N=4\nif [ -z "$IMAGE" ]; then\n  echo "IMAGE is not set"\n  exit 1\nfi\n'
+        'if [ $# -lt 1 ]; then exit 2; fi\n__run__ --image=$IMAGE $N "$1"\n'
+    )
+    assert said_by_bash(script) == said_by_us(script) == []
+    assert read_script(script, "s.sh", environ={}).ends == 4
+    read = read_script(script, "s.sh", environ={}, past_ends=True)
+    (words,) = [command.words[1:] for command in read.commands if command.words[0].text == RUN]
+    assert [word.readable for word in words] == ["--image=…", "4", "…"]
+    assert [remark[1:] for remark in read.remarks] == [(4, "IMAGE"), (6, "@")]
+    (call,) = said_by_bash(script.replace('IMAGE=""', "IMAGE=x"), "7B")
+    assert fits(words, call)
 
 
 NAMES = ("A", "B", "NUM", "LIST")
@@ -258,6 +285,9 @@ STATEMENT = st.one_of(
         )
     ),
     st.lists(WORD, min_size=1, max_size=4).map(lambda words: f"{RUN} " + " \\\n  ".join(words)),
+    st.tuples(VALUE, VALUE).map(
+        lambda parts: f'for A in {parts[0]} 2; do\n{RUN} $A\nB={parts[1]}\nLIST+=("$A")\ndone'
+    ),
 )
 
 
@@ -269,7 +299,7 @@ UNSURE = st.one_of(
     st.tuples(STATEMENT, STATEMENT, st.sampled_from(["/bin", "/nowhere"])).map(
         lambda parts: f"if [ -d {parts[2]} ]; then\n{parts[0]}\nelse\n{parts[1]}\nfi"
     ),
-    STATEMENT.map(lambda body: f"for x in 1 2; do\n{body}\nNUM=$x\ndone"),
+    STATEMENT.map(lambda body: f"for x in 1 $(echo 2); do\n{body}\nNUM=$x\ndone"),
     STATEMENT.map(lambda body: f"f() {{\n{body}\n[ -d /bin ] && return\nA=f\n}}\nf $A"),
     st.tuples(STATEMENT, st.sampled_from(["| cat", "& wait"])).map(
         lambda parts: f"{{\n{parts[0].replace(RUN, ':')}\n}} {parts[1]}"
@@ -312,7 +342,7 @@ def test_what_is_known_of_generated_scripts_is_what_bash_says(statements: list[s
 
 
 def test_what_cannot_be_told_is_unclear_and_says_why() -> None:
-    script = "A=$(nproc)\nif [ -f x ]; then B=1; else B=2; fi\nfor i in 1 2; do C=$i; done\n"
+    script = "A=$(nproc)\nif [ -f x ]; then B=1; else B=2; fi\nfor i in 1 $(nproc); do C=$i; done\n"
     script += "if grep -q y z; then D=4; else D=4; fi\n__run__ $A $B $C $D $E k=$F\n"
     script += "source x.sh\n__run__ $D ${G:-8}\n"
     known, after = (command.words[1:] for command in read_script(script, "s.sh").commands[-2:])
@@ -332,7 +362,7 @@ def test_a_command_is_found_wherever_it_stands() -> None:
     for script in (
         f"main() {{ {body}; }}; main",
         f"if [ -f x ]; then {body}; fi",
-        f"for X in 1 2; do {body} | tee log & done",
+        f"for X in $(seq 2); do {body} | tee log & done",
         f"case $Y in a) {body};; *) exit 1;; esac",
         f"while sleep 1; do cd y && {body} && break; done",
         f"eval '{body}'",
