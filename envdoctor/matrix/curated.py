@@ -42,6 +42,9 @@ COUNTS_OF_MODELS = (
     "nope_dim",
     "rope_dim",
     "v_dim",
+    "index_heads",
+    "index_dim",
+    "index_layers",
     "vision",
 )
 
@@ -54,7 +57,8 @@ class Model(NamedTuple):
     as its makers give it. intermediate: of dense layers (0 where all layers have experts);
     expert_intermediate: of one expert, shared_intermediate: of all shared ones together.
     dense_layers: how many layers of a model with experts have none. q_lora, kv_lora, nope_dim,
-    rope_dim, v_dim: latent attention (0: none).
+    rope_dim, v_dim: latent attention (0: none). index_heads, index_dim, index_layers: the indexer
+    of sparse attention, in how many layers.
     aliases: other names with the same dimensions.
     """
 
@@ -82,6 +86,9 @@ class Model(NamedTuple):
     nope_dim: int
     rope_dim: int
     v_dim: int
+    index_heads: int
+    index_dim: int
+    index_layers: int
     vision: int
     qkv_bias: bool
     bias: bool

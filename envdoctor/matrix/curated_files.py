@@ -8,8 +8,9 @@ The keys of each table (``?``: may be left out); every entry also has source, da
     ``[[model]]``: name, repository, parameters, layers, hidden, heads, kv_heads, head_dim,
     vocabulary, intermediate? (0: no dense layer), tied?, aliases?, active?, experts?,
     experts_per_token?, expert_intermediate?, shared_intermediate?, dense_layers?, q_lora?,
-    kv_lora?, nope_dim?, rope_dim?, v_dim? (latent attention), vision?, qkv_bias?, bias?, gated?,
-    qk_norm?, norms? (a layer, 2), windowed? (layers that look at a window of the text only), note?
+    kv_lora?, nope_dim?, rope_dim?, v_dim? (latent attention), index_heads?, index_dim?,
+    index_layers? (the indexer of sparse attention), vision?, qkv_bias?, bias?, gated?, qk_norm?,
+    norms? (a layer, 2), windowed? (layers that look at a window of the text only), note?
 ``conda.toml``
     ``[[conda]]``: distribution, package? (left out: there is none), channel?, note?
 ``profiles/<name>.toml``

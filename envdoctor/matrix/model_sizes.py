@@ -113,6 +113,7 @@ def _from_matrix(model: Model) -> ModelSize:
         attention_width=model.heads * max(model.head_dim, model.nope_dim + model.rope_dim),
         windowed=model.windowed,
         latent=bool(model.kv_lora),
+        indexed=_index_bytes(model.index_layers, model.index_dim),
         vision=model.vision,
         experts=(model.layers - model.dense_layers)
         * model.experts
@@ -236,10 +237,6 @@ def _from_config(
         least = shape.parameters - 2 * shape.embedding * open_vocabulary
         low, high = int(least * 0.95), int(shape.parameters * 1.05)
     latent = _integer(text, "kv_lora_rank")
-    # The indexer of DeepSeek-V3.2 and GLM-5 keeps one key for each token and layer, in FP8 with its
-    # scales whatever the cache is kept in (vllm/model_executor/models/deepseek_v2.py,
-    # DeepseekV32IndexerCache).
-    indexer = _integer(text, "index_head_dim")
     return ModelSize(
         name,
         low,
@@ -261,7 +258,7 @@ def _from_config(
         windowed=bool(_integer(text, "sliding_window"))
         and text.get("use_sliding_window") is not False,
         latent=bool(latent),
-        indexed=shape.layers * (indexer + indexer // 128 * 4),
+        indexed=_index_bytes(shape.layers, _integer(text, "index_head_dim")),
         experts=shape.expert_parameters,
         context=_integer(text, "max_position_embeddings"),
         active=shape.active,
@@ -273,6 +270,14 @@ def _from_config(
         ),
         own=True,
     )
+
+
+def _index_bytes(layers: int, width: int) -> int:
+    """Return what the indexer of DeepSeek-V3.2 and GLM-5 keeps of a token: a key for each layer, in
+    FP8 with its scales whatever the cache is kept in (vllm/model_executor/models/deepseek_v2.py,
+    DeepseekV32IndexerCache).
+    """
+    return layers * (width + width // 128 * 4)
 
 
 def _stored_parameters(

@@ -34,6 +34,8 @@ def count(model: Model, experts: int) -> int:
         attention += (heads + 2 * kv) * model.head_dim if model.qkv_bias else 0
         attention += hidden if model.bias else 0
         attention += 2 * model.head_dim if model.qk_norm else 0
+    wide = model.index_heads * model.index_dim
+    index = model.q_lora * wide + hidden * (model.index_dim + model.index_heads)
     matrices = 3 if model.gated else 2
     dense = matrices * hidden * model.intermediate + (
         model.intermediate + hidden if model.bias and model.intermediate else 0
@@ -47,6 +49,7 @@ def count(model: Model, experts: int) -> int:
     with_dense = model.dense_layers if model.experts else model.layers
     layers = (
         model.layers * (attention + model.norms * hidden)
+        + model.index_layers * index
         + with_dense * dense
         + (model.layers - with_dense) * sparse
     )
