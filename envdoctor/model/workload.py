@@ -132,6 +132,9 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     "rollout.pipeline_parallel": Field(
         "int", "Groups of GPUs that an engine's layers are spread over."
     ),
+    "rollout.expert_parallel": Field(
+        "int", "GPUs that an engine's experts are spread over, data parallel ones among them."
+    ),
     "rollout.data_parallel": Field("int", "Copies of the engine in one server."),
     "rollout.gpu_memory_utilization": Field(
         "float", "Share of the GPU that the engine takes, 0..1."

@@ -5,7 +5,7 @@ name: its dimensions are options (megatron/training/arguments.py).
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, Mapping
 
 from ...model.evidence import Evidence, Known, Unknown
 from ...model.layout import Layout
@@ -106,16 +106,14 @@ class _Megatron(Trainer):
                 "no launcher says how many processes there are"
             )
         derive_megatron(reading)
+        if "multimodal" in reading.run.entry:
+            reading.put("others", "encoders of vision and sound")
         _derive_model(reading)
         half = reading.value("grad_reduce_in_bf16", convert=boolean, default=False)
         reading.put("actor.grad_dtype", "bf16" if half else "fp32")
         reading.put("actor.padding_free", False)
         if not isinstance(reading.get("save_interval", convert=integer), Known):
             reading.put("checkpoint.save_freq", 0)
-
-    def doubts(self, reading: TrainerReading) -> Tuple[str, ...]:
-        """Towers of vision and sound are not options."""
-        return ("the model's encoders",) if "multimodal" in reading.run.entry else ()
 
 
 def _derive_model(reading: TrainerReading) -> None:

@@ -23,6 +23,7 @@ from .hf_trainer import (
     upcast_by_fsdp,
 )
 from .megatron_options import CUT_DEFAULTS, derive_megatron
+from .serving import packed_as
 from .settings import flags
 from .trainer import Launch, Trainer, TrainerReading, visible_devices
 
@@ -79,6 +80,8 @@ _DEFAULTS: Mapping[str, Any] = {
     "offload_optimizer": False,
     "offload_model": False,
     "infer_backend": "transformers",
+    "max_batch_size": 1,
+    "max_new_tokens": None,
 }
 _MEGATRON_CLASSES = (
     (
@@ -195,7 +198,10 @@ class _MsSwift(Trainer):
             derive_batches(reading.configuration, reading.fields, reading.keys)
 
     def doubts(self, reading: TrainerReading) -> List[str]:
-        """Return tuners of which less is known."""
+        """Return tuners of which less is known, and what may move layers to the host."""
+        if reading.number("algorithm") == "serve":
+            spread = (reading.number("rollout.pipeline_parallel") or 1) > 1
+            return ["--device_map"] if spread and reading.number("rollout.engine") == "hf" else []
         tuner = reading.number("actor.lora_rank")
         return [] if tuner is not None else ["--tuner_type"]
 
@@ -366,30 +372,68 @@ def _derive_rollout(reading: TrainerReading, *, megatron: bool) -> None:
 
 
 def _derive_server(reading: TrainerReading, command: str) -> None:
-    """``swift rollout`` and what has ``infer_backend vllm``."""
+    """``swift rollout``, and ``deploy`` and ``infer`` with an engine or transformers itself."""
     backend = reading.get("infer_backend", convert=text_of)
     fields, keys = reading.configuration.read(_SERVER, {})
     reading.fields.update(fields)
     reading.keys.update(keys)
     reading.put("algorithm", "serve")
     reading.put("nodes", 1)
+    name = backend.value if isinstance(backend, Known) else ""
+    packed = packed_as(f"{reading.value('quant_method') or ''} {reading.number('actor.model')}")
+    bits = reading.value("quant_bits", convert=integer)
+    reading.put("rollout.quantization", f"int{bits}" if bits in (4, 8) else packed)
+    for part in ("kv_dtype", "dtype"):
+        reading.put(f"rollout.{part}", "auto")
     if command == "rollout":
         reading.put("rollout.engine", "vllm")
-    elif isinstance(backend, Known) and backend.value in ("vllm", "sglang"):
-        reading.put("rollout.engine", backend.value, backend)
+    elif name in ("vllm", "sglang"):
+        reading.put("rollout.engine", name, backend)
+    elif name in ("transformers", "pt"):
+        _derive_generation(reading, backend, packed)
+        return
     else:
-        why = f"{backend.value} generates without an engine" if isinstance(backend, Known) else ""
-        reading.fields["rollout.engine"] = Unknown(why or "--infer_backend is not known")
+        why = f"{name} generates without an engine" if name else "--infer_backend is not known"
+        reading.fields["rollout.engine"] = Unknown(why)
     reading.put("rollout.utilization_of", "total")
-    packed = reading.value("quant_method", convert=text_of)
-    bits = reading.value("quant_bits", convert=integer)
-    reading.put("rollout.quantization", f"int{bits}" if bits in (4, 8) else packed or "none")
-    for name in ("kv_dtype", "dtype"):
-        reading.put(f"rollout.{name}", "auto")
     total = 1
-    for name in ("tensor_parallel", "pipeline_parallel", "data_parallel"):
-        total *= reading.number(f"rollout.{name}") or 1
+    for part in ("tensor_parallel", "pipeline_parallel", "data_parallel"):
+        total *= reading.number(f"rollout.{part}") or 1
     reading.put("gpus_per_node", total)
+
+
+def _derive_generation(reading: TrainerReading, backend: Fact[Any], packed: str) -> None:
+    """Transformers' own ``generate``: each process spreads the layers over the GPUs that it sees
+    (device_map="auto", swift/utils/torch_utils.py).
+    """
+    run, fields = reading.run, reading.fields
+    visible_devices(reading)
+    visible = run.variables.get("CUDA_VISIBLE_DEVICES")
+    seen = visible.text.count(",") + 1 if visible is not None and visible.known else None
+    processes = (reading.number("gpus_per_node") or 1) if "NPROC_PER_NODE" in run.variables else 1
+    if seen is None:
+        fields["rollout.engine"] = Unknown("over which GPUs the layers lie (CUDA_VISIBLE_DEVICES)")
+        return
+    reading.put("rollout.engine", "hf", backend)
+    for part, count in (
+        ("tensor_parallel", 1),
+        ("pipeline_parallel", max(seen // processes, 1)),
+        ("data_parallel", processes),
+    ):
+        reading.put(f"rollout.{part}", count, fields["gpus_per_node"])
+        reading.keys.pop(f"rollout.{part}", None)
+    reading.put("gpus_per_node", seen)
+    if packed.startswith("fp"):
+        # Whether it stays packed hangs on the GPU and on kernels that are installed.
+        reading.put("rollout.quantization", "unknown")
+    fields["rollout.dtype"] = named_types(reading.get("torch_dtype", convert=text_of))
+    for field, name in (
+        ("rollout.micro_batch", "max_batch_size"),
+        ("data.max_prompt_length", "max_length"),
+        ("data.max_response_length", "max_new_tokens"),
+    ):
+        fields[field] = reading.get(name, convert=integer)
+        reading.keys[field] = name
 
 
 ADAPTER = _MsSwift()

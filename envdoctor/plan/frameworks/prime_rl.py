@@ -1,6 +1,6 @@
-"""prime-rl: ``rl @ FILE.toml --key.sub value`` and ``sft``, its trainer below torchrun, or the TOML
-alone. Each ``@ FILE`` is laid over those before it, below ``--section`` where that precedes it
-(pydantic_config, docs/configs.md).
+"""prime-rl: ``rl @ FILE.toml --key.sub value``, ``sft`` and ``inference``, its trainer below
+torchrun, or the TOML alone. Each ``@ FILE`` is laid over those before it, below ``--section`` where
+that precedes it (pydantic_config, docs/configs.md).
 
 Keys are those of pydantic models: a checkout's, else those of releases. A section that is None by
 default is there once it, or a key below it, is named; ``--no-section`` and "None" take it away.
@@ -21,8 +21,10 @@ from .configuration import Fields, boolean, decimal, integer, named_types, share
 from .declared import nested_defaults
 from .hf_trainer import derive_processes
 from .key_tables import KeyTable, load_table, own_table
+from .serving import length_of, packed_as, spread_experts
 from .settings import MAX_CONFIG_BYTES, Setting, flags, read_config
 from .trainer import Launch, Trainer, TrainerReading
+from .vllm import ENGINE
 
 __all__ = ["ADAPTER", "MODELS", "SOURCES"]
 
@@ -40,8 +42,40 @@ MODELS: Mapping[str, Tuple[Tuple[str, str], ...]] = {
         ("prime_rl.trainer.rl.config", "RLTrainerConfig"),
     ),
 }
+#: Its server takes vllm's settings below ``vllm``, and those of releases before 0.5 by names of
+#: their own (prime_rl/inference/config.py).
+_SERVER: Fields = {
+    **{
+        field: (tuple(f"vllm.{name}" for name in names), convert)
+        for field, (names, convert) in ENGINE.fields.items()
+        if field != "nodes"
+    },
+    "actor.model": (("vllm.model", "model.name"), text_of),
+    "rollout.tensor_parallel": (("vllm.tensor_parallel_size", "parallel.tp"), integer),
+    "rollout.data_parallel": (("vllm.data_parallel_size", "parallel.dp"), integer),
+    "rollout.gpu_memory_utilization": (
+        ("vllm.gpu_memory_utilization", "gpu_memory_utilization"),
+        decimal,
+    ),
+    "rollout.max_model_len": (("vllm.max_model_len", "model.max_model_len"), length_of),
+    "rollout.enforce_eager": (("vllm.enforce_eager", "model.enforce_eager"), boolean),
+    "port": (("server.port",), integer),
+}
+#: What its server is told where a run says nothing (packages/prime-rl-configs inference.py).
+_SERVER_DEFAULTS: Mapping[str, Any] = {
+    "vllm.model": "Qwen/Qwen3-0.6B",
+    "vllm.tensor_parallel_size": 1,
+    "vllm.data_parallel_size": 1,
+    "vllm.gpu_memory_utilization": 0.9,
+    "vllm.enforce_eager": False,
+    "vllm.enable_expert_parallel": False,
+    "vllm.dtype": "auto",
+    "vllm.kv_cache_dtype": "auto",
+    "vllm.quantization": None,
+    "deployment.type": "single_node",
+}
 _SCRIPT = re.compile(
-    r"(?:.*[/.])?prime_rl[/.](?:(?:entrypoints[/.])?(rl|sft)|trainer[/.](rl|sft)[/.]train"
+    r"(?:.*[/.])?prime_rl[/.](?:(?:entrypoints[/.])?(rl|sft|inference)|trainer[/.](rl|sft)[/.]train"
     r"|entrypoints[/.](trainer))(?:\.py)?"
 )
 #: What its file has, and no other trainer's that is written in TOML.
@@ -89,7 +123,7 @@ class _PrimeRl(Trainer):
         """By its program with a file or a dotted option, by its script, or by sections of a TOML
         file that no other trainer's has.
         """
-        if run.entry in MODELS:
+        if run.entry in (*MODELS, "inference"):
             words = [word.text for word in run.arguments]
             return any(word.startswith("@") or re.match(r"--\w+\.", word) for word in words)
         if run.entry:
@@ -101,6 +135,8 @@ class _PrimeRl(Trainer):
         may be of.
         """
         kind = _kind(run)
+        if kind == "inference":
+            return own_table(self.name, ("",), _SERVER_DEFAULTS, "")
         folder = run.checkout.folder if run.checkout is not None else ""
         for module, name in MODELS[kind] if folder else ():
             values = nested_defaults(lambda one: _module(folder, one), module, name)
@@ -146,6 +182,9 @@ class _PrimeRl(Trainer):
     def derive(self, reading: TrainerReading) -> None:
         """Say what is trained on which GPUs, how it is spread, and what generates."""
         kind = _kind(reading.run)
+        if kind == "inference":
+            _derive_server(reading)
+            return
         prefix = "trainer." if kind == "rl" else ""
         settings = _Settings(reading, prefix)
         reading.put("algorithm", "sft" if kind == "sft" else "grpo")
@@ -217,7 +256,7 @@ def _has_section(table: KeyTable, key: str, version: str) -> bool:
 
 def _kind(run: Run) -> str:
     """Return the program whose configuration a run has; "" where it is none of prime-rl's."""
-    if run.entry in MODELS:
+    if run.entry in (*MODELS, "inference"):
         return run.entry
     match = _SCRIPT.fullmatch(run.entry)
     if match is not None:
@@ -228,6 +267,8 @@ def _kind(run: Run) -> str:
         return ""
     if any(key.startswith(_RL_SECTIONS) for key in keys):
         return "rl"
+    if any(key.startswith("vllm.") for key in keys):
+        return "inference"
     sections = [name for name in _SFT_SECTIONS if any(key.startswith(name) for key in keys)]
     return "sft" if "model.name" in keys and len(sections) > 1 else ""
 
@@ -486,6 +527,28 @@ def _derive_checkpoint(settings: _Settings) -> None:
         reading.put("checkpoint.save_freq", 0)
     elif not isinstance(interval, Known):
         reading.fields["checkpoint.save_freq"] = Unknown("at the end of the run")
+
+
+def _derive_server(reading: TrainerReading) -> None:
+    """A server alone: vllm with its settings below a section; of several nodes each has one."""
+    fields, keys = reading.configuration.read(_SERVER, {})
+    reading.fields.update(fields)
+    reading.keys.update(keys)
+    reading.put("algorithm", "serve")
+    reading.put("nodes", 1)
+    for name, value in (("engine", "vllm"), ("utilization_of", "total")):
+        reading.put(f"rollout.{name}", value)
+    named = f"{reading.value('vllm.quantization') or ''} {reading.number('actor.model')}"
+    reading.put("rollout.quantization", packed_as(named))
+    spreads = reading.get("vllm.enable_expert_parallel", convert=boolean)
+    reading.fields["rollout.expert_parallel"] = spread_experts(reading.fields, spreads)
+    if reading.value("deployment.type", convert=text_of) == "disaggregated":
+        why = "what prefills and what decodes have nodes of their own"
+        reading.fields["rollout.engine"] = Unknown(why)
+    total = 1
+    for name in ("tensor_parallel", "pipeline_parallel", "data_parallel"):
+        total *= reading.number(f"rollout.{name}") or 1
+    reading.put("gpus_per_node", total)
 
 
 def _derive_rollout(reading: TrainerReading) -> None:

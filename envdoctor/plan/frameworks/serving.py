@@ -23,7 +23,7 @@ from .problems import value_problems
 from .settings import Setting, flags, read_config
 from .unread import unread_settings
 
-__all__ = ["Engine", "ServingAdapter", "gib", "length_of"]
+__all__ = ["Engine", "ServingAdapter", "gib", "length_of", "packed_as", "spread_experts"]
 
 #: Options that take no word, beside those whose names begin as ``_SWITCH`` says.
 _SWITCHES = ("trust_remote_code", "enforce_eager", "async_scheduling", "skip_tokenizer_init")
@@ -98,6 +98,8 @@ class ServingAdapter:
         fields["rollout.quantization"] = _packing(configuration, fields["actor.model"])
         shared = any(setting.key == "enable_dp_attention" for setting in settings)
         fields["gpus_per_node"] = _gpus(fields, shared)
+        spreads = configuration.get("enable_expert_parallel", convert=boolean, missing=False)
+        fields["rollout.expert_parallel"] = spread_experts(fields, spreads)
         keys = {
             field: f"--{(names[field] or options[0]).replace('_', '-')}"
             for field, (options, _) in self.engine.fields.items()
@@ -174,6 +176,19 @@ def _gpus(fields: Mapping[str, Fact[Any]], shared: bool) -> Fact[Any]:
     return Known(of_node, Evidence("tensor × pipeline × data parallel"))
 
 
+def spread_experts(fields: Mapping[str, Fact[Any]], spreads: Fact[Any]) -> Fact[Any]:
+    """Return the GPUs that experts are spread over: with ``--enable-expert-parallel`` those of
+    tensor and of data parallelism (docs.vllm.ai, expert_parallel_deployment: EP_SIZE = TP x DP).
+    """
+    ranks = [fields.get(f"rollout.{name}_parallel") for name in ("tensor", "data")]
+    if not isinstance(spreads, Known):
+        return spreads
+    tensor, data = (int(one.value or 1) if isinstance(one, Known) else 0 for one in ranks)
+    if spreads.value and not (tensor and data):
+        return Unknown("how many GPUs hold the experts")
+    return Known(tensor * data if spreads.value else max(tensor, 1), spreads.evidence)
+
+
 def _packing(configuration: Configuration, model: Fact[Any]) -> Fact[Any]:
     """Return what the weights are stored in: an option says it, else the model's name."""
     stated = configuration.get("quantization", "load_format", convert=text_of)
@@ -184,8 +199,12 @@ def _packing(configuration: Configuration, model: Fact[Any]) -> Fact[Any]:
     place = model.evidence if isinstance(model, Known) else Evidence("the command")
     if isinstance(bits, Known) and bits.value:
         return Known("int4", bits.evidence)
-    packed = next((kind for text, kind in _PACKED if re.search(text, named, re.IGNORECASE)), "none")
-    return Known(packed, place)
+    return Known(packed_as(named), place)
+
+
+def packed_as(text: str) -> str:
+    """Return what weights are stored in by what an option or a model's name says, else "none"."""
+    return next((kind for name, kind in _PACKED if re.search(name, text, re.IGNORECASE)), "none")
 
 
 def gib(value: Any) -> Optional[int]:

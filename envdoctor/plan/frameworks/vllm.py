@@ -12,9 +12,9 @@ from .hydra import entry_file
 from .serving import Engine, ServingAdapter, gib, length_of
 from .settings import Setting
 
-__all__ = ["ADAPTER"]
+__all__ = ["ADAPTER", "ENGINE"]
 
-_ENGINE = Engine(
+ENGINE = Engine(
     "vllm",
     r"vllm\.entrypoints\.(?:openai\.)?api_server",
     ("serve",),
@@ -108,4 +108,4 @@ def _argument(key: Optional[str], node: ast.expr, constants: Dict[str, Any], nam
     return Setting(key, None, place, "", f"{name} computes {text}")
 
 
-ADAPTER = _Vllm(_ENGINE)
+ADAPTER = _Vllm(ENGINE)

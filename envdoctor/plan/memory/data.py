@@ -263,10 +263,12 @@ def _logits(inputs: Inputs) -> Tuple[int, float, str]:
     )
 
 
-def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[str]]:
-    """Return the KV cache of a trainer that generates by itself, without an engine."""
+def generation_terms(
+    inputs: Inputs, role: str, size: ModelSize
+) -> Tuple[List[MemoryTerm], List[str]]:
+    """Return the KV cache of a program that generates by itself, without an engine."""
     if (
-        role.name != "actor"
+        role != "actor"
         or inputs.get("rollout.engine") != "hf"
         or inputs.get("algorithm") in ("sft", "dpo", "rm")
     ):
@@ -274,7 +276,7 @@ def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
     micro, length, values = (
         inputs.get("rollout.micro_batch"),
         _length(inputs),
-        role.size.cache_values,
+        size.cache_values,
     )
     if not (micro and length and values):
         return [], [
@@ -291,7 +293,7 @@ def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
     )
     # generate() holds what was produced so far, copies it while it grows, and the logits of one
     # step.
-    most = int(micro) * (2 * length * 2 * values + role.size.vocabulary * 8)
+    most = int(micro) * (2 * length * 2 * values + size.vocabulary * 8)
     text = f"{micro} sequences x {length} tokens x {2 * values} B, twice while it grows"
     return [
         MemoryTerm(
@@ -301,10 +303,32 @@ def generation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
             text,
             "transformers DynamicCache: torch.cat of each layer at each step",
             ("rollout",),
-            role.name,
+            role,
             used,
         )
     ], []
+
+
+def prompt_terms(inputs: Inputs, size: ModelSize) -> List[MemoryTerm]:
+    """Return what the first pass of ``generate`` over whole prompts takes, at the most: one live
+    layer, and logits of each token, which releases before 4.45 take in two bytes and in fp32.
+    """
+    batch, prompt = inputs.get("rollout.micro_batch"), inputs.get("data.max_prompt_length")
+    if not batch or not prompt or not size.hidden or not size.intermediate:
+        return []
+    tokens, each = int(batch) * int(prompt), _live(size) + 6 * size.vocabulary
+    return [
+        MemoryTerm(
+            "prompts",
+            0,
+            tokens * each,
+            f"up to {tokens} tokens x {each} B, a live layer and all logits",
+            "transformers modeling_llama.py@v4.44.2 (logits.float()), num_logits_to_keep since",
+            ("rollout",),
+            "rollout",
+            inputs.used("rollout.micro_batch", "data.max_prompt_length"),
+        )
+    ]
 
 
 def batch_terms(inputs: Inputs) -> List[MemoryTerm]:

@@ -27,6 +27,7 @@ from .data import (
     generation_terms,
     load_terms,
     process_terms,
+    prompt_terms,
 )
 from .inputs import Inputs, Role
 from .pool_limits import gpu_limit, host_limit, shm_limit
@@ -186,7 +187,7 @@ def _model_terms(inputs: Inputs, subject: str) -> Tuple[List[MemoryTerm], List[s
             continue
         for role_terms, unknown in (
             activation_terms(inputs, role),
-            generation_terms(inputs, role),
+            generation_terms(inputs, role.name, role.size),
         ):
             terms += role_terms
             questions += unknown
@@ -301,6 +302,10 @@ def _gpu_pool(
     context = _context(inputs, subject)
     if actor is not None and inputs.get("rollout.engine") == "megatron":
         terms += trainer_engine_terms(inputs, actor)
+    if actor is not None and inputs.serves and inputs.get("rollout.engine") == "hf":
+        cache, unknown = generation_terms(inputs, "actor", actor)
+        terms += [_engine_weights(inputs, actor), *cache, *prompt_terms(inputs, actor)]
+        questions += unknown
     if _has_engine(inputs) and subject in ("", "rollout"):
         resident = sum(term.high for term in terms if "rollout" in term.phases)
         share = engine_share(

@@ -130,6 +130,8 @@ def _wider(times: int) -> Callable[[Inputs], Mapping[str, Any]]:
     """Spread each engine over more GPUs: of the run, or where an engine serves, of the machine."""
 
     def values(inputs: Inputs) -> Mapping[str, Any]:
+        if inputs.get("rollout.engine") == "hf":
+            return {}  # no setting, but the GPUs that are visible
         wide = times * inputs.tensor_parallel
         devices = inputs.facts.value("gpus") or ()
         gpus = len(devices) // inputs.pipeline_parallel if inputs.serves else inputs.gpus

@@ -99,10 +99,26 @@ def engine_weights(inputs: Inputs, size: ModelSize) -> Tuple[int, int]:
     high = packed[1] * (size.high - root) + width[1] * root if root else width[1] * size.high
     split, stages = inputs.tensor_parallel, inputs.pipeline_parallel
     away = int(inputs.get("rollout.offload_weights") or 0)
-    whole = 1.02 * high / split / stages
+    few, many = _spread(inputs, size)
+    whole = 1.02 * high * many / stages
     uneven = (whole / max(size.layers // stages, 1) + 2 * root / split) if stages > 1 else 0
     tower = width[1] * size.vision
-    return max(int(low / split / stages) - away, 0), max(int(whole + uneven + tower) - away, 0)
+    return max(int(low * few / stages) - away, 0), max(int(whole + uneven + tower) - away, 0)
+
+
+def _spread(inputs: Inputs, size: ModelSize) -> Tuple[float, float]:
+    """Return the share of each stage's weights that one GPU holds (low, high): experts may lie on
+    more GPUs than those of one engine.
+    """
+    split = inputs.tensor_parallel
+    ways = max(int(inputs.get("rollout.expert_parallel") or split), split)
+    if ways == split:
+        return 1 / split, 1 / split
+    if not size.experts or size.rough:
+        return 1 / ways, 1 / split  # how much of it are experts is not known
+    inside = min(size.experts / size.high, 1.0)
+    share = inside / ways + (1 - inside) / split
+    return share, share
 
 
 def engine_host_terms(inputs: Inputs, size: ModelSize) -> List[MemoryTerm]:

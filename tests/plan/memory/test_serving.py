@@ -53,6 +53,90 @@ def test_verdicts_of_the_cache(served, command, verdict):
     assert served(command).plan.cache.verdict == verdict
 
 
+DEEPSEEK = "deepseek-ai/DeepSeek-V3.2"
+
+
+@pytest.mark.parametrize(
+    ("command", "gpu", "verdict"),
+    [
+        # Recipes for these machines: vllm-project/recipes DeepSeek/DeepSeek-V3_2.md.
+        (f"vllm serve {DEEPSEEK} -dp 8 --enable-expert-parallel", "H200:8", "cannot tell"),
+        (f"vllm serve {DEEPSEEK} -tp 8", "H200:8", "cannot tell"),
+        (
+            (
+                f"uv run inference --vllm.model {DEEPSEEK} --vllm.data-parallel-size 8 "
+                "--vllm.enable-expert-parallel"
+            ),
+            "H200:8",
+            "cannot tell",
+        ),
+        (
+            (
+                "uv run inference --vllm.model Qwen/Qwen2.5-72B-Instruct "
+                "--vllm.tensor-parallel-size 4 --vllm.max-model-len 32768"
+            ),
+            "H100-SXM5-80GB:4",
+            "fits",
+        ),
+        (
+            "uv run inference --vllm.model Qwen/Qwen2.5-72B-Instruct --vllm.max-model-len 32768",
+            "H100-SXM5-80GB:4",
+            "does not fit",
+        ),
+        ("vllm serve zai-org/GLM-5 -tp 8 --max-model-len 8192", "H200:8", "does not fit"),
+    ],
+)
+def test_servers_that_spread_experts_and_those_of_trainers(served, command, gpu, verdict):
+    result = served(command, gpu)
+    assert (result.plan.verdict, result.plan.cache.verdict) == (verdict, verdict)
+
+
+def test_experts_lie_on_the_gpus_of_all_replicas(served):
+    """Attention and what all tokens share are whole on each GPU, the experts an eighth each."""
+    command = f"vllm serve {DEEPSEEK} -dp 8 --enable-expert-parallel --max-model-len 16384"
+    (words,) = [
+        words
+        for words in served(command, "H200:8").plan.cache.formula.split(" - ")
+        if words.startswith("weights")
+    ]
+    low, high = map(float, words.split()[1].split(".."))
+    assert 80 < low < 95 < high < 125
+    whole = served(command.replace(" --enable-expert-parallel", ""), "H200:8").plan.cache
+    assert whole.tokens[1] == 0
+
+
+INFER = "swift infer --max_length 8192 --max_new_tokens 1024 --model"
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [
+        (f"CUDA_VISIBLE_DEVICES=0 {INFER} Qwen/Qwen2.5-7B-Instruct", "fits"),
+        (f"CUDA_VISIBLE_DEVICES=0 {INFER} Qwen/Qwen2.5-72B-Instruct", "does not fit"),
+        (f"CUDA_VISIBLE_DEVICES=0 {INFER} Qwen/Qwen2.5-72B-Instruct-AWQ", "fits"),
+        # Layers that several GPUs have no room for go to the host (device_map="auto").
+        (f"CUDA_VISIBLE_DEVICES=0,1 {INFER} Qwen/Qwen2.5-72B-Instruct", "tight"),
+        (f"CUDA_VISIBLE_DEVICES=0,1,2,3 {INFER} Qwen/Qwen2.5-72B-Instruct", "fits"),
+        (f"{INFER} Qwen/Qwen2.5-7B-Instruct", "cannot tell"),
+        (f"CUDA_VISIBLE_DEVICES=0 {INFER} Qwen/Qwen2.5-7B-Instruct --max_batch_size 99", "tight"),
+        ("CUDA_VISIBLE_DEVICES=0 swift infer --model Qwen/Qwen2.5-7B-Instruct", "cannot tell"),
+        (
+            (
+                "CUDA_VISIBLE_DEVICES=0 swift deploy --model Qwen/Qwen2.5-72B-Instruct-AWQ "
+                "--infer_backend vllm --max_model_len 8192"
+            ),
+            "fits",
+        ),
+    ],
+)
+def test_swift_generates_with_transformers(matrix, tmp_path, command, verdict):
+    script = tmp_path / "infer.sh"
+    script.write_text(command + "\n")
+    (facts,) = gather(Sources(assume=["memory=1TB", "gpu=H100-SXM5-80GB:8"], elsewhere=True))
+    result, _ = plan([str(script)], facts, matrix)
+    assert result.plan.verdict == verdict
+
+
 def test_without_room_the_first_lever_is_the_narrowest_that_surely_fits(served):
     result = served("vllm serve Qwen/Qwen2.5-72B-Instruct --max-model-len 16384")
     assert result.levers[0].settings == ("--tensor-parallel-size=4",)
