@@ -317,9 +317,10 @@ class Workload(FactTable):
     ``actor_rollout_ref.rollout.swap_space``), also where the configuration does not set it: advice
     is given in these words. ``flags`` are launch settings that are no field, as text by name.
     ``unread`` are settings that were made and not understood: each may lower what the run takes.
+    ``totals``: how often a key counts its field, where it is a number for all GPUs together.
     """
 
-    __slots__ = ("flags", "keys", "problems", "unread")
+    __slots__ = ("flags", "keys", "problems", "totals", "unread")
 
     declared = WORKLOAD_FIELDS
     missing = Unknown("the configuration does not say")
@@ -331,8 +332,10 @@ class Workload(FactTable):
         problems: Tuple[ConfigurationProblem, ...] = (),
         flags: Optional[Mapping[str, str]] = None,
         unread: Tuple[str, ...] = (),
+        totals: Optional[Mapping[str, int]] = None,
     ) -> None:
         super().__init__(table)
+        self.totals: Mapping[str, int] = dict(totals or {})
         self.unread = tuple(unread)
         self.flags: Mapping[str, str] = dict(flags or {})
         self.keys: Mapping[str, str] = dict(keys or {})
@@ -369,6 +372,7 @@ class Workload(FactTable):
             self.problems,
             {**self.flags, **(flags or {})},
             self.unread,
+            self.totals,
         )
 
     def over(self, other: Workload) -> Workload:
@@ -386,6 +390,7 @@ class Workload(FactTable):
             self.problems,
             {**flags, **self.flags},
             self.unread,
+            {**other.totals, **self.totals},
         )
 
     def setting(self, name: str) -> Optional[str]:

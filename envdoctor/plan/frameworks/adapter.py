@@ -58,13 +58,16 @@ class Run(NamedTuple):
 
 
 class RunReading(NamedTuple):
-    """What an adapter found. unread: what of the run it did not understand."""
+    """What an adapter found. unread: what of the run it did not understand; totals: how often a key
+    counts its field, where it is a number for all GPUs together.
+    """
 
     fields: Dict[str, Fact[Any]]
     keys: Dict[str, str]
     problems: List[ConfigurationProblem]
     version: Fact[Any]
     unread: Tuple[str, ...] = ()
+    totals: Mapping[str, int] = {}
 
 
 class Adapter(Protocol):

@@ -57,6 +57,7 @@ class Configuration:
         self.absent = absent  # a file of settings that is not at hand: what it may set is not known
         self.given: Dict[str, Setting] = {}
         self.asked: Set[str] = set()  # every spelling that was looked up
+        self.totals: Dict[str, int] = {}  # fields whose keys count them for all GPUs together
         self._below: Dict[str, Set[str]] = {}  # the keys that were given under each parent
         for setting in [*files, *given]:
             for leaf in flatten(setting):
@@ -68,6 +69,20 @@ class Configuration:
         self.given[leaf.key] = leaf
         for parent in parents_of(leaf.key):
             self._below.setdefault(parent, set()).add(leaf.key)
+
+    def over_gpus(
+        self, field: str, total: Known[int], fields: Mapping[str, Fact[Any]]
+    ) -> Fact[Any]:
+        """Return what one GPU has of a field whose key counts it for all of them together."""
+        world = 1
+        for name in ("nodes", "gpus_per_node"):
+            fact = fields[name]
+            world *= int(fact.value) if isinstance(fact, Known) else 0
+        if not world:
+            return Unknown(f"{total.evidence}: over all GPUs, whose number is not known")
+        self.totals[field] = world
+        place = Evidence(total.evidence.source, f"{total.evidence.detail} over {world} GPUs")
+        return Known(max(total.value // world, 1), place)
 
     def since(self, floor: str) -> Optional[bool]:
         """Tell whether the run's version is at least ``floor``; None where only some of those that

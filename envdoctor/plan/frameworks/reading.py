@@ -384,7 +384,7 @@ def _workload(
     _installed_engine(run, table)
     own = first.problems if alone else _shared(readings)
     unread = dict.fromkeys(name for _, reading in readings for name in reading.unread)
-    return Workload(table, first.keys, (*problems, *own), unread=tuple(unread))
+    return Workload(table, first.keys, (*problems, *own), unread=tuple(unread), totals=first.totals)
 
 
 def _stated_variables(run: Run, table: Dict[str, Fact[object]]) -> None:

@@ -144,6 +144,7 @@ class Trainer:
             value_problems(fields, reading.keys),
             Known(run.version, place) if run.version else Unknown("nothing tells the version"),
             (*(f"{self.option}{name}" for name in unread), *self.doubts(reading)),
+            configuration.totals,
         )
 
     def doubts(self, reading: TrainerReading) -> Sequence[str]:  # noqa: ARG002 - some have none

@@ -269,7 +269,7 @@ class VerlFamily:
         fields.update(other_models(configuration, [*run.files, *settings]))
         if not _ENTRY.fullmatch(run.entry) and composition is None:
             unread = (*unread, f"the program {run.entry or run.name}")
-        return RunReading(fields, keys, problems, version, unread)
+        return RunReading(fields, keys, problems, version, unread, configuration.totals)
 
     @staticmethod
     def _is_own(run: Run, config: str) -> bool:
@@ -479,31 +479,13 @@ def _derive_batches(
             if isinstance(dynamic, Known)
             else Unknown("whether batches are dynamic is not known")
         )
-        fields[sequences] = _micro_batch(
-            dynamic,
-            configuration.get(each_key, convert=integer),
-            configuration.get(total_key, convert=integer),
-            fields,
-        )
-
-
-def _micro_batch(
-    dynamic: Fact[Any], each: Fact[Any], total: Fact[Any], fields: Mapping[str, Fact[Any]]
-) -> Fact[Any]:
-    """Return the sequences that one GPU takes at once, where batches are not dynamic.
-
-    ``each`` is stated for a GPU, ``total`` for all of them.
-    """
-    if isinstance(each, Known):
-        return each
-    if not isinstance(total, Known):
-        return dynamic if isinstance(dynamic, Unknown) else each
-    nodes, gpus = fields["nodes"], fields["gpus_per_node"]
-    world = nodes.value * gpus.value if isinstance(nodes, Known) and isinstance(gpus, Known) else 0
-    if not world:
-        return Unknown(f"{total.evidence}: over all GPUs, whose number is not known")
-    place = Evidence(total.evidence.source, f"{total.evidence.detail} over {world} GPUs")
-    return Known(max(total.value // world, 1), place)
+        each = configuration.get(each_key, convert=integer)
+        total = configuration.get(total_key, convert=integer)
+        if isinstance(each, Known) or not isinstance(total, Known):
+            undecided = isinstance(dynamic, Unknown) and not isinstance(each, Known)
+            fields[sequences] = dynamic if undecided else each
+        else:
+            fields[sequences] = configuration.over_gpus(sequences, total, fields)
 
 
 def _derive_roles(

@@ -24,7 +24,7 @@ _FIELDS: Fields = {
     "data.files": (("data.train_files",), paths_of),
     "data.val_files": (("data.val_files",), paths_of),
     "actor.model": (("model.partial_pretrain", "model.path"), text_of),
-    "actor.micro_batch": (("data.micro_batch_size_per_gpu", "data.micro_batch_size"), integer),
+    "actor.micro_batch": (("data.micro_batch_size_per_gpu",), integer),
     "actor.gradient_checkpointing": (("model.enable_gradient_checkpointing",), boolean),
     "actor.lora_rank": (("model.lora_rank",), integer),
     "actor.padding_free": (("model.use_remove_padding", "use_remove_padding"), boolean),
@@ -80,6 +80,13 @@ class _VerlSft(Trainer):
         fields, given = reading.fields, reading.configuration.given
         reading.put("algorithm", "sft")
         derive_processes(reading.run, fields, reading.keys)
+        total = reading.get("data.micro_batch_size", convert=integer)
+        if isinstance(total, Known) and "data.micro_batch_size_per_gpu" not in given:
+            # fsdp_sft_trainer.py, _normalize_config_bsz, before 0.2: of all ranks together.
+            fields["actor.micro_batch"] = reading.configuration.over_gpus(
+                "actor.micro_batch", total, fields
+            )
+            reading.keys["actor.micro_batch"] = "data.micro_batch_size"
         strategy = reading.get("engine.strategy", "model.strategy", convert=text_of)
         megatron = reading.get("engine.tensor_model_parallel_size", convert=integer)
         # Before the strategy could be chosen there was FSDP 1 alone.

@@ -11,7 +11,7 @@ from ...model.evidence import Evidence
 from ...model.workload import ROLES, ConfigurationProblem
 from .inputs import Inputs
 
-__all__ = ["split_problems"]
+__all__ = ["largest_divisor", "split_problems"]
 
 #: What the heads are split by: the field, the role whose model it is, and who refuses another
 #: number (vllm/config/model.py, verify_with_parallel_config; megatron/core/transformer/
@@ -44,12 +44,12 @@ def split_problems(inputs: Inputs) -> Iterator[ConfigurationProblem]:
             inputs.workload.key_of(field),
             f"{size.heads} attention heads of {size.name} cannot be split over {ways} GPUs, as "
             f"{who} asks",
-            f"{inputs.workload.key_of(field)}={_largest_divisor(int(size.heads), int(ways))}",
+            f"{inputs.workload.key_of(field)}={largest_divisor(int(size.heads), int(ways))}",
             certain,
         )
 
 
-def _largest_divisor(number: int, limit: int) -> int:
+def largest_divisor(number: int, limit: int) -> int:
     """Return the largest divisor of a number that is below a limit, in time of its square root: a
     script may ask for any number of GPUs.
     """

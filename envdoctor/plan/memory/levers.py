@@ -24,6 +24,7 @@ from ...model.memory_plan import VERDICTS, Lever, MemoryPlan, Pool
 from ...model.record import NamedTuple
 from ...model.sizes import GIB, gib_text
 from ...model.workload import Workload
+from .divisions import largest_divisor
 from .estimate import make_plan
 from .inputs import Inputs
 from .setting_change import setting_text, with_values
@@ -104,6 +105,22 @@ def _fraction(field: str, factor: float, least: int) -> Callable[[Inputs], Mappi
     return values
 
 
+def _divided(*fields: str) -> Callable[[Inputs], Mapping[str, Any]]:
+    """Lower batches to at most the half, by which they can be divided: what they divide now they
+    do then.
+    """
+
+    def values(inputs: Inputs) -> Mapping[str, Any]:
+        now = {field: int(inputs.get(field) or 0) for field in fields}
+        return {
+            field: largest_divisor(count, count // 2 + 1)
+            for field, count in now.items()
+            if count > 1
+        }
+
+    return values
+
+
 def _zero(inputs: Inputs, role: str) -> bool:
     return str(inputs.get(f"{role}.strategy", "")).startswith("zero")
 
@@ -144,8 +161,8 @@ def _smaller_scored(inputs: Inputs) -> Mapping[str, Any]:
     """Ask actor and reference for the probabilities of fewer texts at once."""
     values: Dict[str, Any] = {}
     for role in ("actor", "ref"):
-        for name, least in (("scored_batch", 1), ("scored_tokens", 1024)):
-            values.update(_fraction(f"{role}.{name}", 0.5, least)(inputs))
+        values.update(_divided(f"{role}.scored_batch")(inputs))
+        values.update(_fraction(f"{role}.scored_tokens", 0.5, 1024)(inputs))
     return values
 
 
@@ -209,18 +226,14 @@ _CANDIDATES: Tuple[_Candidate, ...] = (
     _Candidate(("host",), 3, "coarser images", _fraction("data.max_pixels", 0.25, 65536)),
     _Candidate(("host",), 4, "smaller steps", _fraction("data.rollout_batch_size", 0.5, 8)),
     _Candidate(("host",), 4, "smaller steps", _fraction("data.train_batch_size", 0.5, 8)),
-    _Candidate(
-        ("gpu",), 1, "slower: more passes for each step", _fraction("actor.micro_batch", 0.5, 1)
-    ),
+    _Candidate(("gpu",), 1, "slower: more passes for each step", _divided("actor.micro_batch")),
     _Candidate(
         ("gpu",),
         1,
         "slower: more passes for each step",
         _fraction("actor.max_tokens_per_gpu", 0.5, 1024),
     ),
-    _Candidate(
-        ("gpu",), 1, "slower: more passes for each step", _fraction("critic.micro_batch", 0.5, 1)
-    ),
+    _Candidate(("gpu",), 1, "slower: more passes for each step", _divided("critic.micro_batch")),
     _Candidate(("gpu",), 1, "slower: more passes for each step", _smaller_scored),
     _Candidate(
         ("gpu",),

@@ -55,6 +55,8 @@ def setting_text(workload: Workload, field: str, value: Any) -> str:
     ):
         negated = f"--no-{key[2:]}" if workload.value("framework") == _NEGATES else f"no {key}"
         return key if value else negated
+    if field in workload.totals:
+        value *= workload.totals[field]
     return f"{key}={spelled(field, value)}"
 
 
@@ -79,7 +81,10 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
         if field == "rollout.sleep_level" and len(fields) > 1 and value.lower() in _TRUE:
             values[field] = _sleep_level(workload, _TRUE[value.lower()])
         else:
-            values[field] = _parsed(field, value, text, is_own_key)
+            parsed = _parsed(field, value, text, is_own_key)
+            if is_own_key and field in workload.totals:
+                parsed = max(parsed // workload.totals[field], 1)
+            values[field] = parsed
     return with_values(workload, values, Evidence("--what-if", f"{key}={value}")), fields[0]
 
 

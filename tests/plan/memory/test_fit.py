@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from envdoctor.app import plan
 from envdoctor.sources import Sources, gather
 
 from .conftest import RUNS
+from .test_monotony import RUNS as ADAPTERS
 
 
 @pytest.fixture
@@ -40,6 +43,60 @@ def test_what_is_found_makes_it_fit_when_it_is_pasted(fitted, name, framework, a
     assert fitted_plan.plan.notes[0] == f"To paste: {' '.join(fitted_plan.changes)}"
     assert fitted_plan.plan.notes[1].startswith("Price: ")
     assert not any("length" in setting for setting in fitted_plan.changes)
+
+
+#: Runs that do not fit these machines, one of each way to write settings.
+TOTALS = """\
+python3 -m verl.trainer.main_ppo data.train_batch_size=256 data.max_prompt_length=1024 \\
+  data.max_response_length=8192 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct \\
+  actor_rollout_ref.actor.ppo_mini_batch_size=96 actor_rollout_ref.actor.ppo_micro_batch_size=96 \\
+  actor_rollout_ref.rollout.log_prob_micro_batch_size=160 actor_rollout_ref.rollout.name=vllm \\
+  actor_rollout_ref.ref.log_prob_micro_batch_size=160 trainer.n_gpus_per_node=8 trainer.nnodes=1"""
+SFT = """\
+torchrun --nnodes=1 --nproc_per_node=8 -m verl.trainer.fsdp_sft_trainer data.max_length=8192 \\
+  data.micro_batch_size=256 model.partial_pretrain=google/gemma-2b"""
+WRITTEN = {**ADAPTERS, "verl-totals.sh": TOTALS, "verl-sft-totals.sh": SFT}
+SMALL = {
+    "verl-totals.sh": "A100-SXM4-80GB:8",
+    "verl-sft-totals.sh": "A100-SXM4-40GB:8",
+}
+
+
+def pasted(path, settings):
+    """Return the run with settings as one pastes them: behind the command, or in its file."""
+    text = path.read_text()
+    if path.suffix == ".toml":
+        return ["uv", "run", "rl", "@", str(path), *settings]
+    if path.suffix == ".yaml":
+        rows = "".join(f"{one.replace('=', ': ', 1)}\n" for one in settings)
+        keys = {one.partition("=")[0] for one in settings}
+        kept = [row for row in text.splitlines(True) if row.partition(":")[0] not in keys]
+        text = "".join(kept) + rows
+    else:
+        text = f"{text.rstrip()} {shlex.join(settings)}\n"
+    again = path.with_name(f"again{path.suffix}")
+    again.write_text(text)
+    return [str(again)]
+
+
+@pytest.mark.parametrize("name", sorted(WRITTEN))
+def test_what_is_found_is_the_same_run_when_it_is_pasted(fitted, tmp_path, name):
+    """As a user pastes it, and not as --what-if takes it: the framework's reader reads it again."""
+    path = tmp_path / name
+    path.write_text(WRITTEN[name] + "\n")
+    assume = ["memory=150GiB", f"gpu={SMALL.get(name, 'A10:8')}"]
+    words = ["uv", "run", "rl", "@", str(path)] if path.suffix == ".toml" else [str(path)]
+    found = fitted(words, assume, fit=True)
+    again = fitted(pasted(path, found.changes), assume)
+    assert again.plan.verdict == found.plan.verdict, found.changes
+    bounds = [
+        [(pool.name, pool.subject, pool.low, pool.high) for pool in one.plan.pools]
+        for one in (again, found)
+    ]
+    assert bounds[0] == bounds[1], found.changes
+    assert not [one for one in again.findings if one.severity == "error" and one.code == "ED607"]
+    if name in SMALL:
+        assert found.changes
 
 
 def test_a_server_is_spread_as_little_as_fits(fitted):
