@@ -28,6 +28,7 @@ _FIELD = pattern(r"[a-z]+\.[a-z_]+(?: |$)")
 _BAR_WIDEST = 56
 _FEW_TERMS = 6
 _MOST_FINDINGS = 100
+_FEW_CHANGES = 2
 _STYLE = {"fits": "fine", "tight": "warning", "does not fit": "error", "cannot tell": "advice"}
 
 
@@ -79,8 +80,29 @@ def summary(result: PlanResult) -> str:
         if settings
         else ""
     )
-    first = f"{_headline(result.plan)}{_first_change(result)}{also}"
+    headline = _headline(result.plan)
+    first = f"{_with_changes(result, headline)}{_first_change(result)}{also}"
     return f"{framework + ': ' if framework else ''}{first}"
+
+
+def _with_changes(result: PlanResult, headline: str) -> str:
+    """Return the verdict behind the changes that it is of, with what they do to the pools that are
+    short, or were.
+    """
+    if result.before is None or not result.changes:
+        return headline
+    few, rest = result.changes[:_FEW_CHANGES], len(result.changes) - _FEW_CHANGES
+    changes = ", ".join(map(clean, few)) + (f" and {rest} more" if rest > 0 else "")
+    moved = [
+        f"{title(after)} {_range(before.low, before.high)} -> {_range(after.low, after.high)} GiB "
+        f"{_of_limit(after.limit)}"
+        for before, after in zip(result.before.pools, result.plan.pools)
+        if (before.low, before.high) != (after.low, after.high)
+    ]
+    effect = f": {'; '.join(moved)}" if moved else ""
+    if result.before.verdict == result.plan.verdict != "fits":
+        headline = headline.replace(" not fit", " still not fit", 1)
+    return f"with {changes} {headline}{effect}"
 
 
 def _headline(plan: MemoryPlan) -> str:
@@ -105,12 +127,23 @@ def _first_change(result: PlanResult) -> str:
         return _first_question(result.plan)
     lever = result.levers[0] if result.levers else None
     if lever is None:
-        return "; no setting that is known here lowers it: take more GPUs or nodes, or less model"
+        further = "further " if result.changes else ""
+        return f"; no {further}setting that is known here lowers it: {_without_lever(result.plan)}"
     what = "of cache" if lever.pool == "cache" else f"of {_NAMES[lever.pool]}"
     after = f"{_range(*lever.after)} GiB {what}"
     if lever.verdict == "fits":
         return f"; with {clean(lever.text)} {after}, fits"
     return f"; no single setting is enough: {clean(lever.text)} gives {after}, {lever.verdict}"
+
+
+def _without_lever(plan: MemoryPlan) -> str:
+    """Return what is left to do, or what a verdict hangs on, where no setting helps."""
+    pool = next((pool for pool in plan.pools if pool.verdict == "tight"), None)
+    if pool is None or pool.limit is None or pool.low > pool.limit.usable:
+        return "take more GPUs or nodes, or less model"
+    term = max(_at_peak(pool), key=lambda term: term.high - term.low)
+    widest = f"it hangs most on {_label(term)}, {_range(term.low, term.high)} GiB"
+    return f"{widest}; {clean(pool.doubts[0])} would narrow it" if pool.doubts else widest
 
 
 def _first_question(plan: MemoryPlan) -> str:

@@ -32,9 +32,9 @@ def host_limit(inputs: Inputs) -> Optional[Limit]:
     facts = inputs.facts
     candidates: List[Tuple[int, str, Optional[Evidence]]] = []
     for field, name in (
+        ("memory.total", "memory of the machine"),
         ("memory.limit", "memory limit of the control group"),
         ("memory.scheduler_limit", "memory that the scheduler granted"),
-        ("memory.total", "memory of the machine"),
     ):
         value = facts.value(field)
         if isinstance(value, int) and value > 0:

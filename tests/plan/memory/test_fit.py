@@ -7,6 +7,7 @@ import shlex
 import pytest
 
 from envdoctor.app import plan
+from envdoctor.report.plan_text import summary
 from envdoctor.sources import Sources, gather
 
 from .conftest import RUNS
@@ -97,6 +98,9 @@ def test_what_is_found_is_the_same_run_when_it_is_pasted(fitted, tmp_path, name)
     assert not [one for one in again.findings if one.severity == "error" and one.code == "ED607"]
     if name in SMALL:
         assert found.changes
+    first = summary(found)  # what to change, and what it does, before anything else
+    assert all(setting in first for setting in found.changes[:2])
+    assert not found.changes or ("; no setting" not in first and " -> " in first)
 
 
 def test_a_server_is_spread_as_little_as_fits(fitted):
