@@ -98,6 +98,7 @@ def _derive_state(reading: TrainerReading, role: str, prefix: str) -> None:
     reading.fields[f"{role}.offload_optimizer"] = away
     reading.keys[f"{role}.offload_optimizer"] = "offload"
     third = isinstance(stage, Known) and stage.value == 3
+    reading.keys[f"{role}.offload_params"] = "offload"
     reading.fields[f"{role}.offload_params"] = away if third else Known(False, reading.code)
     reading.put(f"{role}.param_dtype", "fp16")
     reading.put(f"{role}.optimizer", "adamw")

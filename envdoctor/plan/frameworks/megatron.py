@@ -106,6 +106,8 @@ class _Megatron(Trainer):
                 "no launcher says how many processes there are"
             )
         derive_megatron(reading)
+        if not reading.value("num_experts", convert=integer):
+            reading.fields.pop("actor.expert_parallel", None)
         if "multimodal" in reading.run.entry:
             reading.put("others", "encoders of vision and sound")
         _derive_model(reading)

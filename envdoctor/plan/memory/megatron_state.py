@@ -103,16 +103,17 @@ class MegatronState(ModelState):
         """
         size = self.role.size
         tensor, stages, experts = (
-            int(self.inputs.get(f"{self.role.name}.{name}") or 1)
+            int(self.inputs.get(f"{self.role.name}.{name}") or 0)
             for name in ("tensor_parallel", "pipeline_parallel", "expert_parallel")
         )
+        tensor, stages = max(tensor, 1), max(stages, 1)
         fewest = 1 / tensor / stages
         root = min(1.0, size.root / size.high) if size.vocabulary else 0.0
-        ways = experts if experts > 1 else tensor
+        ways = experts or tensor  # 1: each GPU has all experts, however the rest is cut
         if size.experts:
             inside = min(size.experts / size.high, 1.0)
             even = (1 - inside) / tensor + inside / ways
-        elif experts > 1:
+        elif experts > 1 and (size.rough or size.own):
             even = min(fewest * stages, 1 / experts)  # how much of it are experts is not known
             return even / stages, max(1 / tensor, 1 / experts) / stages + root / tensor
         else:

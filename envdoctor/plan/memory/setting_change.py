@@ -18,6 +18,8 @@ __all__ = ["change_workload", "changed_by", "setting_text", "spelled", "with_val
 _IN_GIB = frozenset(["rollout.swap_space", "rollout.mm_cache"])
 #: A key that says true where its field, a size, is 0.
 _OPPOSITE = "disable_mm_preprocessor_cache"
+#: Whose switches stand alone: argparse's store_true takes no value.
+_BARE = frozenset(["openrlhf", "deepspeed-chat", "megatron", "slime", "vllm", "sglang"])
 #: Whose switches are ``--key`` and ``--no-key`` (prime-pydantic-config).
 _NEGATES = "prime-rl"
 _TRUE = {
@@ -48,13 +50,9 @@ def setting_text(workload: Workload, field: str, value: Any) -> str:
     key = workload.key_of(field)
     if key.endswith(_OPPOSITE):
         return f"{key}={value == 0}"
-    if (
-        workload.value("framework") in ("openrlhf", _NEGATES)
-        and isinstance(value, bool)
-        and key.startswith("--")
-    ):
-        negated = f"--no-{key[2:]}" if workload.value("framework") == _NEGATES else f"no {key}"
-        return key if value else negated
+    framework = workload.value("framework")
+    if isinstance(value, bool) and key.startswith("--") and framework in (*_BARE, _NEGATES):
+        return key if value else f"--no-{key[2:]}" if framework == _NEGATES else f"no {key}"
     if field in workload.totals:
         value *= workload.totals[field]
     return f"{key}={spelled(field, value)}"
@@ -97,10 +95,11 @@ def changed_by(workload: Workload, settings: Sequence[str]) -> Workload:
 
 def _with_value(workload: Workload, text: str) -> str:
     """Return a switch of the framework that has such ones as ``key=value``."""
-    is_switch = text.startswith("--") and "=" not in text
-    if not is_switch or workload.value("framework") != _NEGATES:
+    framework = workload.value("framework")
+    if not text.startswith("--") or "=" in text or framework not in (*_BARE, _NEGATES):
         return text
-    return f"--{text[5:]}=false" if text.startswith("--no-") else f"{text}=true"
+    negated = text.startswith("--no-") and framework == _NEGATES
+    return f"--{text[5:]}=false" if negated else f"{text}=true"
 
 
 def _key_and_value(text: str) -> Tuple[str, str]:

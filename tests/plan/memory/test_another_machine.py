@@ -11,7 +11,7 @@ from envdoctor.model.facts import Facts, Gpu
 from envdoctor.sources import Sources, gather
 
 from .conftest import RUNS as FOLDER
-from .test_monotony import RUNS, SEEDS
+from .test_monotony import RUNS, SEEDS, written
 
 PLACE = Evidence("this machine")
 #: A machine on which none of these runs would fit.
@@ -49,8 +49,7 @@ def poor(monkeypatch):
 def test_a_poor_machine_changes_nothing(matrix, tmp_path, poor, name):
     path, framework = FOLDER / name, None
     if name in RUNS:
-        path = tmp_path / name
-        path.write_text(RUNS[name] + "\n")
+        path = written(name, tmp_path)
     else:
         framework = SEEDS[name][1]
     here = planned_on(path, matrix, framework)

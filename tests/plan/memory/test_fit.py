@@ -11,6 +11,7 @@ from envdoctor.report.plan_text import summary
 from envdoctor.sources import Sources, gather
 
 from .conftest import RUNS
+from .test_monotony import BESIDE
 from .test_monotony import RUNS as ADAPTERS
 
 
@@ -75,16 +76,16 @@ def pasted(path, settings):
         text = "".join(kept) + rows
     else:
         text = f"{text.rstrip()} {shlex.join(settings)}\n"
-    again = path.with_name(f"again{path.suffix}")
-    again.write_text(text)
-    return [str(again)]
+    path.write_text(text)
+    return [str(path)]
 
 
 @pytest.mark.parametrize("name", sorted(WRITTEN))
 def test_what_is_found_is_the_same_run_when_it_is_pasted(fitted, tmp_path, name):
     """As a user pastes it, and not as --what-if takes it: the framework's reader reads it again."""
+    for other, text in {**BESIDE.get(name, {}), name: f"{WRITTEN[name]}\n"}.items():
+        (tmp_path / other).write_text(text)
     path = tmp_path / name
-    path.write_text(WRITTEN[name] + "\n")
     assume = ["memory=150GiB", f"gpu={SMALL.get(name, 'A10:8')}"]
     words = ["uv", "run", "rl", "@", str(path)] if path.suffix == ".toml" else [str(path)]
     found = fitted(words, assume, fit=True)
