@@ -11,7 +11,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from ...errors import InputError
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.facts import Facts
-from ...model.redaction import redact, redact_value, redact_words
+from ...model.redaction import redact, redact_value, redact_words, redacted_start
 from ...model.requirement import try_requirement
 from ...model.workload import WORKLOAD_FIELDS, ConfigurationProblem, Workload
 from ..shell.reader import MARK, MAX_SCRIPT_BYTES, Script, Word, read_script
@@ -205,13 +205,7 @@ class _Source:
             around = {**run.surroundings, **around}
         best = _best([run._replace(surroundings={**around, **run.surroundings}) for run in runs])
         if not best:
-            programs = ", ".join(dict.fromkeys(run.entry[:60] for run in runs)) or "none"
-            programs += f"; it ends at line {script.ends}" if script.ends else ""
-            raise InputError(
-                f"{script.name}: expected a command that starts training with "
-                f"{', '.join(ADAPTERS)}; the commands found are: "
-                f"{programs.replace(MARK, '…')[:300]}"
-            )
+            raise InputError(_not_known(script, runs))
         prepares = _prepares(runs, best)
         best[0] = best[0]._replace(surroundings={**prepares, **best[0].surroundings})
         if any(run[:3] != best[0][:3] for run in best):
@@ -226,6 +220,32 @@ class _Source:
         return best[0]
 
 
+def _not_known(script: Script, runs: Sequence[Run]) -> str:
+    """Return what was read of a script that starts nothing of which anything is known."""
+    started_by = [_shown(run) for run in runs if not _makes_nothing(run)]
+    few = list(dict.fromkeys(started_by))[:_MOST_SHOWN]
+    left = len(dict.fromkeys(started_by)) - len(few)
+    what = "; ".join(few) + (f"; and {left} more" if left else "")
+    found = f"nothing is known here of what it starts: {what}" if few else "it starts nothing"
+    ends = f", and it ends at line {script.ends}" if script.ends else ""
+    return (
+        f"{script.name}: {found}{ends}; expected a command that starts training, or a server, with "
+        f"one of {', '.join(ADAPTERS)}"
+    )
+
+
+def _shown(run: Run) -> str:
+    """Return a command as a message names it: its first words and its line."""
+    launcher = run.launcher.get("launcher")
+    words = [*([launcher] if launcher is not None else []), *run.arguments]
+    line = next((word.line for word in words if word.line), 0)
+    text = " ".join([run.entry, *(word.text for word in run.arguments)])
+    text = redacted_start(" ".join(text.replace(MARK, "…").split()), _SHOWN)
+    by = f"{launcher.text} " if launcher is not None and launcher.known else ""
+    return f"{by}{text}" + (f" (line {line})" if line else "")
+
+
+_MOST_SHOWN, _SHOWN = 4, 70
 #: What a script may start beside its run without making a file that this reads.
 _MAKES_NOTHING = frozenset(
     [
@@ -244,13 +264,16 @@ _MAKES_NOTHING = frozenset(
 )
 
 
+def _makes_nothing(run: Run) -> bool:
+    return run.entry.rpartition("/")[2] in _MAKES_NOTHING
+
+
 def _prepares(runs: Sequence[Run], best: Sequence[Run]) -> Dict[str, Fact[object]]:
     """Return, as the field of a workload, what a script starts beside its run."""
     others = [
         run.entry
         for run in runs
-        if run.entry.rpartition("/")[2] not in _MAKES_NOTHING
-        and not any(run[:3] == one[:3] for one in best)
+        if not _makes_nothing(run) and not any(run[:3] == one[:3] for one in best)
     ]
     return {"launch.prepares": Known(redact(", ".join(others))[:200], Evidence(best[0].name))}
 
@@ -337,9 +360,11 @@ def _tell(
     if present:
         return [_adapter(present)]
     if not candidates:
+        keys = dict.fromkeys(setting.key.partition(".")[0] for setting in run.files)
+        stated = f"; its settings are {', '.join(list(keys)[:8])}" if keys else ""
         raise InputError(
             f"{run.name}: nothing here belongs to a framework that is known "
-            f"({', '.join(ADAPTERS)}); say which one with --framework"
+            f"({', '.join(ADAPTERS)}){stated}; if it is one of these, say which with --framework"
         )
     return [_adapter(name) for name in candidates]
 

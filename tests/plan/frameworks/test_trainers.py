@@ -318,6 +318,30 @@ def test_a_train_script_of_nobody_is_refused(read):
         read("python3 train.py --batch-size 32 --model-name Qwen3-8B")
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("litgpt finetune_lora meta-llama/Llama-3.1-8B --devices 8", "litgpt finetune_lora"),
+        (
+            "torchrun --nproc_per_node=8 -m scripts.base_train -- --depth=20",
+            "torchrun scripts.base",
+        ),
+        ("text-generation-launcher --model-id x --num-shard 4", "text-generation-launcher --model"),
+        (
+            "sleep 5; colossalai run benchmark.py -c 7b; ls",
+            "colossalai run benchmark.py -c 7b (line",
+        ),
+        ("llama-server -m x.gguf --api-key hunter2hunter2", "llama-server -m x.gguf --api-key"),
+        ("if [ 1 -gt 0 ]; then\n  exit\nfi\n", "it starts nothing, and it ends at line 2;"),
+    ],
+)
+def test_of_what_nobody_knows_it_is_said_what_was_read(read, text, says):
+    with pytest.raises(InputError) as raised:
+        read(text)
+    assert says in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+
+
 MEGATRON = (
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
     "--ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention "

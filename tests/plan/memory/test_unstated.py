@@ -9,7 +9,7 @@ from envdoctor.report import plan_text
 from envdoctor.report.view import View
 from envdoctor.sources import Sources, gather
 
-from .test_monotony import RUNS
+from .test_monotony import RUNS, written
 
 MACHINE = ["memory=60GiB", "gpu=A100-SXM4-40GB:8"]
 #: Runs of which something is not stated, and the fields that this is about.
@@ -20,8 +20,7 @@ OPEN = {
 
 
 def planned_run(matrix, tmp_path, name, *changes):
-    path = tmp_path / name
-    path.write_text(RUNS[name] + "\n")
+    path = written(name, tmp_path)
     (facts,) = gather(Sources(assume=MACHINE, elsewhere=True))
     return plan([str(path)], facts, matrix, changes=list(changes))[0]
 
