@@ -9,7 +9,8 @@ never touches the machine.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Protocol, Tuple
+import os
+from typing import Any, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ...model.evidence import Evidence, Fact
 from ...model.facts import Facts
@@ -54,7 +55,19 @@ class Run(NamedTuple):
     checkout: Optional[Checkout] = None
     facts: Optional[Facts] = None
     environ: Optional[Mapping[str, str]] = None
-    documents: Mapping[str, str] = {}  # files that the script itself writes
+    documents: Mapping[str, str] = {}  # texts of files that stand beside the command, by their path
+    at_hand: bool = True  # its files are this machine's; else only ``documents`` are read
+
+    def text(
+        self, path: str, folders: Sequence[str] = ("",), limit: int = 1 << 20
+    ) -> Optional[str]:
+        """Return the text of a file that the run names: the one that stands beside the command,
+        else that of the first of ``folders`` that has it; None where it is not at hand.
+        """
+        if path in self.documents or not self.at_hand:
+            return self.documents.get(path)
+        texts = (read_small(os.path.join(folder, path), limit) for folder in folders)
+        return next((text for text in texts if text is not None), None)
 
 
 class RunReading(NamedTuple):

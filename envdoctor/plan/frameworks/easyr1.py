@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from ...model.workload import ConfigurationProblem
-from .adapter import CERTAIN, Run, RunReading, read_small
+from .adapter import CERTAIN, Run, RunReading
 from .configuration import (
     Configuration,
     Fields,
@@ -160,15 +160,13 @@ def _found_config(run: Run, path: str) -> Optional[List[Setting]]:
     An example of the repository that cannot be read counts as not at hand: the table knows it.
     """
     checkouts = [run.checkout.folder] if run.checkout is not None else []
-    for folder in (run.base, *checkouts, os.path.join(run.base, os.pardir)):
-        text = read_small(os.path.join(folder, path), MAX_CONFIG_BYTES)
-        if text is None:
-            continue
-        try:
-            return read_config(text, path)
-        except InputError:
-            if not path.endswith(_EXAMPLES):
-                raise
+    folders = (run.base, *checkouts, os.path.join(run.base, os.pardir))
+    text = run.text(path, folders, MAX_CONFIG_BYTES)
+    try:
+        return read_config(text, path) if text is not None else None
+    except InputError:
+        if not path.endswith(_EXAMPLES):
+            raise
     return None
 
 
@@ -226,8 +224,6 @@ class _EasyR1:
         if named.unclear or not isinstance(named.value, str):
             return list(run.files), False, named.unclear or "the file of config="
         path = named.value
-        if path in run.documents:
-            return read_config(run.documents[path], path), False, ""
         settings = _found_config(run, path)
         if settings is not None:
             return [*settings, *run.files], False, ""

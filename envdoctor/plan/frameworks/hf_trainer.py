@@ -284,17 +284,12 @@ def launcher_file(run: Run) -> List[Setting]:
 
 def file_settings(run: Run, path: str) -> List[Setting]:
     """The settings of a file that a run names; none where it is not at hand."""
-    if path in run.documents:
-        return read_config(run.documents[path], path)
-    if not path.endswith((".yaml", ".yml", ".json")):
+    if path not in run.documents and not path.endswith((".yaml", ".yml", ".json")):
         return []
     # Paths are relative to where the command is started: the script's folder or one above it.
     above = (os.path.join(run.base, *[os.pardir] * level) for level in range(_LEVELS))
-    for folder in [*above, *([run.checkout.folder] if run.checkout is not None else [])]:
-        text = read_small(path if os.path.isabs(path) else os.path.join(folder, path))
-        if text is not None:
-            return read_config(text, path)
-    return []
+    text = run.text(path, [*above, *([run.checkout.folder] if run.checkout is not None else [])])
+    return read_config(text, path) if text is not None else []
 
 
 def named_file(

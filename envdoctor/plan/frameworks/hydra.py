@@ -98,7 +98,7 @@ def entry_file(run: Run) -> Optional[Tuple[str, str]]:
     """Return the file of a run's entry and the folder that its path starts from, where it lies in
     the tree around the script.
     """
-    if "\0" in run.entry or not run.entry:
+    if "\0" in run.entry or not run.entry or not run.at_hand:
         return None
     if run.entry.endswith(".py"):
         tails = [os.path.normpath(run.entry)]

@@ -71,14 +71,14 @@ class _NemoRl(Trainer):
         """By a script that imports it, or by a file with a policy of its backends."""
         if run.entry:
             return run.entry.endswith(".py") and imports(entry_source(run), "nemo_rl")
-        keys = {setting.key for setting in self._inherited(list(run.files), run.base)[0]}
+        keys = {setting.key for setting in self._inherited(list(run.files), _folder(run))[0]}
         backends = ("policy.dtensor_cfg.", "policy.megatron_cfg.")
         return "policy.model_name" in keys and any(key.startswith(backends) for key in keys)
 
     def launch(self, run: Run) -> Launch:
         """Return overrides and the files that the run is laid over."""
         if not run.entry:
-            files, missing = self._inherited(list(run.files), run.base)
+            files, missing = self._inherited(list(run.files), _folder(run))
             return Launch((), files, missing)
         options, pairs = options_and_overrides(run)
         named = next((option for option in options if option.key == "config"), None)
@@ -101,6 +101,8 @@ class _NemoRl(Trainer):
             own = _UNNAMED.get(match.group(1)) if match else None
             folder = os.path.dirname(entry[0]) if entry is not None else ""
             return os.path.join(folder, "configs", own) if own and folder else None
+        if not run.at_hand:
+            return None
         if named.unclear:
             return self._recipe(run)
         roots = [run.base, *([entry[1]] if entry is not None else [])]
@@ -126,10 +128,10 @@ class _NemoRl(Trainer):
         return self._inherited(settings, os.path.dirname(path))
 
     def _inherited(
-        self, settings: List[Setting], folder: str, depth: int = 0
+        self, settings: List[Setting], folder: Optional[str], depth: int = 0
     ) -> Tuple[List[Setting], str]:
         """Return the settings of a file over those of the files under its ``defaults``, and the
-        first of these that is not at hand.
+        first of these that is not at hand; ``folder`` None: none of them is.
         """
         below = [one.value for one in settings if one.key == "defaults"]
         lists = [value if isinstance(value, list) else [value] for value in below]
@@ -137,8 +139,9 @@ class _NemoRl(Trainer):
         own = [one for one in settings if one.key != "defaults"]
         collected: List[Setting] = []
         for name in names:
-            path = os.path.normpath(os.path.join(folder, str(name)))
-            text = read_small(path, MAX_CONFIG_BYTES) if depth < _MOST_FILES else None
+            path = os.path.normpath(os.path.join(folder or "", str(name)))
+            is_read = folder is not None and depth < _MOST_FILES
+            text = read_small(path, MAX_CONFIG_BYTES) if is_read else None
             try:
                 read = read_config(text, os.path.basename(path)) if text is not None else None
             except InputError:
@@ -418,6 +421,10 @@ def _derive_apart(reading: TrainerReading) -> None:
             reading.put(f"ref.{name}", number)
     if tensor:
         reading.put("rollout.engines", max(engines // (tensor * stages), 1))
+
+
+def _folder(run: Run) -> Optional[str]:
+    return run.base if run.at_hand else None
 
 
 ADAPTER = _NemoRl()

@@ -314,7 +314,7 @@ def _of_file(run: Run, path: str, depth: int = 0) -> Optional[List[Setting]]:
     """Return the settings of a file, over those that it names; None where one is not at hand."""
     roots = [run.base, *([run.checkout.folder] if run.checkout is not None else [])]
     text, where = run.documents.get(path), path
-    for root in roots if text is None else ():
+    for root in roots if text is None and run.at_hand else ():
         where = os.path.join(root, path)
         text = read_small(where, MAX_CONFIG_BYTES)
         if text is not None:

@@ -7,7 +7,6 @@ takes certainty away (:mod:`.unread`).
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -16,7 +15,7 @@ from ...model.layout import Layout
 from ...model.record import NamedTuple
 from ...model.sizes import GIB
 from ..shell.reader import Word
-from .adapter import CERTAIN, Run, RunReading, read_small
+from .adapter import CERTAIN, Run, RunReading
 from .configuration import Configuration, Fields, boolean, integer, text_of
 from .key_tables import own_table
 from .problems import value_problems
@@ -140,7 +139,7 @@ class ServingAdapter:
         named = next((one.value for one in settings if one.key == "config"), None)
         if not isinstance(named, str) or not named.endswith((".yaml", ".yml")):
             return []
-        text = run.documents.get(named) or read_small(os.path.join(run.base, named))
+        text = run.text(named, (run.base,))
         read = read_config(text, named) if text else []
         return [setting._replace(key=setting.key.replace("-", "_")) for setting in read]
 

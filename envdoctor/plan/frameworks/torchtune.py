@@ -78,8 +78,8 @@ class _Torchtune(Trainer):
     def _file(run: Run, name: str) -> Optional[List[Setting]]:
         root = run.checkout.folder if run.checkout is not None else run.base
         names = (name, f"{name}.yaml", os.path.join("recipes", "configs", f"{name}.yaml"))
-        for path in (os.path.join(folder, one) for folder in (run.base, root) for one in names):
-            text = read_small(path, MAX_CONFIG_BYTES) if path.endswith((".yaml", ".yml")) else None
+        for path in (name for name in names if name.endswith((".yaml", ".yml"))):
+            text = run.text(path, (run.base, root), MAX_CONFIG_BYTES)
             if text is not None:
                 try:
                     return read_config(text, os.path.basename(path))

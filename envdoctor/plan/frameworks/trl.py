@@ -4,13 +4,12 @@ torchrun, sharding by DeepSpeed or FSDP.
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any, Dict, List, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known
 from ...model.layout import Layout
-from .adapter import CERTAIN, Run, RunReading, read_small
+from .adapter import CERTAIN, Run, RunReading
 from .configuration import (
     Configuration,
     Fields,
@@ -103,7 +102,7 @@ class _Trl:
             return ours > 1
         if not run.entry.endswith(".py"):
             return False
-        script = read_small(os.path.join(run.base, run.entry))
+        script = run.text(run.entry, (run.base,))
         if script is not None:
             return _IMPORT.search(script) is not None
         return ours > (0 if _ENTRY.fullmatch(run.entry) else 1)
@@ -116,7 +115,7 @@ class _Trl:
         """Tell whether the run is TRL's by more than names of options."""
         if run.entry == "trl" or _PACKAGE.fullmatch(run.entry):
             return True
-        script = read_small(os.path.join(run.base, run.entry)) if run.entry else None
+        script = run.text(run.entry, (run.base,)) if run.entry else None
         return script is not None and _IMPORT.search(script) is not None
 
     def read(self, run: Run) -> RunReading:
