@@ -297,10 +297,11 @@ def judge(
 
     also: List[Finding] = []
     stated = facts.value("request")
-    if stated is not None and not SETTINGS.isdisjoint(stated.settings()):
-        from .plan.memory.stated_servers import with_stated_launch
+    settles = stated is not None and not SETTINGS.isdisjoint(stated.settings())
+    if settles or facts.value("report.runs") or facts.value("report.documents"):
+        from .plan.memory.stated_runs import with_stated_runs
 
-        facts, also = with_stated_launch(facts, matrix)
+        facts, also = with_stated_runs(facts, matrix)
     return judge_facts(facts, matrix, nodes=nodes, also=also, examined=examined, before=before)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..model.evidence import NAMED, Absent, Evidence, Fact, Known, Unknown
+from ..model.evidence import NAMED, UNCOUNTED, Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, Toolkit
 from ..model.redaction import is_secret_name
 from ..model.shown_variables import shown_value
@@ -592,7 +592,8 @@ class Draft:
                 gpus *= max(1, min(self.device_count, 1024))
             elif len(gpus) == 1 and rank in (*self._uncounted, MENTION):
                 gpus *= self._most_named()
-            named = NAMED if rank >= PROSE else ""
+            is_uncounted = len(gpus) == 1 and rank in self._uncounted and not self.device_count
+            named = NAMED if rank >= PROSE else UNCOUNTED if is_uncounted else ""
             table["gpus"] = Known(tuple(gpus), self._evidence(self._device_lines[rank], named))
         elif self._no_devices is not None:
             table["gpus"] = Known((), self._evidence(*self._no_devices))

@@ -21,7 +21,7 @@ from .environment_modules import ModuleReader
 from .grammar import StatementReader
 from .hinted_machine import read_hints_of_machine
 from .launch_settings import LaunchReader
-from .launched_servers import launched_servers
+from .launched_runs import launched_runs
 from .machine_limits import LimitsReader
 from .meant_for import VENDORS, meant_for_cpu, meant_for_vendor
 from .mentions import read_mentions
@@ -29,6 +29,7 @@ from .model_names import named_families, named_models, serving_engine
 from .no_statement import states_nothing
 from .nvidia_output import NvidiaReader
 from .package_lists import PackageReader
+from .pasted_configs import pasted_configs
 from .platforms import glibc_of_release
 from .presence import is_advised
 from .stated_reasons import stated_reasons, tells_of_failure
@@ -251,12 +252,14 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
 def _by_line(
     lines: Sequence[Line], commands: Sequence[Line], text: str, failing: bool
 ) -> Dict[str, Dict[str, str]]:
-    """Return what is kept of single lines, by field and number: commands that start an engine
+    """Return what is kept of single lines, by field and number: commands that start a run
     (``commands``: those of containers), and of a report of a failure the reasons that it gives or
     supposes, of one line the plainest.
     """
-    servers = launched_servers([*lines, *commands])
-    tables: Dict[str, Dict[str, str]] = {"report.servers": servers}
+    tables = {
+        "report.runs": launched_runs([*lines, *commands]),
+        "report.documents": pasted_configs(text),
+    }
     for reason in stated_reasons(lines, text.split("\n"), failing):
         field = "report.guesses" if reason.is_supposed else "report.reasons"
         tables.setdefault(field, {}).setdefault(str(reason.number), reason.sentence)

@@ -36,6 +36,7 @@ __all__ = [
     "ASSUMED",
     "NAMED",
     "ROOT",
+    "UNCOUNTED",
     "Absent",
     "Evidence",
     "Fact",
@@ -48,6 +49,8 @@ __all__ = [
 ASSUMED, ROOT = "--assume", "--root"
 #: The detail of devices that no tool listed: there may be others.
 NAMED = "named in a sentence"
+#: Detail of a device of which only the kind is stated: how many there are, nobody says.
+UNCOUNTED = "named without a number"
 
 
 class Evidence(NamedTuple):

@@ -637,6 +637,11 @@ FIELDS: Mapping[str, Field] = {
     "report.cuda": _environment(
         "report", "str", "A CUDA version that a report names without saying whose, '11.8'."
     ),
+    "report.documents": _host(
+        "report",
+        "variables",
+        "Configurations that stand in a report, by their names or the ending of their kind.",
+    ),
     "report.guesses": _host(
         "report",
         "variables",
@@ -652,10 +657,10 @@ FIELDS: Mapping[str, Field] = {
         "variables",
         "Sentences by which a report says what the reason is, by the number of the line.",
     ),
-    "report.servers": _host(
+    "report.runs": _host(
         "report",
         "variables",
-        "Commands of a report that start an engine, by the number of the line.",
+        "Commands of a report that start an engine or a training run, by the number of the line.",
     ),
     "report.single_sentences": _host(
         "report",

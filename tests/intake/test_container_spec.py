@@ -32,7 +32,7 @@ def test_a_pod_in_all_its_forms(start):
     assert request.number("tensor_parallel_size") == 2
     assert facts.value("memory.limit") == 16 << 30
     assert [device.name for device in facts.value("gpus")] == ["NVIDIA A100 SXM4 80GB"] * 2
-    (command,) = facts.value("report.servers").values()
+    (command,) = facts.value("report.runs").values()
     assert command.startswith(("vllm serve", "python3 -m vllm.entrypoints.openai.api_server"))
     assert set(facts.value("distributions")) == {"vllm"}
 
@@ -51,5 +51,5 @@ def test_each_container_of_a_pod_starts_its_own_command():
         "    - name: VLLM_USE_V1\n      value: '1'\n    command: [vllm, serve, a/b]\n"
         "  - image: acme/metrics:1\n    command: [metrics, --port, '90']\n"
     )
-    assert list(facts.value("report.servers").values()) == ["vllm serve a/b serve-fast"]
+    assert list(facts.value("report.runs").values()) == ["vllm serve a/b serve-fast"]
     assert facts.value("variables") == {"VLLM_USE_V1": "1"}

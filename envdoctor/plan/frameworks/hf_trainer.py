@@ -38,6 +38,9 @@ _LEVELS = 4
 #: LLaVA and what came of them).
 _CALLS = re.compile(r"^\s*from\s+(\w+(?:\.\w+)*)\s+import\s+\(?\s*(?:train|main)\b", re.MULTILINE)
 
+#: Files of LLaMA-Factory for DeepSpeed, by stage and offload (read at 1d6e8b21).
+_PUBLISHED = re.compile(r"(?:.*/)?(examples/deepspeed/ds_z([023])(_offload)?_config\.json)")
+
 #: Settings of ``TrainingArguments`` that mean the same in each trainer on top of transformers.
 TRAINING_FIELDS: Fields = {
     "data.dataloader_workers": (("dataloader_num_workers",), integer),
@@ -229,8 +232,22 @@ def _fsdp_option(configuration: Configuration) -> Dict[str, Setting]:
 
 
 def _settings_of(run: Run, path: Any) -> Dict[str, Setting]:
-    settings = file_settings(run, path) if isinstance(path, str) else []
+    settings = (file_settings(run, path) or _published(path)) if isinstance(path, str) else []
     return {setting.key: setting for setting in settings}
+
+
+def _published(path: str) -> List[Setting]:
+    """Return what a file of LLaMA-Factory's own for DeepSpeed says, where it is not at hand."""
+    match = _PUBLISHED.fullmatch(path)
+    if match is None:
+        return []
+    place, section = Evidence("LLaMA-Factory", match.group(1)), "zero_optimization"
+    stage, away = int(match.group(2)), "cpu" if match.group(3) else "none"
+    return [
+        Setting(f"{section}.stage", stage, place),
+        Setting(f"{section}.offload_optimizer.device", away, place),
+        Setting(f"{section}.offload_param.device", away if stage == 3 else "none", place),
+    ]
 
 
 def _undeclared(run: Run, has_settings: bool, has_kind: bool) -> Fact[Any]:

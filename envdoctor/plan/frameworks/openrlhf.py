@@ -23,6 +23,7 @@ from .configuration import (
     paths_of,
     text_of,
 )
+from .hf_trainer import derive_processes
 from .key_tables import KeyTable, load_table
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, flags
@@ -136,6 +137,8 @@ class _OpenRlhf:
         if kind is not None:
             fields["algorithm"] = Known(kind, Evidence(run.name, run.entry))
             fields["colocated"] = Known(True, Evidence(run.name, run.entry))
+            if run.launcher:
+                derive_processes(run, fields, keys)
         problems = [
             self._spelled(problem)
             for problem in key_problems(configuration, settings, exact=isinstance(version, Known))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from difflib import get_close_matches
+from math import prod
 from typing import Any, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...model.evidence import Evidence, Fact, Known, Unknown
@@ -217,6 +218,8 @@ def _report_parallelism(fields: Mapping[str, Fact[Any]], report: Any) -> None:
     gpus, nodes, tensor = (
         _value(fields, name) for name in ("gpus_per_node", "nodes", "rollout.tensor_parallel")
     )
+    if gpus and nodes:
+        _report_copies(fields, report, gpus * nodes)
     if not gpus or not tensor:
         return
     total = gpus * (nodes or 1)
@@ -231,13 +234,34 @@ def _report_parallelism(fields: Mapping[str, Fact[Any]], report: Any) -> None:
         report(field, f"{total} GPUs cannot be split into engines of {tensor}")
 
 
+#: What one copy of a trained model is spread over.
+_WAYS = ("tensor_parallel", "pipeline_parallel", "sequence_parallel")
+
+
+def _report_copies(fields: Mapping[str, Fact[Any]], report: Any, total: int) -> None:
+    """Report a trained model whose copies take more GPUs than there are, or do not divide them
+    (megatron/core/parallel_state.py; torch's init_device_mesh).
+    """
+    for role in ("actor", "critic"):
+        sizes = {f"{role}.{way}": _value(fields, f"{role}.{way}") or 1 for way in _WAYS}
+        ways = prod(sizes.values())
+        absent = _value(fields, f"{role}.present") is False
+        if ways <= 1 or total % ways == 0 or absent or _value(fields, "colocated") is False:
+            continue
+        parts = " × ".join(str(size) for size in sizes.values() if size > 1)
+        largest = max(sizes, key=lambda field: sizes[field])
+        report(largest, f"{total} GPUs cannot be split into copies of the {role} over {parts}")
+
+
 def _report_batches(fields: Mapping[str, Fact[Any]], report: Any) -> None:
     for role in ("actor", "critic"):
         mini = _value(fields, f"{role}.mini_batch")
         if not mini or _value(fields, f"{role}.present") is False:
             continue
         train = _value(fields, "data.train_batch_size")
-        if train and mini > train:
+        # verl compares them where batches are not dynamic (ray_trainer.py, _validate_config).
+        is_dynamic = _value(fields, f"{role}.max_tokens_per_gpu") is not None
+        if train and mini > train and not is_dynamic:
             report(
                 f"{role}.mini_batch",
                 f"a mini batch of {mini} prompts is larger than the step's {train}",
@@ -253,10 +277,7 @@ def _data_parallel_ranks(fields: Mapping[str, Fact[Any]], role: str) -> int:
     gpus, nodes = _value(fields, "gpus_per_node"), _value(fields, "nodes")
     if not gpus or not nodes or _value(fields, f"{role}.strategy") not in ("fsdp", "fsdp2"):
         return 0
-    ways = 1
-    for name in ("sequence_parallel", "tensor_parallel", "pipeline_parallel"):
-        ways *= _value(fields, f"{role}.{name}") or 1
-    return int(gpus * nodes // ways)
+    return int(gpus * nodes // prod(_value(fields, f"{role}.{way}") or 1 for way in _WAYS))
 
 
 def _report_split(

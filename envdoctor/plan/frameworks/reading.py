@@ -9,6 +9,7 @@ import os
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import InputError
+from ...intake.pasted_configs import UNNAMED
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.facts import Facts
 from ...model.redaction import redact, redact_value, redact_words, redacted_start
@@ -21,7 +22,7 @@ from .problems import remark_problem
 from .settings import MAX_CONFIG_BYTES, Setting, read_config
 from .training_command import batch_variables, kept_variables, started, surroundings
 
-__all__ = ["ADAPTERS", "read_server", "read_workload"]
+__all__ = ["ADAPTERS", "read_stated", "read_stated_file", "read_workload"]
 
 #: Every framework, in the order in which ties are named. One more is one more module with an
 #: ``ADAPTER``.
@@ -48,7 +49,6 @@ ADAPTERS = (
     "vllm",
     "sglang",
 )
-_SERVERS = ("vllm", "sglang")
 _CONFIGS = (".yaml", ".yml", ".json", ".toml")
 _SCRIPTS = (".sh", ".slurm", ".sbatch")
 
@@ -79,40 +79,98 @@ def read_workload(
     run = source.run()._replace(version=stated, facts=facts, environ=source.environ)
     checkout = find_checkout(run.base, _adapters())
     readers = _tell(run, name, checkout, facts)
-    readings = [
-        (adapter.name, adapter.read(_versioned(run, adapter, stated, checkout, facts)))
-        for adapter in readers
-    ]
+    readings = _readings(run, readers, stated, checkout)
     if checkout is not None and len(readers) == 1 and checkout[0] == readers[0].name:
         source.problems += old_checkout(*checkout)
     return _workload(run, readings, source.problems)
 
 
-def read_server(text: str, name: str, line: int, facts: Facts) -> Optional[Workload]:
-    """Read the command of a report that starts an engine, None where it is no such command.
+def read_stated(
+    text: str, name: str, line: int, facts: Facts, documents: Mapping[str, str] = {}
+) -> Optional[Workload]:
+    """Read the command of a report that starts an engine or a training run, None where it is no
+    such command, or more than one.
 
     Nothing of this machine is read: the command is another one's. ``name`` and ``line`` say where
-    it stands; ``facts``: the installed versions count.
+    it stands; ``facts``: the installed versions count; ``documents``: configurations that stand in
+    the report, by their names.
     """
     try:
         script = read_script(text, name, line=line)
     except InputError:
         return None
-    adapters = [_adapter(engine) for engine in _SERVERS]
-    claimed = [
-        (adapter, _without_secrets(run))
+    around = surroundings(script, text)
+    runs = [
+        _without_secrets(run)._replace(
+            facts=facts,
+            surroundings={**around, **run.surroundings},
+            documents=_named_documents(run, documents),
+            at_hand=False,
+        )
         for run in started(script, "")
-        for adapter in adapters
-        if not run.entry.endswith(".py") and adapter.claims(run)
     ]
-    if len(claimed) != 1:
+    best = _best(runs)
+    if len(best) != 1 or _is_elsewhere(best[0]):
         return None
-    adapter, run = claimed[0]
-    if any(word.text.partition("=")[0] == "--config" for word in run.arguments):
-        return None  # of a file that is not at hand
-    run = run._replace(facts=facts, surroundings={**surroundings(script, text), **run.surroundings})
-    run = _versioned(run, adapter, "", None, facts)
-    return _workload(run, [(adapter.name, adapter.read(run))], ())
+    return _as_stated(best[0], facts)
+
+
+def read_stated_file(text: str, name: str, facts: Facts) -> Optional[Workload]:
+    """Read a configuration that stands in a report without the command that takes it, None where
+    it belongs to no framework.
+    """
+    try:
+        files = tuple(read_config(text, name))
+    except InputError:
+        return None
+    return _as_stated(Run(name, "", (), files, "", {}, {}, {}, facts=facts, at_hand=False), facts)
+
+
+def _as_stated(run: Run, facts: Facts) -> Optional[Workload]:
+    """Read a run of a report; None where no framework claims it, or a file of it is none."""
+    try:
+        return _workload(run, _readings(run, _tell(run, "", None, facts)), ())
+    except InputError:
+        return None
+
+
+def _is_elsewhere(run: Run) -> bool:
+    """Tell whether the settings of a command are in a file that is not at hand."""
+    pairs = zip(run.arguments, (*run.arguments[1:], None))
+    named = [
+        word.text.partition("=")[2] or (following.text if following is not None else "")
+        for word, following in pairs
+        if word.text.partition("=")[0] == "--config"
+    ]
+    return any(run.text(path) is None for path in named)
+
+
+def _named_documents(run: Run, documents: Mapping[str, str]) -> Dict[str, str]:
+    """Return the documents that a command names, by its path of each: by their names, and the one
+    without a name where one path of its kind is left.
+    """
+    paths = [word.text.partition("=")[2] or word.text for word in _words(run) if word.known]
+    paths = [path.lstrip("@") for path in paths if path.endswith(_CONFIGS)]
+    named = {
+        path: text
+        for path in paths
+        for name, text in documents.items()
+        if not name.startswith(UNNAMED) and os.path.basename(path) == os.path.basename(name)
+    }
+    for kinds in ((".yaml", ".yml"), (".json",)):
+        left = [path for path in dict.fromkeys(paths) if path.endswith(kinds) and path not in named]
+        unnamed = [
+            text
+            for name, text in documents.items()
+            if name.startswith(UNNAMED) and name.endswith(kinds)
+        ]
+        if len(left) == len(unnamed) == 1:
+            named[left[0]] = unnamed[0]
+    return {**run.documents, **named}
+
+
+def _words(run: Run) -> List[Word]:
+    return [*run.arguments, *run.launcher.values()]
 
 
 def _stated_framework(text: str) -> Tuple[str, str]:
@@ -367,6 +425,18 @@ def _tell(
             f"({', '.join(ADAPTERS)}){stated}; if it is one of these, say which with --framework"
         )
     return [_adapter(name) for name in candidates]
+
+
+def _readings(
+    run: Run,
+    readers: Sequence[Adapter],
+    stated: str = "",
+    checkout: Optional[Tuple[str, Checkout]] = None,
+) -> List[Tuple[str, RunReading]]:
+    return [
+        (adapter.name, adapter.read(_versioned(run, adapter, stated, checkout, run.facts)))
+        for adapter in readers
+    ]
 
 
 def _foremost(claims: Mapping[str, int]) -> List[str]:

@@ -1,6 +1,6 @@
 """A script of one's own that trains with transformers' Trainer: ``TrainingArguments`` on its
-command line, the rest in its code. It is told by its imports; what else the code does is not known,
-so that nothing is said not to fit for certain.
+command line, the rest in its code. It is told by its imports or options; what else the code does is
+not known, so that nothing is said not to fit for certain.
 """
 
 from __future__ import annotations
@@ -38,6 +38,18 @@ _FIELDS: Fields = {
 }
 #: It is off in all releases.
 _DEFAULTS: Mapping[str, Any] = {**TRAINING_DEFAULTS, "gradient_checkpointing": False}
+#: Options of TrainingArguments; a script of a report that takes two of them hands them on.
+_OPTIONS = frozenset(
+    [
+        "per_device_train_batch_size",
+        "gradient_accumulation_steps",
+        "num_train_epochs",
+        "lr_scheduler_type",
+        "warmup_ratio",
+        "save_total_limit",
+    ]
+)
+_FEWEST = 2
 _OTHERS = ("trl", "llamafactory", "swift", "openrlhf", "axolotl", "verl")
 
 
@@ -53,8 +65,13 @@ class _Transformers(Trainer):
         return CERTAIN // 4 if self.owns(run) else 0
 
     def owns(self, run: Run) -> bool:
-        """By a script that imports transformers and names TrainingArguments."""
+        """By a script that imports transformers and names TrainingArguments; one of a report,
+        which nobody here has, by its options.
+        """
         source = entry_source(run) if run.entry.endswith(".py") else ""
+        if run.entry.endswith(".py") and not run.at_hand:
+            given = {setting.key for setting in flags(run.arguments, run.name)[0]}
+            return len(given & _OPTIONS) >= _FEWEST
         trains = "TrainingArguments" in source and imports(source, "transformers")
         return trains and not any(imports(source, name) for name in _OTHERS)
 

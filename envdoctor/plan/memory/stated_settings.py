@@ -36,7 +36,7 @@ def findings_of_settings(facts: Facts, matrix: Matrix) -> List[Finding]:
     """Return what cannot work among the launch settings of a report."""
     stated: Workload = facts.value("request") or Workload()
     findings = settings_findings(stated, facts, matrix)
-    workload = _presumed(stated, facts)
+    workload = None if _is_planned(stated) else _presumed(stated, facts)
     sizes = sizes_of(workload, matrix) if workload is not None else {}
     if workload is None or "actor" not in sizes:
         return findings
@@ -56,6 +56,14 @@ def findings_of_settings(facts: Facts, matrix: Matrix) -> List[Finding]:
         for finding in findings_of(workload, narrowed, levers)
         if finding.severity == "error"
     ]
+
+
+def _is_planned(stated: Workload) -> bool:
+    """Tell whether the settings are those of a training run that was planned as a whole; of a
+    script of one's own only flags are known.
+    """
+    framework = stated.value("framework")
+    return stated.value("algorithm") != "serve" and framework not in (None, "transformers")
 
 
 def _what_settings_decide(workload: Workload, plan: MemoryPlan, decides_cache: bool) -> MemoryPlan:

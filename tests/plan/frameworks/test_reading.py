@@ -520,3 +520,36 @@ def test_a_job_of_slurm_has_the_gpus_that_its_script_asks_for(tmp_path, directiv
     # What the environment says itself comes first.
     stated = read_workload([str(script)], environ={"SLURM_GPUS_ON_NODE": "3"})
     assert stated.value("gpus_per_node") == 3
+
+
+VERL = "python3 -m verl.trainer.main_ppo trainer.n_gpus_per_node=8 trainer.nnodes=1 data."
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("train_batch_size=64", "larger than the step's 64"),
+        ("train_batch_size=64 actor_rollout_ref.actor.use_dynamic_bsz=True", ""),
+        (
+            "train_batch_size=512 actor_rollout_ref.actor.ulysses_sequence_parallel_size=3",
+            "8 GPUs cannot be split into copies of the actor over 3",
+        ),
+        ("train_batch_size=512 actor_rollout_ref.actor.ulysses_sequence_parallel_size=4", ""),
+        (
+            (
+                "train_batch_size=512 --config-name=ppo_megatron_trainer"
+                " actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4"
+                " actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=4"
+            ),
+            "8 GPUs cannot be split into copies of the actor over 4 × 4",
+        ),
+    ],
+)
+def test_numbers_that_have_to_go_into_each_other(settings, said):
+    """verl compares batches only where they are not dynamic (ray_trainer.py, _validate_config)."""
+    problems = read_workload([*VERL.split()[:-1], *f"data.{settings}".split()]).problems
+    messages = [one.message for one in problems if one.kind == "impossible-value"]
+    if said:
+        assert any(said in message for message in messages), messages
+    else:
+        assert not messages

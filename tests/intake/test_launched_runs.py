@@ -1,15 +1,15 @@
-"""Commands of a report that start an engine: whole, with what they refer to, and no advice."""
+"""Commands of a report that start a run: whole, with what they refer to, and no advice."""
 
 import pytest
 
 from envdoctor.intake import parse_report
 from envdoctor.intake.clean_text import clean_lines
-from envdoctor.intake.launched_servers import launched_servers
+from envdoctor.intake.launched_runs import launched_runs
 from envdoctor.intake.model_names import named_models, serving_engine
 
 
 def commands(text):
-    return list(launched_servers(clean_lines(text)).values())
+    return list(launched_runs(clean_lines(text)).values())
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,50 @@ def commands(text):
     ],
 )
 def test_commands_that_start_an_engine(text, expected):
+    assert commands(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "torchrun --nproc_per_node=8 train.py --a b",
+            ["torchrun --nproc_per_node=8 train.py --a b"],
+        ),
+        (
+            "!sudo python3 -m verl.trainer.main_ppo a.b=c",
+            ["sudo python3 -m verl.trainer.main_ppo a.b=c"],
+        ),
+        ("/opt/bin/llamafactory-cli train a.yaml", ["/opt/bin/llamafactory-cli train a.yaml"]),
+        ("I ran `axolotl train a.yml` on two nodes", ["axolotl train a.yml"]),
+        (
+            'ray job submit --runtime-env-json=\'{"a": "b"}\' -- python3 -m openrlhf.cli.train_sft --a b',
+            [
+                'ray job submit --runtime-env-json=\'{"a": "b"}\' -- python3 -m openrlhf.cli.train_sft --a b'
+            ],
+        ),
+        ("deepspeed train.py --deepspeed ds.json", ["deepspeed train.py --deepspeed ds.json"]),
+        (
+            "ROOT=/data\nexport MODEL=$ROOT/m\nNPROC_PER_NODE=2 swift sft --model $MODEL | tee log",
+            ["ROOT=/data; MODEL=$ROOT/m; NPROC_PER_NODE=2 swift sft --model $MODEL"],
+        ),
+        (
+            'ARGS=(\n  --model a/b\n  --bf16 True\n)\npython train.py "${ARGS[@]}" --lr 1',
+            ['ARGS=( --model a/b --bf16 True ); python train.py "${ARGS[@]}" --lr 1'],
+        ),
+        (
+            "export CUDA_VISIBLE_DEVICES=0,1\nexport OTHER=1\ntrl sft --model a/b",
+            ["CUDA_VISIBLE_DEVICES=0,1; export CUDA_VISIBLE_DEVICES; trl sft --model a/b"],
+        ),
+        ("N=2\nN=4\ntrl sft --model a/b --n $N", ['N="$N"; trl sft --model a/b --n $N']),
+        ("You should use torchrun train.py --a b", []),
+        ("python setup.py install", []),
+        ("deepspeed 0.15.3", []),
+        ("accelerate launch fails", []),
+        ("TRL sft is broken", []),
+    ],
+)
+def test_commands_that_start_a_training_run(text, expected):
     assert commands(text) == expected
 
 

@@ -1,0 +1,121 @@
+"""What the commands of a report that start an engine or a training run ask of the machine that it
+describes.
+
+They are read as ``plan`` reads them, and so is a configuration that stands in the report. A report
+may be of another machine than its command, and may name settings that somebody tried before: what
+the plan calls an error is a warning here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Dict, Iterator, List, Tuple
+
+from ...model.evidence import NAMED, UNCOUNTED, Evidence, Known
+from ...model.facts import Facts
+from ...model.finding import Finding
+from ...model.memory_plan import PlanResult
+from ...model.workload import Workload
+from ..frameworks.reading import read_stated, read_stated_file
+from .result import plan_run
+from .run_facts import with_workload
+from .stated_settings import findings_of_settings
+
+if TYPE_CHECKING:
+    from ...matrix.loader import Matrix
+
+__all__ = ["with_stated_runs"]
+
+#: What a run asks of a machine: host memory, GPUs, a cache, swap space, /dev/shm.
+_OF_MEMORY = ("ED601", "ED602", "ED603", "ED604", "ED605")
+#: What a rule on settings says more plainly than the plan does: no room for weights leaves none for
+#: a cache, and heads that a size does not divide are an impossible value.
+_PLAINER = {"ED617": "ED603", "ED618": "ED607"}
+
+_MOST_GPUS = 8
+
+
+def with_stated_runs(facts: Facts, matrix: Matrix) -> Tuple[Facts, List[Finding]]:
+    """Return the facts with the settings of the run that a report starts, and what its launch
+    settings ask in vain, each fault once.
+    """
+    facts, planned = _with_runs(facts, matrix)
+    codes = {finding.code for finding in planned}
+    stated = [one for one in findings_of_settings(facts, matrix) if one.code not in codes]
+    plainer = {_PLAINER.get(one.code) for one in stated}
+    return facts, [*(one for one in planned if one.code not in plainer), *stated]
+
+
+def _with_runs(facts: Facts, matrix: Matrix) -> Tuple[Facts, List[Finding]]:
+    """Return the facts with the settings of the run that a report starts, and what it asks in vain.
+    Of several commands nobody says which one the report is about: what holds of all is said.
+    """
+    workloads = list(_workloads(facts))
+    if not workloads:
+        return facts, []
+    said: List[Dict[Tuple[str, str], Finding]] = []
+    for workload in workloads:
+        planned = plan_run(_on_all(workload, facts), facts, matrix)
+        told = [one for one in planned.findings if _is_told(one, planned, facts)]
+        said.append({(one.code, one.subject): one for one in told})
+    common = [finding for what, finding in said[0].items() if all(what in one for one in said)]
+    if len(workloads) == 1:
+        facts = with_workload(facts, workloads[0])
+    return facts, [_as_stated(finding) for finding in common]
+
+
+def _workloads(facts: Facts) -> Iterator[Workload]:
+    """Yield what the commands of a report start; without any, what its configuration describes."""
+    documents = facts.value("report.documents") or {}
+    is_read = False
+    for number, text in (facts.value("report.runs") or {}).items():
+        workload = read_stated(text, "report", int(number), facts, documents)
+        if workload is not None:
+            is_read = True
+            yield workload
+    for name, text in () if is_read else documents.items():
+        workload = read_stated_file(text, name, facts)
+        if workload is not None:
+            yield workload
+
+
+def _is_counted(facts: Facts) -> bool:
+    """Tell whether a report says how many GPUs a node has: "3 A800" of a sentence may be three
+    nodes.
+    """
+    evidence = facts.evidence("gpus")
+    return evidence is not None and evidence.detail not in (NAMED, UNCOUNTED)
+
+
+def _on_all(workload: Workload, facts: Facts) -> Workload:
+    """Return a run on all GPUs of a machine of which nobody says how many it has as one on the most
+    that a node has: what does not fit there fits on none.
+    """
+    if workload.value("gpus_per_node") or workload.value("algorithm") == "serve":
+        return workload
+    if _is_counted(facts):
+        return workload
+    most = max(_MOST_GPUS, len(facts.value("gpus") or ()))
+    return workload.updated({"gpus_per_node": Known(most, Evidence("the most of a node"))})
+
+
+def _is_told(finding: Finding, planned: PlanResult, facts: Facts) -> bool:
+    """Tell whether a report says enough for a finding of a plan."""
+    if finding.code == "ED615":
+        return _is_counted(facts)
+    if finding.code == "ED602" and finding.severity == "warning":
+        return any(
+            pool.limit is not None and pool.low > pool.limit.usable
+            for pool in planned.plan.pools
+            if pool.name == "gpu" and pool.subject == finding.subject
+        )
+    if finding.code == "ED607":  # a key that is not known may be one of a fork
+        return finding.severity == "error" or finding.subject.startswith("impossible-value")
+    return finding.severity == "error" and finding.code in _OF_MEMORY
+
+
+def _as_stated(finding: Finding) -> Finding:
+    return finding._replace(
+        severity="warning",
+        effect="may-block" if finding.effect == "blocks" else finding.effect,
+        message=f"{finding.message.rstrip('.')}; as far as the launch settings tell.",
+    )
