@@ -209,8 +209,9 @@ def check_port(run: Preflight) -> Iterator[Finding]:
     """The port of the run is taken.
 
     What it checks:
-        The port that a server or a launcher is told, against those on which something listens on
-        this machine. A warning: what listens may be the last run, which ends before this one.
+        The port that a server or a launcher is told, or 29500 where torchrun, accelerate or
+        deepspeed is told none, against those on which something listens on this machine. A
+        warning: what listens may be the last run, which ends before this one.
 
     Why it matters:
         "Address already in use" (EADDRINUSE), after the model was loaded where a server binds late.
@@ -296,7 +297,8 @@ def check_gpu_count(run: Preflight) -> Iterator[Finding]:
     """The run uses more GPUs per node than the machine has.
 
     What it checks:
-        GPUs of a node by the settings of the run, against those that are visible. An error where a
+        GPUs of a node by the settings of the run, against those that are visible, and processes
+        against the GPUs that CUDA_VISIBLE_DEVICES of their own script names. An error where a
         launcher of this machine starts one process for each; a warning where a cluster of Ray or a
         scheduler may find others.
 
@@ -312,13 +314,26 @@ def check_gpu_count(run: Preflight) -> Iterator[Finding]:
     asked = run.workload.value("gpus_per_node")
     devices = run.facts.value("gpus")
     evidence = run.facts.evidence("gpus")
+    by_processes = run.workload.key_of("gpus_per_node") == _PROCESSES_OF_A_NODE
+    shown = _shown_gpus(run.workload)
+    if asked and shown is not None and by_processes and int(asked) > shown:
+        yield Finding(
+            "ED615",
+            "gpu",
+            "exceeds-gpu-count",
+            "error",
+            f"The run starts {asked} processes, each with a GPU of its own, and its "
+            f"CUDA_VISIBLE_DEVICES names {shown}.",
+            evidence=(*run.place("gpus_per_node"), *run.place("variables")),
+            remedies=(Remedy("Name as many GPUs, or start fewer processes.", (), "safe"),),
+        )
+        return
     if not asked or not devices or run.in_container:
         return
     count = sum(1 for device in devices if device.visible is not False)
     is_assumed = evidence is not None and evidence.source == ASSUMED
     if int(asked) <= count or (is_assumed and count == 1):  # "gpu=H100" names the kind
         return
-    by_processes = run.workload.key_of("gpus_per_node") == _PROCESSES_OF_A_NODE
     sure = by_processes and run.is_here and run.workload.value("nodes") == 1
     yield Finding(
         "ED615",
@@ -329,6 +344,13 @@ def check_gpu_count(run: Preflight) -> Iterator[Finding]:
         evidence=(*run.place("gpus_per_node"), *((evidence,) if evidence is not None else ())),
         remedies=(Remedy(f"Lower {run.workload.key_of('gpus_per_node')}.", (), "safe"),),
     )
+
+
+def _shown_gpus(workload: Workload) -> Optional[int]:
+    """Return how many GPUs the run's own CUDA_VISIBLE_DEVICES names; None where it names none."""
+    variables = workload.value("variables") or {}
+    names = [name for name in str(variables.get("CUDA_VISIBLE_DEVICES", "")).split(",") if name]
+    return len(names) if names and all(name.strip().isdecimal() for name in names) else None
 
 
 def check_resume(run: Preflight) -> Iterator[Finding]:

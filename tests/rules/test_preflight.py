@@ -110,6 +110,25 @@ def test_gpus_of_a_node(asked, there, assumed, expected):
     assert faults == [("ED615", severity) for severity in expected]
 
 
+@pytest.mark.parametrize(
+    ("shown", "key", "expected"),
+    [
+        ("0,1", "--nproc_per_node", ["error"]),
+        ("0,1,2,3", "--nproc_per_node", []),
+        ("0,1", "--num_processes", []),
+        ("GPU-5f,GPU-6a", "--nproc_per_node", []),
+        ("", "--nproc_per_node", []),
+    ],
+)
+def test_processes_against_the_gpus_that_a_script_shows_them(shown, key, expected):
+    variables = Known({"CUDA_VISIBLE_DEVICES": shown}, PLACE)
+    run = Workload(
+        {"gpus_per_node": Known(4, PLACE), "variables": variables}, {"gpus_per_node": key}
+    )
+    found = preflight_findings(Preflight(run, Facts({})))
+    assert [(one.code, one.severity) for one in found] == [("ED615", one) for one in expected]
+
+
 def test_processes_that_have_no_gpu_are_an_error_on_this_machine_alone():
     asked = Known(8, Evidence("train.sh:4"))
     stated = {name: Known(value, PLACE) for name, value in HERE.items()}

@@ -14,6 +14,7 @@ from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.facts import Facts
 from ...model.redaction import redact, redact_value, redact_words, redacted_start
 from ...model.requirement import try_requirement
+from ...model.sizes import whole_number
 from ...model.workload import WORKLOAD_FIELDS, ConfigurationProblem, Workload
 from ..shell.reader import MARK, MAX_SCRIPT_BYTES, Script, Word, read_script
 from .adapter import Adapter, Checkout, Run, RunReading
@@ -475,11 +476,36 @@ def _workload(
     for field, fact in run.surroundings.items():
         if not isinstance(table.get(field), Known):
             table[field] = fact
+    keys = {**_launcher_port(run, table), **first.keys}
     _stated_variables(run, table)
     _installed_engine(run, table)
     own = first.problems if alone else _shared(readings)
     unread = dict.fromkeys(name for _, reading in readings for name in reading.unread)
-    return Workload(table, first.keys, (*problems, *own), unread=tuple(unread), totals=first.totals)
+    return Workload(table, keys, (*problems, *own), unread=tuple(unread), totals=first.totals)
+
+
+#: Where a launcher is told the port at which its processes meet; 29500 where it is not
+#: (torch/distributed/run.py, accelerate/utils/launch.py, deepspeed/constants.py).
+_MEETS = ("master_port", "main_process_port")
+_MEETS_AT = 29500
+
+
+def _launcher_port(run: Run, table: Dict[str, Fact[object]]) -> Dict[str, str]:
+    """Fill in the port of a launcher that meets on this machine; return the option that says it."""
+    nodes = table.get("nodes")
+    elsewhere = any(name.startswith(("standalone", "rdzv")) for name in run.launcher)
+    alone = isinstance(nodes, Known) and nodes.value == 1 and not elsewhere
+    if "launcher" not in run.launcher or not alone or isinstance(table.get("port"), Known):
+        return {}
+    option = next((name for name in _MEETS if name in run.launcher), "")
+    word = run.launcher[option or "launcher"]
+    number = whole_number(word.text) if option else _MEETS_AT
+    if number:
+        name = f"--{option or _MEETS[0]}"
+        place = f"{run.name}:{word.line}"
+        table["port"] = Known(number, Evidence(place, f"{name} {number}" if option else word.text))
+        return {"port": name}
+    return {}
 
 
 def _stated_variables(run: Run, table: Dict[str, Fact[object]]) -> None:

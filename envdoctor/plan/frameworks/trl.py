@@ -151,7 +151,7 @@ class _Trl:
         if not self._is_positive(run):
             unread = (*unread, f"the program {run.entry or run.name}")
         if run.entry:  # TrlParser: what the command says counts more than a file
-            keys = {field: f"--{name}" for field, name in keys.items() if name}
+            keys = {field: f"--{name.lstrip('-')}" for field, name in keys.items() if name}
         return RunReading(fields, keys, problems, version, unread)
 
     def _subcommand(self, run: Run) -> str:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
@@ -265,6 +265,7 @@ class VerlFamily:
             for problem in value_problems(fields, keys)
         ]
         problems += self._assertions(fields, keys)
+        problems += _unequal_shares(fields, keys, certain=is_plain)
         unread = unread_settings(configuration, [*run.files, *settings])
         fields.update(other_models(configuration, [*run.files, *settings]))
         if not _ENTRY.fullmatch(run.entry) and composition is None:
@@ -438,6 +439,33 @@ class VerlFamily:
                 f"{keys['rollout.free_cache_engine']}=False",
             )
         ]
+
+
+def _unequal_shares(
+    fields: Mapping[str, Fact[Any]], keys: Mapping[str, str], *, certain: bool
+) -> Iterator[ConfigurationProblem]:
+    """Yield a step that the GPUs cannot share equally: the trainer asserts that they can
+    (utils/config.py, validate_config; before, protocol.py: "only support equal chunk").
+    """
+    names = ("data.train_batch_size", "rollout.n", "nodes", "gpus_per_node", "actor.micro_batch")
+    facts = [fields.get(name) for name in names]
+    strategy = fields.get("actor.strategy")
+    sharded = isinstance(strategy, Known) and strategy.value in ("fsdp", "fsdp2")
+    if not sharded or not all(isinstance(fact, Known) and fact.value for fact in facts):
+        return
+    batch, samples, nodes, each, _ = (int(fact.value) for fact in facts if isinstance(fact, Known))
+    gpus = nodes * each
+    if batch * samples % gpus == 0:
+        return
+    place = next(fact.evidence for fact in facts if isinstance(fact, Known))
+    yield ConfigurationProblem(
+        "impossible-value",
+        place,
+        keys[names[0]],
+        f"{batch} × {samples} sequences of a step cannot be shared equally by {gpus} GPUs",
+        f"{keys[names[0]]}={max(batch // gpus, 1) * gpus}",
+        certain,
+    )
 
 
 def _option(run: Run, *names: str) -> str:

@@ -553,3 +553,22 @@ def test_numbers_that_have_to_go_into_each_other(settings, said):
         assert any(said in message for message in messages), messages
     else:
         assert not messages
+
+
+@pytest.mark.parametrize(
+    ("batch", "samples"), [(100, 1), (100, 2), (100, 3), (104, 1), (52, 2), (101, 8)]
+)
+def test_a_step_that_the_gpus_cannot_share(tmp_path, batch, samples):
+    """verl's validate_config: train_batch_size x n has to be divisible by all GPUs."""
+    script = tmp_path / "run.sh"
+    script.write_text(
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B "
+        f"data.train_batch_size={batch} actor_rollout_ref.rollout.n={samples} "
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 "
+        "actor_rollout_ref.actor.ppo_mini_batch_size=100 "
+        "trainer.n_gpus_per_node=4 trainer.nnodes=2\n"
+    )
+    workload = read_workload([str(script)], framework="verl==0.4.1", environ={})
+    shared = [one for one in workload.problems if "shared equally" in one.message]
+    assert bool(shared) is (batch * samples % 8 != 0)
+    assert all(one.certain and one.nearest.startswith("data.train_batch_size=") for one in shared)

@@ -342,6 +342,25 @@ def test_of_what_nobody_knows_it_is_said_what_was_read(read, text, says):
     assert "hunter2" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("command", "port", "option"),
+    [
+        ("torchrun --nproc_per_node 2 --master_port 18765", 18765, "--master_port"),
+        ("torchrun --nproc_per_node 2", 29500, "--master_port"),
+        ("torchrun --nproc_per_node 2 --standalone", None, None),
+        ("torchrun --nproc_per_node 2 --rdzv-backend c10d --rdzv-endpoint h:1", None, None),
+        ("torchrun --nnodes 2 --nproc_per_node 2 --master_port 18765", None, None),
+        ("accelerate launch --num_processes 2 --main_process_port 7", 7, "--main_process_port"),
+        ("deepspeed --num_gpus 2 --module", 29500, "--master_port"),
+    ],
+)
+def test_the_port_at_which_processes_meet(read, command, port, option):
+    module = "" if command.endswith("--module") else "-m "
+    workload = read(f"{command} {module}trl.scripts.sft --model_name_or_path Qwen/Qwen2.5-7B")
+    assert workload.value("port") == port
+    assert option is None or workload.key_of("port") == option
+
+
 MEGATRON = (
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
     "--ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention "
