@@ -1,5 +1,6 @@
 """Lines of the dynamic loader, answered from what wheels hold: which releases of torch export a
-symbol that is missing, which systems have the C or C++ library that is asked for.
+symbol that is missing, which of CUDA's libraries a function, which systems have the C or C++
+library that is asked for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..rules.torch_extensions import (
     newest_for_torch,
     newest_that_may_load,
 )
+from .library_functions import tell_library_function
 from .trace_draft import TraceDraft, groups_of
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ def tell_symbols(
         signature = draft.signature.id if draft.signature is not None else ""
         if signature in ("undefined-symbol-torch", "undefined-symbol-torch-alone"):
             _tell_torch(draft, modules, context)
+        elif signature.startswith("undefined-symbol"):
+            tell_library_function(draft, modules, context)
         elif signature in _SENTENCES:
             groups = groups_of(draft.events[0], modules)
             text = _SENTENCES[signature](groups, installed_torch(context), context)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .messages import PackageMessages
     from .model_rows import ModelFamilies
     from .names import NameHistory, PackageNames
-    from .symbols import SymbolHistory
+    from .symbols import Asker, SymbolHistory
 
 __all__ = [
     "Matrix",
@@ -569,14 +569,17 @@ class Matrix(TableViews):
         return frozenset(document.get(package, ()))
 
     def linked_releases(self, package: str) -> FrozenSet[str]:
-        """Return the releases of a package whose libraries were held against those of torch; of
-        torch those whose libraries were read.
+        """Return the releases of a package whose libraries were held against those of torch or of
+        CUDA; of torch and of NVIDIA's packages those whose libraries were read.
         """
         document = self._once("symbols", lambda: self._files.measured("symbols")) or {}
         if package == "torch":
             return frozenset(document.get("versions", ()))
         parts = ("fits", "links") if document else ()
-        return frozenset(text for part in parts for text in document[part].get(package, ()))
+        releases = {text for part in parts for text in document[part].get(package, ())}
+        for part in ("libraries", "asked"):
+            releases.update(document.get(part, {}).get(package, {}).get("versions", ()))
+        return frozenset(releases)
 
     def symbol_history(self, symbol: str, all_wheels: bool = False) -> Optional[SymbolHistory]:
         """Return in which releases of torch a mangled symbol is exported (``all_wheels``: those for
@@ -586,6 +589,22 @@ class Matrix(TableViews):
 
         document = self._once("symbols", lambda: self._files.measured("symbols"))
         return history_of(document, symbol, all_wheels) if document else None
+
+    def library_histories(self, symbol: str) -> List[SymbolHistory]:
+        """Return in which releases of CUDA's libraries, and of the driver, a function or a file is,
+        for each package that does not always have it.
+        """
+        from .symbols import histories_in_libraries
+
+        document = self._once("symbols", lambda: self._files.measured("symbols"))
+        return histories_in_libraries(document, symbol) if document else []
+
+    def askers(self, history: SymbolHistory) -> List[Asker]:
+        """Return which packages have a file that needs such a function."""
+        from .symbols import askers_of
+
+        document = self._once("symbols", lambda: self._files.measured("symbols"))
+        return askers_of(document, history.package, history.symbol) if document else []
 
     def torch_of_wheels(self, package: str) -> Mapping[str, FrozenSet[str]]:
         """Return by release of a package the releases of torch with which its wheel may load; empty

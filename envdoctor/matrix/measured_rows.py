@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CANNOT_LOAD",
+    "DRIVER",
     "HAS_NO_LIBRARY",
     "OVERWRITES",
     "PYTHON",
@@ -93,6 +94,8 @@ class MissingName(NamedTuple):
 
 #: The interpreter, where it stands for a package.
 PYTHON = "python"
+#: NVIDIA's driver, where it does: its versions are the newest CUDA that it serves.
+DRIVER = "cuda-driver"
 #: What a statement about a library says that has no symbol which it needs of torch.
 CANNOT_LOAD = "cannot be loaded with"
 #: What a statement about a package says that has no file for the CUDA of torch.
@@ -315,7 +318,7 @@ class Surfaces:
         places: Dict[str, Optional[int]] = {}
         for consumer in there:
             for provider, text in self._lines.get(consumer, ()):
-                if provider not in there and provider != PYTHON:
+                if provider not in there and provider not in _OF_HOST:
                     continue
                 own = self._place(consumer, version_of, places)
                 other = self._place(provider, version_of, places)
@@ -428,8 +431,8 @@ class Surfaces:
         lacking = self._spans(provider, statement.lacking)
         terms = [
             Term("env", consumer, "version", "in", _set_of(importing)),
-            _python_term(lacking)
-            if provider == PYTHON
+            _OF_HOST[provider](lacking)
+            if provider in _OF_HOST
             else Term("env", provider, "version", "in", _set_of(lacking)),
         ]
         terms += [_other_term(name, asked) for name, asked in statement.others]
@@ -442,7 +445,9 @@ class Surfaces:
             quote = statement.text
             # The bound of a check, or the answer of a function, is no line of a log.
             symptom = quote if statement.verb in _SAID and " " in quote else ""
-            other = "Python" if provider == PYTHON else provider
+            if statement.verb == CANNOT_LOAD and provider != "torch":
+                symptom = ""  # signatures know each of these lines, and who else may be behind it
+            other = _NAMES_OF_HOST.get(provider, provider)
             title += f"{statement.verb} {other} {_words(lacking)}"
             if statement.verb == HAS_NO_LIBRARY:
                 title = f"{who} {statement.verb} the CUDA of this torch, {quote}"
@@ -511,6 +516,8 @@ def _fix(
     if provider == PYTHON and (statement.kind, statement.component) == ("too-old", consumer):
         older = f"a Python before {lacking[0][0]}"
         return f"Install {statement.pin}, or take {older}." if statement.pin else f"Take {older}."
+    if provider == DRIVER and statement.pin:
+        return f"Update the driver to {statement.pin.rpartition('>=')[2]} or newer."
     return f"Install {statement.pin}." if statement.pin else ""
 
 
@@ -545,6 +552,17 @@ def _python_term(spans: Sequence[Tuple[str, str]]) -> Term:
     ends = [(first, last.split(".")) for first, last in spans]
     ranges = [f">={first},<{major}.{int(minor) + 1}" for first, (major, minor) in ends]
     return Term("host", "host", "python", "in", VersionSet.parse("||".join(ranges)))
+
+
+def _driver_term(spans: Sequence[Tuple[str, str]]) -> Term:
+    """Drivers before the first that serves a CUDA: what came with that is in every newer one."""
+    first, (major, minor) = spans[0][0], spans[-1][1].split(".")
+    newer = f"{major}.{int(minor) + 1}"
+    return Term("host", "host", "ptx", "in", VersionSet.parse(f">={first},<{newer}"))
+
+
+_OF_HOST = {PYTHON: _python_term, DRIVER: _driver_term}
+_NAMES_OF_HOST = {PYTHON: "Python", DRIVER: "a driver that serves CUDA"}
 
 
 def _other_term(name: str, asked: str) -> Term:

@@ -1,8 +1,10 @@
-"""In which releases of torch a C++ symbol is exported: ``matrices/symbols.json``, made by
-``scripts/measure_symbols`` from the wheels for Linux. Only ``diagnose`` reads it.
+"""In which releases of torch a C++ symbol is exported, and in which of CUDA's libraries and its
+driver a function is: ``matrices/symbols.json``, made by ``scripts/measure_symbols`` from the wheels
+for Linux. Only ``diagnose`` reads it.
 
 It holds what some releases export and others do not, of libc10, libc10_cuda, libtorch_cpu and
-libtorch_python. A name that is not there is one that all of them have, or that was not measured.
+libtorch_python, and of NVIDIA's wheels. A name that is not there is one that all of them have, or
+that was not measured.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ from .spans import Span, are_spans, places_of, spans_of, versions_fault
 
 __all__ = [
     "SCHEMA",
+    "Asker",
     "SymbolHistory",
+    "askers_of",
+    "histories_in_libraries",
     "history_of",
     "is_template",
     "qualified_name",
@@ -35,7 +40,8 @@ _PARTS = ("x86_64", "symbols", "cuda")
 
 
 class SymbolHistory(NamedTuple):
-    """Which of the releases that were read, ``first`` to ``last``, export a symbol: spans.
+    """Which of the releases of a package that were read, ``first`` to ``last``, export a symbol:
+    spans.
 
     of_cuda: libc10_cuda exports it, which a build of torch without CUDA does not have.
     """
@@ -46,6 +52,7 @@ class SymbolHistory(NamedTuple):
     last: str
     versions: Tuple[str, ...]
     of_cuda: bool
+    package: str = "torch"
 
     def has(self, version: Version) -> Optional[bool]:
         """Tell whether a release exports it; None for one that was not read."""
@@ -81,10 +88,48 @@ class SymbolHistory(NamedTuple):
         if near is not None and near < parse_version(self.present[0][0]):
             first, last = self.present[0]
         if first == last and self.first != first != self.last:
-            return f"torch=={first}"
+            return f"{self.package}=={first}"
         clauses = [f">={first}"] if first != self.first else []
         clauses += [f"<={last}"] if last != self.last else []
-        return f"torch{','.join(clauses)}"
+        return f"{self.package}{','.join(clauses)}"
+
+
+class Asker(NamedTuple):
+    """A package whose file needs a symbol of a library, and in which releases."""
+
+    package: str
+    file: str
+    releases: Tuple[Span, ...]
+    versions: Tuple[str, ...]
+
+
+def histories_in_libraries(document: Mapping[str, Any], symbol: str) -> List[SymbolHistory]:
+    """Return the history of a function, or of a file (``libcudnn.so.9``), in each package of CUDA's
+    libraries that has it in some releases and not in others.
+    """
+    histories = []
+    for package, library in document.get("libraries", {}).items():
+        versions: Sequence[str] = library["versions"]
+        for spans, words in library["symbols"].items():
+            if symbol in words and f" {symbol} " in f" {words} ":
+                present = spans_of(spans, versions)
+                ends = versions[0], versions[-1]
+                histories.append(
+                    SymbolHistory(symbol, present, *ends, tuple(versions), True, package)
+                )
+    return histories
+
+
+def askers_of(document: Mapping[str, Any], provider: str, symbol: str) -> List[Asker]:
+    """Return which packages have a file that needs a symbol of a library which varies."""
+    askers = []
+    for package, asked in document.get("asked", {}).items():
+        for file, by_span in asked["symbols"].get(provider, {}).items():
+            spans = [span for span, words in by_span.items() if symbol in words.split()]
+            versions = tuple(asked["versions"])
+            if spans:
+                askers.append(Asker(package, file, spans_of(spans[0], versions), versions))
+    return askers
 
 
 def history_of(
@@ -237,7 +282,40 @@ def symbols_fault(document: Any) -> str:
         if not isinstance(spans, dict) or not all(isinstance(w, str) for w in spans.values()):
             return f"expected an object of texts as {part}"
         texts += [(part, text) for text in spans]
+    fault = _libraries_fault(document.get("libraries", {}), document.get("asked", {}))
+    if fault:
+        return fault
     for part, text in texts:
         if not text or not are_spans(text, len(versions)):
             return f"{part}: expected spans of places below {len(versions)}, found {text!r}"
     return ""
+
+
+def _libraries_fault(libraries: Any, asked: Any) -> str:
+    """Tell what is wrong with ``libraries`` and ``asked``, "" for nothing."""
+    if not isinstance(libraries, dict) or not isinstance(asked, dict):
+        return "expected objects as libraries and asked"
+    for name, values in (*libraries.items(), *asked.items()):
+        versions: Any = values.get("versions") if isinstance(values, dict) else None
+        fault = versions_fault(versions)
+        if fault:
+            return f"{name}: {fault}"
+        by_span = [values.get("symbols")]
+        if name in asked and values is asked[name]:
+            by_span = [
+                spans
+                for by_file in _values_of(values.get("symbols"))
+                for spans in _values_of(by_file)
+            ]
+        for spans in by_span:
+            if not isinstance(spans, dict) or not all(
+                isinstance(words, str) and are_spans(text, len(versions))
+                for text, words in spans.items()
+            ):
+                return f"{name}: expected texts by spans of places below {len(versions)}"
+    return ""
+
+
+def _values_of(value: Any) -> List[Any]:
+    """The values of an object, one that is none of anything else."""
+    return list(value.values()) if isinstance(value, dict) else [None]

@@ -304,11 +304,16 @@ class ElfFile:
         return names
 
     def exported(self) -> List[str]:
-        """Return the names that DT_GNU_HASH has, which are those that this library defines."""
+        """Return the names that DT_GNU_HASH has, which are those that this library defines; of an
+        older library, which has DT_HASH alone, the defined ones of all that are in it.
+        """
         table = self._hash_table()
         start = self._offset(self._tags.get(_SYMTAB, -1))
-        if table is None or not self._wide:
+        if not self._wide or start < 0:
             return []
+        if table is None:
+            count = self._symbols() if _HASH in self._tags else 0
+            return self._defined(self._read(start, count * 24))
         buckets = self._read(table.buckets, table.size * 4)
         last = max(
             (bucket for (bucket,) in struct.iter_unpack(f"{self._big}I", buckets)), default=0
@@ -317,12 +322,16 @@ class ElfFile:
         place = max(0, last - table.first)
         while place < len(chains) // 4 and not self._unpack("I", chains, place * 4)[0] & 1:
             place += 1
-        symbols = self._read(start + table.first * 24, (place + 1) * 24)
+        return self._defined(self._read(start + table.first * 24, (place + 1) * 24))
+
+    def _defined(self, symbols: bytes) -> List[str]:
         strings = self._all_strings()
         return [
             strings[entry[0] : strings.find(b"\0", entry[0])].decode("utf-8", "surrogateescape")
-            for entry in struct.iter_unpack(f"{self._big}IBBHQQ", symbols)
-            if entry[3] != _SHN_UNDEF
+            for entry in struct.iter_unpack(
+                f"{self._big}IBBHQQ", symbols[: len(symbols) // 24 * 24]
+            )
+            if entry[0] and entry[3] != _SHN_UNDEF
         ]
 
     def _all_strings(self) -> bytes:

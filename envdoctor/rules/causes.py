@@ -161,6 +161,7 @@ CAUSES: Tuple[Cause, ...] = (
         "another copy of the library is found first",
         _same_library,
     ),
+    Cause(("ED409",), ("ED205",), "it lacks a symbol that torch needs", _same_component),
     Cause(("ED490",), ("ED203",), "the row says the same", _same_component),
     Cause(
         ("ED102",),

@@ -245,18 +245,21 @@ How to fix:
     Install the release that the finding names.
 """
 
-_LINKS = """A library in a package's wheel needs symbols that this torch does not export.
+_LINKS = """A library in a package's wheel needs symbols that another's release does not export.
 
 What it checks:
     The C++ symbols of torch that libraries in the package's wheels leave undefined, against what
-    each release of torch exports. Only libraries count that are loaded whenever the package is
-    imported. Where the installed files were read, they are judged instead (ED401, ED402, ED405).
+    each release of torch exports; and the functions of cuBLAS, cuDNN, NCCL, nvJitLink and their
+    kind that torch's and NVIDIA's own wheels leave to them, against what each of their releases
+    exports, and those of the driver against the CUDA that they came with. A library that is loaded
+    whenever the package is imported is an error, another a warning. Where the installed files were
+    read, they are judged instead (ED401, ED402, ED405).
 
 Why it matters:
     The import fails with "undefined symbol", or with what the package makes of it.
 
 How to fix:
-    Install the release that the finding names: it was built for this torch.
+    Install the release that the finding names: it was built for this torch, or has the function.
 """
 
 _RUNTIME = """A package is built for another CUDA than torch.
@@ -328,7 +331,7 @@ _OTHERS = (
     ("ED308", "A package imports what another does not have", _NAMES),
     ("ED309", "A package's code refuses the release of another", _GATES),
     ("ED407", "A package is built for another CUDA than torch", _RUNTIME),
-    ("ED409", "A package's library needs symbols that torch does not have", _LINKS),
+    ("ED409", "A package's library needs symbols that torch, CUDA or driver lack", _LINKS),
     ("ED410", "A package is built with another C++ ABI than torch", _ABI),
     ("ED411", "A package has no library for the CUDA of torch", _CUDA_FILE),
     ("ED906", "A check failed", _FAULT),

@@ -53,6 +53,7 @@ REFUTED_BY: Mapping[str, Tuple[str, ...]] = {
     "ED205": _LOADS,
     **dict.fromkeys(("ED301", "ED302"), (AT_WORK,)),
     **dict.fromkeys(AT_IMPORT, (RAN, AT_WORK)),
+    "ED409": (RAN, *_LOADS),
     **dict.fromkeys(("ED304", "ED390", "ED401", "ED490"), (RAN, AT_WORK)),
     "ED303": _LOADS,
     "ED307": (STATE,),
@@ -70,7 +71,7 @@ _OF_TORCH = frozenset(["torch"])
 def outranked(findings: Sequence[Finding], context: Context) -> List[Finding]:
     """Return the findings, those that an observation disproves as notes.
 
-    What torch did disproves only what is said of no other package.
+    What torch did disproves only what is said of no other package, and that its import fails.
     """
     seen = _seen(context)
     return [_held_against(finding, seen, context) for finding in findings] if seen else [*findings]
@@ -98,9 +99,16 @@ def _held_against(
         return finding
     for observation in REFUTED_BY.get(finding.code, ()):
         of_torch = observation in (IMPORTED, REACHED)
-        if observation in seen and (not of_torch or _OF_TORCH.issuperset(finding.packages)):
+        if observation in seen and (not of_torch or _is_of_torch(finding)):
             return _as_note(finding, *seen[observation], context)
     return finding
+
+
+def _is_of_torch(finding: Finding) -> bool:
+    """Tell whether a finding is about torch alone, or says that its own import fails."""
+    if finding.code in AT_IMPORT and finding.row:
+        return finding.packages[:1] == ("torch",)
+    return _OF_TORCH.issuperset(finding.packages)
 
 
 #: The fields that tell a release, by the component of a finding that rests on it.

@@ -39,7 +39,12 @@ __all__ = ["as_first", "environment_after", "refused", "tried_remedies"]
 _MOST = 12  # remedies of one report that are tried
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
 _UPGRADING = frozenset(["--force-reinstall", "--upgrade", "-U"])
-_OF_PAIRS = ("ED308", "ED309", "ED409")  # what was measured of two packages, release by release
+_OF_LIBRARIES = "ED409"
+_OF_PAIRS = (
+    "ED308",
+    "ED309",
+    _OF_LIBRARIES,
+)  # what was measured of two packages, release by release
 
 
 def tried_remedies(
@@ -184,7 +189,9 @@ def _nearest_cures(
     installed = facts.value("distributions", {})
     pair = frozenset(row.packages[:2])
     stays = ""
-    for term in row.terms:
+    # A library that is too old is changed before what is linked to it.
+    linked = row.code == _OF_LIBRARIES
+    for term in sorted(row.terms, key=lambda term: linked and term.component != row.component):
         there = installed.get(term.component)
         version = try_version(there.version) if there is not None else None
         if (term.scope, term.attribute, term.operator) != ("env", "version", "in"):

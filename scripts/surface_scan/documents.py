@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 from envdoctor.file_replacement import replace_file
 
-__all__ = ["SCHEMA", "place_spans", "read_document", "runs", "write_document"]
+__all__ = ["SCHEMA", "newest", "place_spans", "read_document", "runs", "write_document"]
 
 SCHEMA = 1
 
@@ -48,6 +48,19 @@ def place_spans(numbers: Iterable[int]) -> str:
     return ",".join(
         f"{first}" if first == last else f"{first}-{last}" for first, last in _runs(numbers)
     )
+
+
+def newest(name: str, releases: Sequence[str], fits: Sequence[bool]) -> str:
+    """The requirement for the newest releases in a row that fit, "" where none does."""
+    last = max((number for number, fit in enumerate(fits) if fit), default=-1)
+    if last < 0:
+        return ""
+    first = last
+    while first and fits[first - 1]:
+        first -= 1
+    clauses = [f">={releases[first]}"] if first else []
+    clauses += [f"<={releases[last]}"] if last + 1 < len(releases) else []
+    return f"{name}{','.join(clauses)}"
 
 
 def _runs(numbers: Iterable[int]) -> List[List[int]]:

@@ -12,7 +12,8 @@ from packaging.version import Version
 
 from envdoctor.matrix.measured_rows import CANNOT_LOAD
 
-from .documents import read_document, runs, write_document
+from .cuda_links import cuda_link_statements
+from .documents import newest, read_document, runs, write_document
 
 __all__ = ["link_statements", "write_links"]
 
@@ -35,12 +36,12 @@ def link_statements(matrices: Path, consumer: str, optional: bool = False) -> Li
         by_cure: Dict[str, Set[int]] = {}
         for place in without or ():
             fits = [other is not None and place not in other for other in lacking]
-            cure = _newest(consumer, releases, fits)
+            cure = newest(consumer, releases, fits)
             by_cure.setdefault(cure, set()).add(place)
         if "" in by_cure:  # no release of it: another torch
             others = [place not in (without or ()) for place in range(len(torch))]
             places = by_cure.pop("")
-            by_cure.setdefault(_newest("torch", torch, others), set()).update(places)
+            by_cure.setdefault(newest("torch", torch, others), set()).update(places)
         for cure, places in by_cure.items():
             groups.setdefault((cure, frozenset(places)), []).append(number)
     statements = []
@@ -49,8 +50,10 @@ def link_statements(matrices: Path, consumer: str, optional: bool = False) -> Li
         own, theirs = runs(releases, numbers), runs(torch, places)
         statements.append(_statement(links[last], consumer, own, theirs, cure))
     statements += _of_one_abi(document, consumer, releases, lacking)
-    effect = "degrades" if optional else "blocks"
-    return [{**statement, "effect": effect} for statement in statements]
+    statements += cuda_link_statements(matrices, document, consumer)
+    if optional:
+        return [{**statement, "effect": "degrades"} for statement in statements]
+    return statements
 
 
 def _of_one_abi(
@@ -83,7 +86,7 @@ def _of_one_abi(
             consumer,
             runs(releases, numbers),
             runs(torch, [place]),
-            _newest("torch", torch, fitting),
+            newest("torch", torch, fitting),
         )
         abi = "false" if old else "true"
         statements.append(
@@ -120,19 +123,6 @@ def _statement(
         "line": 0,
     }
     return {**statement, "pin": cure} if cure else statement
-
-
-def _newest(name: str, releases: Sequence[str], fits: Sequence[bool]) -> str:
-    """The requirement for the newest releases in a row that fit, "" where none does."""
-    last = max((number for number, fit in enumerate(fits) if fit), default=-1)
-    if last < 0:
-        return ""
-    first = last
-    while first and fits[first - 1]:
-        first -= 1
-    clauses = [f">={releases[first]}"] if first else []
-    clauses += [f"<={releases[last]}"] if last + 1 < len(releases) else []
-    return f"{name}{','.join(clauses)}"
 
 
 def _lacking(link: Optional[Mapping[str, str]], count: int) -> Optional[Set[int]]:

@@ -25,7 +25,7 @@ from envdoctor.probes.elf import ElfError, ElfFile, highest, is_torch_symbol
 
 from .zip_range import RemoteZip
 
-__all__ = ["LINKED", "SymbolRecords", "read_consumer", "read_torch"]
+__all__ = ["LINKED", "SymbolRecords", "read_consumer", "read_torch", "unpacked"]
 
 #: Packages whose wheels on the default index are linked to torch.
 LINKED = (
@@ -75,7 +75,7 @@ def read_torch(archive: RemoteZip, record: Dict[str, Any]) -> Iterator[Dict[str,
         library = name.rsplit("/", 1)[-1]
         if not _TORCH.fullmatch(name) or library in record.get("exports", {}):
             continue
-        with _unpacked(archive, name) as file:
+        with unpacked(archive, name) as file:
             exported = sorted(filter(_is_of_torch, file.exported()))
         record.setdefault("exports", {})[library] = "\n".join(exported)
         yield record
@@ -91,7 +91,7 @@ def read_consumer(archive: RemoteZip, record: Dict[str, Any]) -> Iterator[Dict[s
         if archive.members[name].packed > _MOST_CONSUMER:
             continue
         try:
-            with _unpacked(archive, name) as file:
+            with unpacked(archive, name) as file:
                 needs = file.version_needs()
                 versions = [version for names in needs.values() for version in names]
                 entry: Dict[str, Any] = {
@@ -115,7 +115,7 @@ def _is_of_torch(name: str) -> bool:
     return is_torch_symbol(name) or name.startswith("THP") or _STABLE.match(name) is not None
 
 
-def _unpacked(archive: RemoteZip, name: str) -> ElfFile:
+def unpacked(archive: RemoteZip, name: str) -> ElfFile:
     """Open a sparse copy of a library: its head, and what comes after its code and constants."""
     with tempfile.TemporaryFile(prefix="scan-wheels-") as copy:
         place, tail = 0, -1

@@ -155,3 +155,38 @@ def test_a_single_release_is_named_by_its_number(finding):
         "torch==2.12.0",
     )
     assert any("torch==2.10.0" in remedy.text for remedy in said.remedies)
+
+
+CUDA = (
+    "/v/lib/python3.12/site-packages/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommShrink"
+)
+
+
+def test_a_function_of_nccl_tells_which_releases_have_it_and_who_asks(finding):
+    said = finding(CUDA)
+    assert "2.27.3 and newer" in said.message
+    assert said.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    ("version", "severity", "word"),
+    [
+        ("2.26.2", "error", "cannot be loaded with nvidia-nccl-cu12"),
+        ("2.27.5", "warning", "another copy was loaded instead"),
+    ],
+)
+def test_with_the_installed_library_it_is_certain(finding, version, severity, word):
+    said = finding(
+        CUDA,
+        "torch==2.10.0",
+        f"nvidia-nccl-cu12=={version}",
+        "platform=linux",
+        "architecture=x86_64",
+    )
+    assert said.severity == severity
+    assert word in said.message
+
+
+def test_a_function_of_the_driver_tells_its_cuda(finding):
+    said = finding("/v/ext.so: undefined symbol: cuGreenCtxCreate")
+    assert "The driver has it from CUDA 12.4 on" in said.message
