@@ -25,6 +25,8 @@ _SPLITS: Tuple[Tuple[str, str, str], ...] = (
     ),
 )
 
+_MOST_TRIED = 10**5  # divisors of one number
+
 
 def split_problems(inputs: Inputs) -> Iterator[ConfigurationProblem]:
     """Yield the splits that the heads of a model do not allow; sure where its own config.json is
@@ -50,10 +52,10 @@ def split_problems(inputs: Inputs) -> Iterator[ConfigurationProblem]:
 
 
 def largest_divisor(number: int, limit: int) -> int:
-    """Return the largest divisor of a number that is below a limit, in time of its square root: a
-    script may ask for any number of GPUs.
+    """Return the largest divisor of a number that is below a limit, of a number above 10^10 one
+    that is found at once: a script may ask for any number of GPUs or sequences.
     """
-    small = (one for one in range(1, isqrt(number) + 1) if number % one == 0)
+    small = (one for one in range(1, min(isqrt(number), _MOST_TRIED) + 1) if number % one == 0)
     pairs = (divisor for one in small for divisor in (one, number // one))
     return max((divisor for divisor in pairs if divisor < limit), default=1)
 
