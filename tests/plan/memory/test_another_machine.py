@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 from envdoctor import sources
@@ -9,6 +13,7 @@ from envdoctor.app import plan
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts, Gpu
 from envdoctor.sources import Sources, gather
+from tests.containers.conftest import in_group, memory_group  # noqa: F401 - fixtures
 
 from .conftest import RUNS as FOLDER
 from .test_monotony import RUNS, SEEDS, written
@@ -67,3 +72,44 @@ def test_that_machine_is_poor_where_it_counts(matrix, tmp_path, poor):
     (facts,) = gather(Sources())
     result, _ = plan([str(path)], facts, matrix)
     assert result.plan.pool("host").limit.size <= 1 << 30
+
+
+def planned_in(command, path, *options):
+    """Return what the program itself says, started by a command; without how long it took."""
+    words = [sys.executable, "-m", "envdoctor", "plan", str(path), "--format", "json", *options]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode in (0, 1, 2), done.stderr
+    return json.loads(done.stdout)
+
+
+#: /dev/shm of 1 MiB, in a mount namespace that ends with the program.
+TINY_SHM = [
+    "unshare",
+    "-m",
+    "sh",
+    "-ec",
+    'mount -t tmpfs -o size=1m none /dev/shm; exec "$@"',
+    "sh",
+]
+
+
+@pytest.mark.parametrize("name", ["ms-swift-grpo.sh", "verl_lora.sh", "prime-rl.toml", "serve.sh"])
+def test_a_machine_that_is_really_poor_changes_nothing(
+    tmp_path,
+    prerequisite,
+    memory_group,  # noqa: F811
+    in_group,  # noqa: F811
+    name,
+):
+    """Under a memory limit of the kernel and with a /dev/shm that nothing fits into."""
+    prerequisite(subprocess.run([*TINY_SHM, "true"]).returncode == 0, "unshare -m (root)")
+    (memory_group / "memory.limit_in_bytes").write_text(str(600 << 20))
+    path = written(name, tmp_path) if name in RUNS else FOLDER / name
+    assumed = ["--assume", *ASSUMED]
+    poor = in_group(memory_group, TINY_SHM)
+    rich = planned_in([], path, *assumed)
+    assert planned_in(poor, path, *assumed) == rich
+    # Without assumptions the same program sees both.
+    own = {pool["name"]: pool["limit"] for pool in planned_in(poor, path)["pools"]}
+    assert own["host"]["size"] <= 600 << 20
+    assert "shm" not in own or own["shm"]["size"] == 1 << 20
