@@ -62,6 +62,8 @@ def test_an_optimizer_on_the_host(torch_python, matrix):
 
 
 MIB = 1 << 20
+#: A /dev/shm that nothing else writes to.
+OWN_SHM = ["unshare", "-m", "sh", "-ec", 'mount -t tmpfs -o size=1g none /dev/shm; exec "$@"', "sh"]
 _STORE = """
 import json, os, sys
 os.environ["RAY_raylet_start_wait_time_s"] = "200"  # a busy machine
@@ -96,13 +98,12 @@ def test_rays_store_holds_what_is_put_and_no_more_than_was_asked_for(
     what was asked for; beyond that Ray writes files.
     """
     asked, put = 192 * MIB, 320 * MIB
-    shm = os.statvfs("/dev/shm")
-    prerequisite(shm.f_bavail * shm.f_frsize > 2 * put, "640 MiB of /dev/shm")
+    prerequisite(subprocess.run([*OWN_SHM, "true"]).returncode == 0, "unshare -m (root)")
     folder = tmp_path / "spilled"
     folder.mkdir()
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as session:
         done = subprocess.run(
-            [ray_python, "-c", _STORE, str(asked), str(put), str(folder), session],
+            [*OWN_SHM, ray_python, "-c", _STORE, str(asked), str(put), str(folder), session],
             capture_output=True,
             text=True,
             timeout=300,
@@ -112,9 +113,8 @@ def test_rays_store_holds_what_is_put_and_no_more_than_was_asked_for(
     assert done.returncode == 0, done.stderr[-2000:]
     seen = json.loads(done.stdout.strip().splitlines()[-1])
     assert seen["right"]
-    # Other tests may use /dev/shm beside this one: half of what is put leaves room for them.
-    early = [step for step in seen["steps"] if step < asked * 0.9][:8]
-    assert len(early) == 8
+    early = [step for step in seen["steps"] if step < asked * 0.9]
+    assert len(early) >= 8
     for number, step in enumerate(early, 1):
         assert step == pytest.approx(number * 16 * MIB, abs=8 * MIB)
     assert max(seen["steps"]) <= asked * 1.05
