@@ -56,6 +56,7 @@ class Run(NamedTuple):
     facts: Optional[Facts] = None
     environ: Optional[Mapping[str, str]] = None
     documents: Mapping[str, str] = {}  # texts of files that stand beside the command, by their path
+    unsure: bool = False  # another of the script's runs may be started in its place
     at_hand: bool = True  # its files are this machine's; else only ``documents`` are read
 
     def text(

@@ -267,7 +267,9 @@ class _Source:
             raise InputError(_not_known(script, runs))
         prepares = _prepares(runs, best)
         best[0] = best[0]._replace(surroundings={**prepares, **best[0].surroundings})
-        if any(run[:3] != best[0][:3] for run in best):
+        several = any(run[:3] != best[0][:3] for run in best)
+        best[0] = best[0]._replace(unsure=best[0].unsure and several)
+        if several:
             line = best[1].arguments[0].line if best[1].arguments else 0
             message = (
                 f"the script starts training {len(best)} times; what follows is of the first one"
@@ -481,6 +483,9 @@ def _workload(
     _installed_engine(run, table)
     own = first.problems if alone else _shared(readings)
     unread = dict.fromkeys(name for _, reading in readings for name in reading.unread)
+    if run.unsure:
+        own = [problem._replace(certain=False) for problem in own]
+        unread["which of the script's runs is started"] = None
     return Workload(table, keys, (*problems, *own), unread=tuple(unread), totals=first.totals)
 
 

@@ -174,6 +174,7 @@ def started(script: Script, base: str) -> Iterator[Run]:
                 unwrapping.launcher,
                 unwrapping.context,
                 documents=documents,
+                unsure=command.unsure,
             )
 
 

@@ -83,6 +83,7 @@ class SimpleCommand(NamedTuple):
     words: Tuple[Word, ...]
     exported: Mapping[str, Word]
     documents: Tuple[Tuple[str, str], ...] = ()  # here-documents: file that it writes, text
+    unsure: bool = False  # it stands where it may or may not run
 
 
 class Remark(NamedTuple):
@@ -156,6 +157,7 @@ class _Reader(Expander):
         self.commands: List[SimpleCommand] = []
         self.remarks: List[Remark] = []
         self.depth = 0
+        self.unsure = 0  # how many commands around may or may not run
 
     def run(self, commands: Sequence[Node]) -> Optional[bool]:
         """Follow commands in order."""
@@ -224,6 +226,7 @@ class _Reader(Expander):
         names = dict.fromkeys(self._assigned([command]))
         why = f"is assigned where line {command.line} may or may not run"
         rounds = self.rounds
+        self.unsure += 1
         if again:
             self._forget(names, why, command.line)
             self.rounds = _MAX_ROUNDS
@@ -232,6 +235,7 @@ class _Reader(Expander):
             before = self.variables
             names.update((name, None) for name in after if after[name] is not before.get(name))
         self.rounds = rounds if again else self.rounds
+        self.unsure -= 1
         self._forget(names, why, command.line)
 
     def _if(self, command: Node) -> Optional[bool]:
@@ -418,7 +422,7 @@ class _Reader(Expander):
         if _SETTING.match(fields[0].text):
             self.remarks.append(Remark("lost-line", fields[0].line, fields[0].text))
         known = (one for one in self._documents(command) if one[0] and MARK not in "".join(one))
-        self.commands.append(SimpleCommand(tuple(fields), exported, tuple(known)))
+        self.commands.append(SimpleCommand(tuple(fields), exported, tuple(known), self.unsure > 0))
 
     def _documents(self, command: Node) -> List[Tuple[str, str]]:
         documents = []

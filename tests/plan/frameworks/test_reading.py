@@ -572,3 +572,26 @@ def test_a_step_that_the_gpus_cannot_share(tmp_path, batch, samples):
     shared = [one for one in workload.problems if "shared equally" in one.message]
     assert bool(shared) is (batch * samples % 8 != 0)
     assert all(one.certain and one.nearest.startswith("data.train_batch_size=") for one in shared)
+
+
+@pytest.mark.parametrize(
+    ("script", "certain"),
+    [
+        ("{run}", True),
+        ("if [ -f batch ]; then {run}; fi", True),
+        ("{run}\n{run} --steps 5", True),
+        ("if [ -f batch ]; then {run}; else srun {run} --steps 5; fi", False),
+        ("case $(hostname) in a*) {run};; *) {run} --steps 5;; esac", False),
+        ("A=1; if [ $A = 1 ]; then {run}; else {run} --steps 5; fi", True),
+    ],
+)
+def test_an_error_is_of_a_run_that_is_started(tmp_path, script, certain):
+    """Where a script chooses between runs by what nobody knows, the first may not be the one."""
+    run = "vllm serve Qwen/Qwen2.5-7B -tp 2 --gpu-memory-utilization 7"
+    path = tmp_path / "run.sh"
+    path.write_text(script.format(run=run) + "\n")
+    workload = read_workload([str(path)], environ={})
+    problems = [one for one in workload.problems if one.kind == "impossible-value"]
+    assert problems
+    assert {one.certain for one in problems} == {certain}
+    assert ("which of the script's runs is started" in workload.unread) is not certain
