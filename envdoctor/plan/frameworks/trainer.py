@@ -140,12 +140,16 @@ class Trainer:
         fields.update(other_models(configuration, [*launch.files, *launch.given]))
         return RunReading(
             fields,
-            {field: f"{self.option}{name}" for field, name in reading.keys.items() if name},
+            {field: self._option(name) for field, name in reading.keys.items() if name},
             value_problems(fields, reading.keys),
             Known(run.version, place) if run.version else Unknown("nothing tells the version"),
             (*(f"{self.option}{name}" for name in unread), *self.doubts(reading)),
             configuration.totals,
         )
+
+    def _option(self, name: str) -> str:
+        """Return a key as a run writes it; those of a launcher are options already."""
+        return name if name.startswith("--") else f"{self.option}{name}"
 
     def doubts(self, reading: TrainerReading) -> Sequence[str]:  # noqa: ARG002 - some have none
         """Return what of a run is not understood beside its settings."""

@@ -15,6 +15,7 @@ from ...model.facts import Facts
 from ...model.finding import Finding
 from ...model.memory_plan import PlanResult
 from ...model.workload import Workload
+from ...rules.memory_fit import findings_of
 from ..frameworks.reading import read_stated, read_stated_file
 from .result import plan_run
 from .run_facts import with_workload
@@ -55,7 +56,7 @@ def _with_runs(facts: Facts, matrix: Matrix) -> Tuple[Facts, List[Finding]]:
     said: List[Dict[Tuple[str, str], Finding]] = []
     for workload in workloads:
         planned = plan_run(_on_all(workload, facts), facts, matrix)
-        told = [one for one in planned.findings if _is_told(one, planned, facts)]
+        told = [one for one in _findings(planned) if _is_told(one, planned, facts)]
         said.append({(one.code, one.subject): one for one in told})
     common = [finding for what, finding in said[0].items() if all(what in one for one in said)]
     if len(workloads) == 1:
@@ -96,6 +97,13 @@ def _on_all(workload: Workload, facts: Facts) -> Workload:
         return workload
     most = max(_MOST_GPUS, len(facts.value("gpus") or ()))
     return workload.updated({"gpus_per_node": Known(most, Evidence("the most of a node"))})
+
+
+def _findings(planned: PlanResult) -> List[Finding]:
+    """Return the findings of a plan with what cures them: a report is no place to go on trying."""
+    cures = [lever for lever in planned.levers if lever.verdict != "does not fit"]
+    others = [finding for finding in planned.findings if finding.code not in _OF_MEMORY]
+    return [*findings_of(planned.workload, planned.plan, cures), *others]
 
 
 def _is_told(finding: Finding, planned: PlanResult, facts: Facts) -> bool:

@@ -190,6 +190,8 @@ def test_gpus_that_a_training_run_asks_for_and_the_report_does_not_have(matrix):
     assert not said(matrix, text)
     fewer = text.replace("GPU 7: NVIDIA H200\n", "")
     assert "ED615" in said(matrix, fewer)
+    launched = said(matrix, report("transformers", SMALL, "NVIDIA H200", 2).replace("=2", "=4"))
+    assert [remedy.text for remedy in launched["ED615"].remedies] == ["Lower --nproc_per_node."]
     engine = " actor_rollout_ref.rollout.tensor_model_parallel_size=16 trainer.nnodes=1"
     assert "ED607" in said(matrix, text.replace(" trainer.nnodes=1", engine))
 
