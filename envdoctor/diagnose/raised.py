@@ -778,7 +778,7 @@ def _place(
 ) -> Tuple[str, str]:
     """Return the distribution whose code raised, and where in words."""
     shown = [frame for frame in frames if frame.line and frame.file != "<unknown>"]
-    while len(shown) > 1 and shown[-1].function in _LOOKING_UP:
+    while len(shown) > 1 and (shown[-1].function in _LOOKING_UP or shown[-1].file == "<string>"):
         shown.pop()
     if any(INSTALLED.search(frame.file) for frame in shown):
         # Cython's files are named as they lay where they were compiled.
@@ -806,7 +806,8 @@ def _place(
     standard = STANDARD.search(last.file)
     if standard is None:
         return "", f"at {last.file}, line {last.line}{_code(last)}"
-    caller = next((frame for frame, inside in reversed(installed) if not _is_standard(frame)), None)
+    shown = [frame for frame, _ in installed if frame.file != "<string>"]
+    caller = next((frame for frame in reversed(shown) if not _is_standard(frame)), None)
     own = caller is not None and not INSTALLED.search(caller.file)
     name = next(filter(None, standard.groups()))
     return "" if own else package, _called(f"by Python's {name}", last, caller)
@@ -822,7 +823,7 @@ def _called(where: str, raising: Frame, caller: Optional[Frame]) -> str:
 
 
 def _is_own(frame: Frame, inside: Optional[re.Match[str]]) -> bool:
-    return inside is None and not _is_standard(frame)
+    return inside is None and frame.file != "<string>" and not _is_standard(frame)
 
 
 def _is_standard(frame: Frame) -> bool:

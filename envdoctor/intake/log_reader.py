@@ -83,7 +83,7 @@ _WARNED = re.compile(
 #: What a program says of an error that it goes on after.
 _PASSED_OVER = re.compile(
     r"(?:^|[\]:] )Ignor(?:e|ed|ing) (?:\w+ ){0,3}(?:error|exception|failure)s?\b"
-    r"|\b[Ss]ilently ignor(?:ed|ing)\b"
+    r"|\b[Ss]ilently ignor(?:ed|ing)\b| - skipping$"
 )
 
 _NEXT_LINE = 400  # bytes of the line below

@@ -80,6 +80,7 @@ _ALONE = re.compile(
     r"^(?P<kind>(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit))"
     r"(?:: (?P<message>.*))?$"
 )
+_QUALIFIED = re.compile(r"^[A-Za-z_]\w{0,60}(?:\.\w{1,60}){1,8}: \S")
 #: The same in a record of a log that its writer marks as an error.
 _RECORD = re.compile(
     r"^.{0,160}?\b(?:ERROR|CRITICAL|FATAL)\b.{0,120}?[\s\]:|-] {0,4}"
@@ -542,7 +543,8 @@ class _Block:
             self._frames[-1] = last._replace(function=last.function + said)
             self._is_broken = True
         # Where lines are broken, a word alone is the rest of one of them.
-        match = None if self._is_broken and not _ALONE.match(said) else _EXCEPTION.match(said)
+        is_rest = self._is_broken and not (_ALONE.match(said) or _QUALIFIED.match(said))
+        match = None if is_rest else _EXCEPTION.match(said)
         if match is None or not _is_raised(match):
             self._junk += 1
             return

@@ -128,13 +128,13 @@ def _reader(facts: Facts, matrix: Any) -> Callable[[Distribution], Sequence[Requ
 
 
 def _of_the_same_index(name: str, version: str, known: Mapping[str, Distribution]) -> str:
-    """Return a version with the local label of the torch that is known: who took torch from an
-    index of builds took what belongs to it from there.
+    """Return a version with the local label of the torch, or of what belongs to it, that is known:
+    who took one of them from an index of builds took the others from there.
     """
-    torch = known.get("torch")
-    number = try_version(torch.version) if torch is not None else None
-    label = number.local if number is not None else None
-    if label is None or name not in _WITH_TORCH or "+" in version:
+    family = ("torch", *_WITH_TORCH)
+    numbers = (try_version(known[entry].version) for entry in family if entry in known)
+    label = next((number.local for number in numbers if number and number.local), None)
+    if label is None or name not in family or "+" in version:
         return version
     return f"{version}+{label}"
 

@@ -733,3 +733,29 @@ def test_a_job_at_its_time_limit_was_stopped(tmp_path):
         "DUE TO TIME LIMIT ***\n"
     )
     assert [trace.finding.subject for trace in diagnose([str(log)]).traces] == ["slurm-time-limit"]
+
+
+def test_the_place_of_what_generated_code_calls(tmp_path):
+    """dataclasses makes ``__init__`` of a text: its places have no lines to read."""
+    log = failed(
+        """
+        import dataclasses
+        @dataclasses.dataclass
+        class Policy:
+            rows: list = dataclasses.field(default_factory=lambda: {}["rows"])
+        Policy()
+        """,
+        tmp_path,
+    )
+    path = tmp_path / "run.log"
+    path.write_text(log)
+    assert "train.py, line 5" in first(diagnose([str(path)]))[1]
+
+
+def test_an_index_that_pip_could_not_ask_before_it_built(tmp_path):
+    log = tmp_path / "pip.log"
+    log.write_text(
+        "Could not fetch URL https://pypi.local/simple/pip/: connection error: Failed to resolve "
+        "'pypi.local' ([Errno -2] Name or service not known) - skipping\nSuccessfully built vllm\n"
+    )
+    assert not diagnose([str(log)]).traces

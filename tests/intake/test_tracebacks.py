@@ -59,3 +59,19 @@ def test_an_indented_traceback_and_one_of_a_build_step():
     for raised in (indented, of_step):
         assert (raised.kind, raised.message) == ("ValueError", "needs 12, found 11.8")
         assert raised.frames[-1].file == "/tmp/x/setup.py"
+
+
+def test_a_broken_traceback_of_an_exception_that_is_called_by_no_common_ending():
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "G:\\train.py", line 559, in <module>\n'
+        "    loss = model(x, y)\n"
+        '  File "G:\\lib\\site-packages\\tor\n'
+        'ch\\_inductor\\scheduler.py", line 5433, in create\n'
+        "    raise e.remove() from None  # see TORCHD\n"
+        "YNAMO_VERBOSE=1\n"
+        "torch._inductor.exc.TritonMissing: Cannot find a working t\n"
+        "riton installation\n"
+    )
+    (raised,) = _read(text).raised
+    assert raised.kind == "torch._inductor.exc.TritonMissing"

@@ -157,3 +157,14 @@ def test_ranges_are_read_together(judged: Judge) -> None:
         codes([finding for finding in found(">=2.5") if finding.verdict == "violated"])
     )
     assert not [finding for finding in found(">=2.11") if "presumed" in finding.message]
+
+
+def test_the_index_of_what_belongs_to_torch_is_torchs_too(judged: Judge) -> None:
+    """A torch that is only presumed is of the build that torchvision's label names."""
+    vision = distribution("torchvision 0.22.1+cu118")
+    asking = distribution("xformers 0.0.31", "torch==2.7.1")
+    row = "torchvision-cu11-torch-cu12"
+    presumed = judged(facts_of([vision, asking], complete=False))
+    assert row not in {finding.row for finding in presumed if finding.verdict == "violated"}
+    stated = judged(facts_of([vision, distribution("torch 2.7.1")], complete=False))
+    assert row in {finding.row for finding in stated if finding.verdict == "violated"}
