@@ -29,7 +29,7 @@ def run_whole(
         arguments: Of ``refresh_matrix`` without ``--whole``: ``--only NAME …`` or nothing.
         measured: Packages whose sources are read.
         compiled: Packages whose wheels are.
-        linked: torch, and packages whose libraries are linked to it.
+        linked: torch, CUDA's libraries, and packages whose libraries are linked to these.
     """
     worst = 0
     for name, command in _steps(list(arguments), measured, compiled, linked):
