@@ -100,13 +100,14 @@ def check(
     before = changes.before if changes is not None else {}
     findings = _judge_all(nodes, matrix, run, framework, judged, before)
     if reading is not None and knowledge is not None:
-        from .rules.relevance import set_apart
+        from .rules.relevance import reasons_first, set_apart
 
         traces, notes, rest = _explained(
             reading, knowledge, nodes, matrix, findings, complained_of=True
         )
         seen = _findings_of(traces)
-        findings = set_apart([*seen, *rest, *notes], _reported(seen, traces, reading, knowledge))
+        apart = set_apart([*seen, *rest, *notes], _reported(seen, traces, reading, knowledge))
+        findings = [*apart[: len(seen)], *reasons_first(apart[len(seen) :])]
     if not run:
         findings = _with_tried_remedies(findings, nodes, matrix)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)

@@ -117,7 +117,7 @@ def explain(
     _link(drafts)
     _merge(drafts)
     join_failure(drafts, failure, contexts, knowledge.modules)
-    tell_lacking_builds(drafts, failure.raised, contexts, knowledge.modules)
+    tell_lacking_builds(drafts, failure.raised, reading.report, contexts, knowledge.modules)
     tell_two_packages(drafts, raised, contexts, knowledge.modules)
     _join_comparisons(drafts, violated)
     tell_lacking_features(drafts, failure.raised, reading.report, contexts[0])

@@ -1,6 +1,6 @@
 """What a failing run asks for and no build here has, as facts of the builds say: CUDA of a torch
 that is made for the processor alone, of another package of that kind, and packages without a wheel
-for the platform.
+for the platform, code for this GPU of a program that brings its own kernels.
 
 That a name or an operator is missing says nothing of releases then: another build has it.
 """
@@ -12,6 +12,7 @@ from typing import Mapping, Optional, Sequence, Tuple
 from ..model.finding import Remedy
 from ..model.log import Raised
 from ..model.pattern import pattern
+from ..model.row import Source
 from ..rules.gpu_generations import cpu_build
 from ..rules.rule import Context
 from ..rules.wheel_tags import place_without_wheels, ways_without_wheels
@@ -24,16 +25,28 @@ _ALONE = "is a build for the processor alone"
 _ASKS = pattern(
     r"\bCUDA\b(?! (?:out of memory|error))|\b_cuda_?[a-z]\w*|\bcuda(?:rt|Get|Malloc)\w*"
 )
+#: What ggml prints, which llama.cpp, ollama and others are built of: its records and its files
+#: (https://github.com/ggml-org/llama.cpp/blob/b5000/ggml/src/ggml-cuda/ggml-cuda.cu).
+_OF_GGML = pattern(r"\bggml_(?:cuda|backend)\w{0,60}: |\bggml-cuda(?:/\w{1,60})?\.cu:\d")
+_OF_TORCH = pattern(r"/torch/|\bimport torch\b|\btorch\.(?:cuda|AcceleratorError)|\bc10::")
+_NO_CODE = ("cuda-no-kernel-image", "cuda-invalid-device-function")
+_BUILD_OF_GGML = Source(
+    "https://github.com/ggml-org/llama.cpp/blob/master/docs/build.md",
+    "Override Compute Capability Specifications",
+)
 _OPERATOR = pattern(r"\b([a-z][a-z0-9_]{2,40})::[a-z]\w*")
 
 
 def tell_lacking_builds(
     drafts: Sequence[TraceDraft],
     raised: Optional[Raised],
+    report: str,
     contexts: Sequence[Context],
     modules: Mapping[str, str],
 ) -> None:
-    """Name the build as the cause of the failing exception, and of modules that are not there."""
+    """Name the build as the cause of the failing exception, and of modules that are not there;
+    report: the text in which the lines stand, which shows who printed them.
+    """
     context = contexts[0]
     for draft in drafts:
         if draft.signature is None:
@@ -43,6 +56,8 @@ def tell_lacking_builds(
             _tell_platform(draft, context, modules)
         elif draft.signature.id == "operators-not-registered" and draft.events:
             _tell_operators(draft, context, modules)
+        elif draft.signature.id in _NO_CODE:
+            _tell_ggml(draft, report, context)
 
 
 def _tell_cpu_build(draft: TraceDraft, raised: Raised, context: Context) -> None:
@@ -80,6 +95,28 @@ def _without_cuda(raised: Raised, context: Context) -> Tuple[str, str]:
         return named.name, named.version
     version = cpu_build(context)
     return ("torch", version) if version is not None else ("", "")
+
+
+def _tell_ggml(draft: TraceDraft, report: str, context: Context) -> None:
+    """Of code for this GPU where ggml printed the line, and nothing of torch ran."""
+    if "torch" in context.distributions or not _OF_GGML.search(report) or _OF_TORCH.search(report):
+        return
+    draft.suspects = []
+    draft.meaning = ""
+    draft.role, draft.certainty = "cause", "likely"
+    draft.finding = draft.finding._replace(
+        code=code_of_log("ggml", "arch-missing"),
+        component="ggml",
+        kind="arch-missing",
+        message="The build of ggml (llama.cpp and what is made of it) holds no code for this GPU.",
+        sources=(*draft.finding.sources, _BUILD_OF_GGML),
+        remedies=(
+            Remedy(
+                "Take a build for this GPU, or compile it with a CUDA toolkit that knows it: cmake "
+                "-DGGML_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES=native on this machine."
+            ),
+        ),
+    )
 
 
 def _tell_operators(draft: TraceDraft, context: Context, modules: Mapping[str, str]) -> None:

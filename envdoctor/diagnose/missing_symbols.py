@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Callable, List, Mapping, Optional, Sequence, Tuple
 
-from ..intake.platforms import systems_with_glibc
+from ..intake.platforms import glibc_of_release, systems_with_glibc
 from ..matrix.signatures import distribution_of
 from ..matrix.symbols import qualified_name
 from ..model.calls import InstallerCall
@@ -219,7 +219,9 @@ def _of_glibc(groups: Mapping[str, str], _torch: Optional[Torch], context: Conte
     sentences = [f"{', '.join(systems)} and newer have it."] if systems else []
     here, name = context.facts.value("glibc.version"), context.facts.value("os.name")
     if here is not None and parse_version(here) < parse_version(version):
-        sentences.insert(0, f"{name or 'This system'} has glibc {here}.")
+        # A container has another glibc than the system that a text names beside it.
+        is_of_named = name is not None and glibc_of_release(name) in (None, here)
+        sentences.insert(0, f"{name if is_of_named else 'This system'} has glibc {here}.")
     package = _only_extension(context) if not groups.get("library") else ""
     if package in context.distributions:
         sentences.append(f"Of what is named here {package} is compiled: its wheel asks for it.")

@@ -63,7 +63,10 @@ _RELAYS = frozenset(
 #: Folders of a checkout under which its package lies.
 _SOURCE_FOLDERS = ("src", "python", "lib")
 #: Extras that bring what a package is tried with, not what it runs with.
-_ASIDE = pattern(r"(?i)dev|test|doc|lint|quality|example|bench|all_?dev")
+_ASIDE = pattern(
+    r"(?i)(?<![a-z])(?:dev(?:el(?:op(?:ment|er)?)?)?|tests?|testing|docs?|documentation|lint(?:ing|er)?|"
+    r"quality|examples?|bench(?:marks?)?|benchmarking)(?![a-z])"
+)
 _MOST_SPANS = 3
 
 

@@ -11,6 +11,7 @@ kernels.
 
 from __future__ import annotations
 
+from ..model.finding import severity_rank
 from ..model.record import NamedTuple
 from .observations import RAN, REFUTED_BY
 
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
     from ..model.finding import Finding
 
-__all__ = ["Reported", "set_apart"]
+__all__ = ["Reported", "reasons_first", "set_apart"]
 
 #: Engines that serve, of which one is run and another may be installed for what it holds.
 _ENGINES = frozenset(["lmdeploy", "sglang", "tensorrt-llm", "vllm"])
 #: What most tracebacks go through, and what is imported with whatever is built for it.
 _TORCH = frozenset(["torch"])
+_REASONS = "ED908"  # what a report itself says of the reason
 
 
 #: Rows that somebody wrote, of what fails at an import or behind it.
@@ -62,6 +64,11 @@ def set_apart(findings: Sequence[Finding], reported: Reported) -> List[Finding]:
         _bare(entry._replace(severity="advice") if entry.caused_by in refuted else entry)
         for entry in placed
     ]
+
+
+def reasons_first(findings: Sequence[Finding]) -> List[Finding]:
+    """Return findings by severity, of advice the reasons that the report itself gives first."""
+    return sorted(findings, key=lambda one: (severity_rank(one.severity), one.code != _REASONS))
 
 
 def _placed(finding: Finding, reported: Reported) -> Finding:

@@ -122,3 +122,23 @@ def test_a_platform_without_wheels(first):
     assert "wheel" not in elsewhere.message
     there = first(TRITON, "os.platform=win32", "triton==3.1.0")
     assert "has a wheel" not in there.message
+
+
+GGML = """ggml_cuda_compute_forward: RMS_NORM failed
+CUDA error: no kernel image is available for execution on the device
+  current device: 0, in function ggml_cuda_compute_forward at ggml/src/ggml-cuda/ggml-cuda.cu:2366
+"""
+OF_TORCH = """Traceback (most recent call last):
+  File "/v/lib/python3.11/site-packages/torch/nn/functional.py", line 1, in x
+    return torch.cuda.x()
+RuntimeError: CUDA error: no kernel image is available for execution on the device
+"""
+
+
+def test_who_printed_the_message_decides_whose_build_lacks_the_gpu(first):
+    finding = first(GGML)
+    assert (finding.component, finding.kind) == ("ggml", "arch-missing")
+    assert "CMAKE_CUDA_ARCHITECTURES" in finding.remedies[0].text
+    assert first(OF_TORCH).component != "ggml"
+    assert first(GGML + OF_TORCH).component != "ggml"  # both ran: the line does not say whose
+    assert first(GGML, "torch==2.6.0").component != "ggml"

@@ -6,6 +6,7 @@ from envdoctor.app import diagnose
 from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.symbols import qualified_name
+from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts
 
 FLASH = "/v/lib/python3.11/site-packages/flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
@@ -95,6 +96,22 @@ def test_a_symbol_that_was_not_measured_changes_nothing(finding):
 )
 def test_a_version_of_a_system_library_names_who_has_it(finding, line, said):
     assert said in finding(f"{line} (required by /x/_C.so)").message
+
+
+@pytest.mark.parametrize(
+    ("system", "words"),
+    [
+        ("Ubuntu 22.04.4 LTS", "This system has glibc 2.28."),  # which has 2.35: another one's
+        ("Debian 10", "Debian 10 has glibc 2.28."),
+        ("TencentOS Server 3.1", "TencentOS Server 3.1 has glibc 2.28."),
+    ],
+)
+def test_a_glibc_is_of_the_named_system_where_that_may_have_it(system, words, tmp_path):
+    here = Evidence("test")
+    facts = Facts({"os.name": Known(system, here), "glibc.version": Known("2.28", here)})
+    log = tmp_path / "run.log"
+    log.write_text("/lib64/libc.so.6: version `GLIBC_2.32' not found (required by /x/_C.so)\n")
+    assert words in diagnose([str(log)], facts, load_matrix()).traces[0].finding.message
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from envdoctor.app import diagnose
+from envdoctor.diagnose.two_packages import _ASIDE
 from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.facts import Facts
@@ -131,3 +132,15 @@ def test_what_is_no_question_of_two_packages(message, caller, provider, program)
     said = message(packages(caller, provider), "vllm==0.8.5", "xgrammar==0.1.18", program=program)
     assert "asks for" not in said
     assert "another release of" not in said
+
+
+@pytest.mark.parametrize(
+    ("extra", "is_aside"),
+    [
+        *((name, True) for name in ("dev", "dev-torch", "all_dev", "test", "tests", "testing")),
+        *((name, True) for name in ("docs", "docs_specific", "linting", "quality", "benchmark")),
+        *((name, False) for name in ("device", "latest", "docker", "doctr", "torch", "contest")),
+    ],
+)
+def test_which_extras_are_not_of_the_run(extra, is_aside):
+    assert bool(_ASIDE.search(extra)) is is_aside

@@ -6,7 +6,7 @@ from envdoctor import app
 from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.finding import Finding, Remedy
-from envdoctor.rules.relevance import Reported, set_apart
+from envdoctor.rules.relevance import Reported, reasons_first, set_apart
 
 MATRIX = load_matrix()
 FAILURE = Finding("ED395", "flashinfer", "missing", "warning", "Python found no flashinfer.")
@@ -174,3 +174,9 @@ def test_a_failure_whose_source_says_why_is_not_that_of_a_row(checked):
         entry.row: entry.severity for entry in checked(f"vllm 0.9.2\ntransformers 4.55.4\n{frames}")
     }
     assert rows["vllm-aimv2-transformers-4.54"] == "advice"
+
+
+def test_of_advice_what_the_report_says_of_the_reason_stands_first():
+    said = Finding("ED908", "report", "not-judged", "advice", "The report itself says why.")
+    advised = OTHER._replace(severity="advice")
+    assert reasons_first([advised, said, OTHER]) == [OTHER, said, advised]
