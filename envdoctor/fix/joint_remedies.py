@@ -22,7 +22,7 @@ from typing import (
 from ..errors import InputError, InternalFault
 from ..model.calls import InstallerCall
 from ..model.change import Plan
-from ..model.finding import Finding, Remedy
+from ..model.finding import Finding, Remedy, severity_rank
 from ..model.requirement import try_requirement
 from ..model.versions import InvalidSpecifier, VersionSet
 from ..rules.installable import refused_here
@@ -107,9 +107,13 @@ def reconciled(
 
 def _without_contradicted(findings: Sequence[Finding], matrix: Matrix) -> List[Finding]:
     """Return findings without the alternatives that contradict what another finding asks for, where
-    they have one that does not.
+    they have one that does not. No graver one yields to what is less grave.
     """
-    asked = [(finding.key, list(map(bounds_of, finding.remedies))) for finding in findings]
+    asked = [
+        (severity_rank(finding.severity), finding.key, list(map(bounds_of, finding.remedies)))
+        for finding in findings
+        if installs(finding)  # what is not determined asks for nothing
+    ]
     kept = []
     for finding in findings:
         fitting = [
@@ -117,8 +121,8 @@ def _without_contradicted(findings: Sequence[Finding], matrix: Matrix) -> List[F
             for remedy in finding.remedies
             if not any(
                 contradict(bounds_of(remedy), bounds, matrix)
-                for key, offers in asked
-                if key != finding.key
+                for rank, key, offers in asked
+                if key != finding.key and rank <= severity_rank(finding.severity)
                 for bounds in offers
             )
         ]
@@ -234,6 +238,9 @@ def _first_come(findings: Sequence[Finding], matrix: Matrix) -> List[Finding]:
     kept: List[Tuple[Finding, Bounds]] = []
     changed = []
     for finding in findings:
+        if not installs(finding):
+            changed.append(finding)
+            continue
         fitting, against = [], None
         for remedy in finding.remedies:
             bounds = bounds_of(remedy)

@@ -203,6 +203,14 @@ def test_an_alternative_that_contradicts_another_finding_goes():
     assert reconcile(both, only) == [both._replace(remedies=both.remedies[:1]), only]
 
 
+def test_nothing_yields_to_what_is_open_or_less_grave():
+    both = finding("peft", install("peft<0.14"), install("transformers==4.48.0"))
+    open_one = finding("trl", install("transformers>=4.49"))._replace(verdict="undetermined")
+    assert reconcile(both, open_one) == [both, open_one]
+    advised = finding("trl", install("transformers>=4.49"), severity="advice")
+    assert reconcile(both, advised)[0] == both
+
+
 def test_what_no_change_cures_together_is_said_once_and_the_first_stays():
     """The environment itself is well: there is nothing that ``fix`` would change."""
     first, second = finding("peft", install("peft<0.12")), finding("trl", install("peft>=0.15"))
