@@ -61,8 +61,11 @@ def _steps(
         yield "symbols", [_script("measure_symbols"), *symbols]
     if read or not names:
         yield "sources", [_script("measure_surfaces"), "--collect", *only]
-        again = [*only, *sorted(importers_of(read) - set(read))] if names else []
-        yield "statements", [_script("measure_surfaces"), "--measure", *again]
+        yield "statements", [_script("measure_surfaces"), "--measure", *only]
+        importers = sorted(importers_of(read) - set(read))
+        if importers:
+            again = ["--measure", "--only", *importers, "--about", *read]
+            yield "what others say of them", [_script("measure_surfaces"), *again]
         yield "names", [_script("measure_surfaces"), "--names", *only]
         yield "messages", [_script("measure_surfaces"), "--messages", "--steps", *only]
     yield "compiled form", [_script("compile_matrix")]

@@ -10,7 +10,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    Iterable,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
@@ -147,20 +159,45 @@ def measure(
     sources: Sources,
     matrices: Path,
     say: Callable[[str], None],
+    about: Collection[str] = (),
 ) -> None:
-    """Write the statements of packages; a file whose statements did not change stays as it is."""
+    """Write the statements of packages; a file whose statements did not change stays as it is.
+
+    about: What is said of other packages than these stays as it was; nothing: all is measured.
+    """
     measurement = Measurement(packages, sources, matrices)
     for name in names:
-        statements = statements_of(measurement, name)
+        statements = statements_of(measurement, name, about)
+        if about:
+            old = read_document(matrices / "surfaces" / f"{name}.json").get("statements", [])
+            statements = _exchanged(old, statements, about)
         written = write_statements(matrices, name, statements, measurement)
         say(f"{name}: {len(statements)} statements{'' if written else ', as before'}")
         measurement.readings.flush()
 
 
-def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any]]:
-    """Return the statements about a package's imports."""
+def _exchanged(
+    old: Sequence[Dict[str, Any]], new: Sequence[Dict[str, Any]], about: Collection[str]
+) -> List[Dict[str, Any]]:
+    """Return the old statements with those about some packages exchanged, each at its place."""
+    by_id = {statement["id"]: statement for statement in new}
+    kept = [
+        statement if statement["provider"] not in about else by_id.pop(statement["id"], None)
+        for statement in old
+    ]
+    return [statement for statement in kept if statement is not None] + list(by_id.values())
+
+
+def statements_of(
+    measurement: Measurement, consumer: str, about: Collection[str] = ()
+) -> List[Dict[str, Any]]:
+    """Return the statements about a package's imports: of these packages, or of all."""
     releases = measurement.releases(consumer)
-    asked = _asked(measurement, consumer)
+    asked = {
+        key: demands
+        for key, demands in _asked(measurement, consumer).items()
+        if not about or key.provider in about
+    }
     allowed: Dict[Tuple[int, str], List[bool]] = {}
     broken: List[Tuple[_Key, Dict[int, Demand], List[int], Set[Tuple[int, int]]]] = []
     for key, demands in asked.items():
@@ -192,13 +229,13 @@ def statements_of(measurement: Measurement, consumer: str) -> List[Dict[str, Any
         covered.setdefault((key.provider, others), set()).update(pairs)
         statement = _statement(measurement, releases, key, demands, missing)
         statements += [statement, *_beside(measurement.packages, key, statement)]
-    statements += gate_statements(measurement, consumer)
+    statements += gate_statements(measurement, consumer, about)
     statements += cuda_file_statements(measurement.packages, releases, measurement.matrices)
     statements += cuda_check_statements(measurement.packages, releases, measurement.matrices)
     statements += overwriting_statements(measurement, consumer)
     optional = consumer in measurement.packages.optional
-    links = link_statements(measurement.matrices, consumer, optional)
-    return _with_own_ids([*statements, *links])
+    statements += link_statements(measurement.matrices, consumer, optional)
+    return _with_own_ids([one for one in statements if not about or one["provider"] in about])
 
 
 def _asked(measurement: Measurement, consumer: str) -> Dict[_Key, Dict[int, Demand]]:
@@ -229,8 +266,12 @@ def _asked(measurement: Measurement, consumer: str) -> Dict[_Key, Dict[int, Dema
     return asked
 
 
-def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, Any]]:
-    """Return the statements about versions that a package's code refuses, disables or warns of."""
+def gate_statements(
+    measurement: Measurement, consumer: str, about: Collection[str] = ()
+) -> List[Dict[str, Any]]:
+    """Return the statements about versions that a package's code refuses, disables or warns of: of
+    these packages, or of all.
+    """
     releases = measurement.releases(consumer)
     found: Dict[Gate, Dict[int, Tuple[str, int, Gate]]] = {}
     for number, release in enumerate(releases):
@@ -243,6 +284,8 @@ def gate_statements(measurement: Measurement, consumer: str) -> List[Dict[str, A
                 found.setdefault(key, {}).setdefault(number, (path, line, gate))
     statements: List[Dict[str, Any]] = []
     for gate, places in found.items():
+        if about and gate.package not in about:
+            continue
         numbers = sorted(places)
         others = measurement.releases(gate.package)
         refused = [number for number, other in enumerate(others) if gate.refuses(other.version)]

@@ -4,6 +4,7 @@ import.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import json
 import re
@@ -152,6 +153,7 @@ class Readings:
         self._new: List[Tuple[str, str]] = []
         self._declared: Dict[str, Dict[str, Any]] = {}
         self._new_declared: List[Tuple[str, str]] = []
+        self._aliases: Dict[str, Dict[str, str]] = {}
         self._registries: Dict[str, Dict[str, Any]] = {}
         self._blocks: BlockCache = {}
         self._methods: Dict[str, List[Tuple[str, Any, int]]] = {}
@@ -297,7 +299,10 @@ class Readings:
 
     def aliases(self, key: str) -> Dict[str, str]:
         """Return the modules that a source registers under another name."""
-        return dict(_ALIAS.findall(self._sources.source(key).decode("utf-8", "replace")))
+        if key not in self._aliases:
+            text = self._sources.source(key).decode("utf-8", "replace")
+            self._aliases[key] = dict(_ALIAS.findall(text))
+        return self._aliases[key]
 
     def flush(self) -> None:
         """Keep what was read."""
@@ -668,16 +673,19 @@ class Release:
         reached: Dict[str, Limits] = {}
         if entry not in self._modules:
             return reached
-        waiting: List[Tuple[str, Limits]] = [(entry, limits)]
+        # Those that always run first: the way with the fewest conditions counts; of equal ones the
+        # last that was come to.
+        waiting: List[Tuple[int, int, str, Limits]] = [(0, 0, entry, limits)]
+        serial = itertools.count(-1, -1)
         while waiting:
-            # Those that always run first: the way with the fewest conditions counts.
-            waiting.sort(key=lambda item: -sum(map(len, item[1])))
-            module, limits = waiting.pop()
+            _, _, module, limits = heapq.heappop(waiting)
             for name in _with_parents(module):
                 if name in reached or name in known or name not in self._modules:
                     continue
                 reached[name] = limits
-                waiting += self._edges(name, limits, foreign)
+                for target, joined in self._edges(name, limits, foreign):
+                    conditions = sum(map(len, joined))
+                    heapq.heappush(waiting, (conditions, next(serial), target, joined))
         return reached
 
     def _edges(self, module: str, limits: Limits, foreign: Foreign) -> Iterator[Tuple[str, Limits]]:

@@ -30,6 +30,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--collect", action="store_true", help="read, measure later")
     parser.add_argument("--measure", action="store_true", help="measure what was read")
     parser.add_argument(
+        "--about",
+        nargs="+",
+        metavar="NAME",
+        default=[],
+        help="with --measure: what they say of these packages; the rest stays as it is",
+    )
+    parser.add_argument(
         "--names", action="store_true", help="measure in which releases names exist"
     )
     parser.add_argument(
@@ -107,7 +114,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         elif not options.collect:
             from .measure import measure
 
-            measure(packages, names, sources, options.matrices, _say)
+            about = _chosen(packages, options.about) if options.about else ()
+            measure(packages, names, sources, options.matrices, _say, about)
     except UsageFault as error:
         print(f"measure_surfaces: {error}", file=sys.stderr)
         return 2

@@ -1,7 +1,9 @@
-"""Statements about a name that no release has: only where it is sure that none has it."""
+"""Statements about names that no release has, only where it is sure; what a refresh leaves as it is."""
+
+import json
 
 import pytest
-from surface_scan.measure import Measurement, statements_of
+from surface_scan.measure import Measurement, measure, statements_of
 
 FILLED = {
     "maker/__init__.py": "from . import types, filler\n",
@@ -36,3 +38,22 @@ def test_a_name_that_no_release_has(workshop, files, text, fails):
     said = [statement["id"] for statement in statements_of(measurement, "user")]
     # Of a name that may be put into its module from elsewhere nothing is said.
     assert bool(said) is (fails and "kept" not in text), said
+
+
+def test_what_is_said_of_other_packages_stays(workshop):
+    """A new release of one package changes what is said of it, and nothing else."""
+    workshop.release("maker", OWN)
+    workshop.release("third", {"third/__init__.py": "", "third/old.py": ""})
+    workshop.release("user", {"user/__init__.py": "import maker.gone\nimport third.old\n"})
+    where = workshop.folder / "surfaces" / "user.json"
+
+    def run(about=()):
+        measure(workshop.packages, ["user"], workshop.sources, workshop.folder, str, about)
+        statements = json.loads(where.read_text("utf-8"))["statements"]
+        return {statement["provider"]: statement["lacking"] for statement in statements}
+
+    before = run()
+    workshop.release("third", {"third/__init__.py": ""}, "2.0")
+    after = run(["third"])
+    assert after == run() == {**before, "third": [["2.0", "2.0"]]}
+    assert before.keys() == {"maker"}
