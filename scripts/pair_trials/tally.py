@@ -131,14 +131,17 @@ def _between(pair: Tuple[str, str], lines: Sequence[str]) -> bool:
 
 
 def _spoken(record: Mapping[str, Any], module: str, lines: Sequence[str]) -> Iterator[_Said]:
-    """Yield what check said of an import."""
+    """Yield what check said of an import: of the module itself, or of a package that it imports."""
+    own = module.split(".")[0].replace("_", "-")
     for finding in record["findings"]:
         if finding["verdict"] != "violated":
             continue
         message = f"{finding['severity']} {finding['rule']}: {finding['message']}"
         if finding["code"] in MEASURED:
             entry = record["statements"].get(finding["rule"])
-            if entry and (module + ".").startswith(entry["entry"] + "."):
+            # Behind the two packages of a statement stand those that import the first of them.
+            importers = finding["packages"][2:]
+            if entry and (own in importers or (module + ".").startswith(entry["entry"] + ".")):
                 words = (entry["name"] or entry["module"].split(".")[-1],)
                 pair = entry["path"].split("/")[0], entry["module"].split(".")[0]
                 yield _Said(message, words, pair)

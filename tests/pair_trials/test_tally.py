@@ -56,6 +56,7 @@ ALIKE = [
     "peft/utils/hub_utils.py:15 from huggingface_hub.file_download import new",
 ]
 ELSEWHERE = [ALIKE[0], "transformers/utils/hub.py:34 from huggingface_hub.file_download import new"]
+PAIR = ["peft", "huggingface-hub"]
 HIDDEN = "ModuleNotFoundError: Could not import module 'PreTrainedModel'."
 OTHER = ["ImportError: cannot import name 'Cache' from 'transformers'"]
 
@@ -68,6 +69,8 @@ OTHER = ["ImportError: cannot import name 'Cache' from 'transformers'"]
         (AS_SAID, [], "peft", "miss"),
         (ALIKE, [finding()], "peft", "alike"),
         (AS_SAID, [finding()], "transformers", "miss"),
+        (AS_SAID, [finding(packages=[*PAIR, "trl"])], "trl", "fails"),  # trl imports peft
+        ([], [finding(packages=[*PAIR, "trl"])], "trl", "false alarm"),
         ([], [finding()], "peft", "false alarm"),
         ([], [finding(severity="warning")], "peft", "false alarm"),
         ([], [finding(verdict="undetermined")], "peft", "works"),
