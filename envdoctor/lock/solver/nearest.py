@@ -349,19 +349,21 @@ def _reason(
     """Why this one may not stay: what it would violate, taken back alone."""
     number = problem.nodes.index(name)
     stayed = catalog.kept(name) & problem.variables[number].domain
-    violated: List[Why] = []
+    installed = catalog.situation.listed
+    violated: List[Tuple[bool, Why]] = []
     for nogood in problem.nogoods:
         masks = dict(nogood.terms)
-        others = all(
-            bits[problem.nodes[other]] & mask for other, mask in masks.items() if other != number
-        )
-        if number in masks and stayed and not stayed & ~masks[number] and others:
-            violated.append(nogood.why)
-    installed = catalog.situation.listed
+        others = {problem.nodes[other]: mask for other, mask in masks.items() if other != number}
+        holds = all(bits[other] & mask for other, mask in others.items())
+        if number in masks and stayed and not stayed & ~masks[number] and holds:
+            is_of_new = any(other.partition("[")[0] not in installed for other in others)
+            violated.append((is_of_new, nogood.why))
 
-    def rank(why: Why) -> Tuple[bool, int, bool, bool]:
+    def rank(item: Tuple[bool, Why]) -> Tuple[bool, bool, int, bool, bool]:
+        is_of_new, why = item
         edge = why.edge
         return (
+            is_of_new,  # what comes only with the change explains it last
             not why.limits,
             _RANK.get(why.kind, 9),
             edge is None or edge.name != name,
@@ -369,7 +371,7 @@ def _reason(
         )
 
     violated.sort(key=rank)
-    for why in violated:
+    for _, why in violated:
         if why.row is not None:
             row = why.row if why.kind == "build" else catalog.matrix.complete(why.row)
             return Reason("row", row.title, "" if why.kind == "build" else row.id, row.sources)
