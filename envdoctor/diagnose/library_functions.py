@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.measured_rows import DRIVER
+from ..matrix.spans import releases_of, span_holds
 from ..model.calls import InstallerCall
 from ..model.finding import Remedy
 from ..model.pattern import pattern
@@ -94,29 +95,14 @@ def _asker_words(history: SymbolHistory, context: Context) -> Tuple[Optional[Ask
     askers = context.matrix.askers(history)
     for asker in askers:
         version = context.version(asker.package)
-        if version is not None and _is_within(version, asker):
+        if version is not None and span_holds(asker.releases, asker.versions, version.public):
             file = asker.file.rsplit("/", 1)[-1]
             return asker, f"{file} of {asker.package} {version.public} needs it"
     words = [
-        f"{asker.package} {' and '.join(_range(*span) for span in asker.releases)}"
+        f"{asker.package} {' and '.join(releases_of(*span) for span in asker.releases)}"
         for asker in askers[:_MOST_ASKERS]
     ]
     return None, f"it is needed by {', '.join(words)}" if words else ""
-
-
-def _is_within(version: Version, asker: Asker) -> bool:
-    public = version.public
-    if public not in asker.versions:
-        return False
-    place = asker.versions.index(public)
-    return any(
-        asker.versions.index(first) <= place <= asker.versions.index(last)
-        for first, last in asker.releases
-    )
-
-
-def _range(first: str, last: str) -> str:
-    return first if first == last else f"{first} to {last}"
 
 
 def _install(

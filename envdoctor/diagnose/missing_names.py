@@ -19,6 +19,7 @@ from typing import (
 )
 
 from ..matrix.signatures import distribution_of
+from ..matrix.spans import releases_of
 from ..model.calls import InstallerCall
 from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts
@@ -510,10 +511,7 @@ def _askers(history: NameHistory, asked: _Asked) -> str:
 
 
 def _importer_words(importer: Importer) -> str:
-    ranges: List[str] = [
-        first if first == last else f"{first} to {last}" for first, last in importer.spans
-    ]
-    return f"{importer.package} {', '.join(ranges[-2:])}"
+    return f"{importer.package} {', '.join(releases_of(*span) for span in importer.spans[-2:])}"
 
 
 def _remedy(

@@ -364,11 +364,11 @@ def tell_of_last(
     of earlier attempts, or of other processes, the values are others.
     """
     raised = failure.raised
-    for draft in drafts if raised is not None else ():
+    if raised is None:
+        return
+    for draft in drafts:
         groups = [groups_of(event, modules) for event in draft.events]
-        last = [
-            entry for event, entry in zip(draft.events, groups) if raised and _is_of(event, raised)
-        ]
+        last = [entry for event, entry in zip(draft.events, groups) if _is_of(event, raised)]
         if last and draft.signature is not None and len(last[0]) >= max(map(len, groups)):
             component = fill(draft.signature.component, last[0])
             draft.finding = finding_of(draft.signature, component, last[0], draft.certainty)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.signatures import distribution_of
+from ..matrix.spans import releases_of
 from ..model.finding import Remedy
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
@@ -64,8 +65,8 @@ _RELAYS = frozenset(
 _SOURCE_FOLDERS = ("src", "python", "lib")
 #: Extras that bring what a package is tried with, not what it runs with.
 _ASIDE = pattern(
-    r"(?i)(?<![a-z])(?:dev(?:el(?:op(?:ment|er)?)?)?|tests?|testing|docs?|documentation|lint(?:ing|er)?|"
-    r"quality|examples?|bench(?:marks?)?|benchmarking)(?![a-z])"
+    r"(?i)(?<![a-z])(?:dev(?:el(?:op(?:ment|er)?)?)?|tests?|testing|docs?|documentation"
+    r"|lint(?:ing|er)?|quality|examples?|bench(?:marks?)?|benchmarking)(?![a-z])"
 )
 _MOST_SPANS = 3
 
@@ -444,7 +445,7 @@ def _of_unknown(
     if not spans:
         return _of_strangers(meeting, caller, provider)
     said = ", ".join(
-        f"{meeting.provider}{specifier} by {first if first == last else f'{first} to {last}'}"
+        f"{meeting.provider}{specifier} by {releases_of(first, last)}"
         for specifier, first, last in spans[:_MOST_SPANS]
     )
     version = provider.version if provider is not None else None

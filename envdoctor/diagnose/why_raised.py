@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.signatures import distribution_of
+from ..matrix.spans import releases_of
 from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
 from ..model.versions import try_version
@@ -273,7 +274,7 @@ def _releases(match: Matched, version: Optional[Version]) -> str:
     """Say which releases have the text, between which it came and went, and whether the installed
     one is among them.
     """
-    spans = [first if first == last else f"{first} to {last}" for first, last in match.present]
+    spans = [releases_of(*span) for span in match.present]
     bounds = [f"{match.before} does not yet" if match.before else ""]
     bounds.append(f"{match.after} no longer does" if match.after else "")
     said = " and ".join(filter(None, bounds))

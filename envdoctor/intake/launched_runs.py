@@ -26,8 +26,8 @@ _COMMAND = re.compile(
     r"|(?:llamafactory-cli|lmf|axolotl) +train|(?:swift|megatron) +(?:sft|pt|rlhf)"
     r"|trl +[a-z]+(?= +-)|tune +run"
     r"|python[\d.]{0,6} +(?:-[a-zA-Z] +){0,3}(?:[\w./-]+\.py(?= +.*--)|"
-    r"(?:vllm\.entrypoints|sglang\.launch_server|verl|openrlhf|torch\.distributed|axolotl|trl|recipe"
-    r"|llamafactory|swift|accelerate\.commands)\b[\w.]*)"
+    r"(?:vllm\.entrypoints|sglang\.launch_server|verl|openrlhf|torch\.distributed|axolotl|trl"
+    r"|recipe|llamafactory|swift|accelerate\.commands)\b[\w.]*)"
     r")(?=\s)) +\S"
 )
 #: Where a sentence or the next command goes on behind a command.
@@ -87,7 +87,9 @@ def _with_lists(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _assign(name: str, value: str, assigned: Dict[str, str]) -> None:
-    """Note what a name stands for; nothing where it is a secret, or stands for several things."""
+    """Note what a name stands for, nothing where it is a secret; where it stands for several
+    things, itself, so that nobody knows what.
+    """
     if not is_secret_name(name):
         assigned[name] = value if assigned.get(name, value) == value else f'"${name}"'
 

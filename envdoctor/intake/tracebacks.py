@@ -36,6 +36,7 @@ _JUNK = 24  # lines of its own writer that are no part of it
 _FRAMES = 12  # kept of each end of a deep traceback
 _KEPT = 96  # different exceptions
 _MESSAGE = 1500  # characters
+_PLACE_OF_VALUE = re.compile(r"%(?:[%srdgf]|\.\d[fg])")
 _CODE = 300
 _MESSAGE_LINES = 16
 _ABOVE = 2048
@@ -655,11 +656,12 @@ def _filled(message: str) -> str:
     """Return a message with its values where an exception was given both, as a logger is: Python
     prints the arguments of an exception that has several as a tuple.
     """
-    if not (message.startswith("('") and message.endswith(")") and "%" in message):
+    if len(message) > _MESSAGE or not (message.startswith("('") and message.endswith(")")):
         return message
     try:
         words, *values = ast.literal_eval(message)
-        return str(words % tuple(values))
+        is_plain = "%" not in _PLACE_OF_VALUE.sub("", words)  # a width may be of any size
+        return str(words % tuple(values)) if is_plain else message
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return message  # no tuple, or another number of values than the text has places
 

@@ -25,7 +25,7 @@ from typing import (
 from ..model.record import NamedTuple
 from ..model.version import Version
 from ..model.versions import VersionSet, parse_version
-from .spans import Span, are_spans, head_fault, packages_fault, places_of
+from .spans import Span, are_spans, head_fault, packages_fault, places_of, releases_of
 
 __all__ = [
     "SCHEMA",
@@ -119,8 +119,7 @@ class NameHistory(NamedTuple):
 
     def sentence(self) -> str:
         """Say where it is, as a sentence without a full stop."""
-        ranges = [first if first == last else f"{first} to {last}" for first, last in self.present]
-        releases = _joined(ranges)
+        releases = _joined([releases_of(*span) for span in self.present])
         owner = f"{self.package}'" if self.package.endswith("s") else f"{self.package}'s"
         if self.kind == "parameter":
             return f"{owner} {self.module} takes {self.name} in {releases} only"

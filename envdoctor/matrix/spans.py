@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, FrozenSet, Iterator, Sequence, Tuple
+from typing import Any, FrozenSet, Iterator, Optional, Sequence, Tuple
 
 from ..model.pattern import pattern
 from ..model.versions import try_version
@@ -16,6 +16,8 @@ __all__ = [
     "head_fault",
     "packages_fault",
     "places_of",
+    "releases_of",
+    "span_holds",
     "spans_of",
     "versions_fault",
 ]
@@ -33,6 +35,19 @@ def places_of(text: str) -> FrozenSet[int]:
 def spans_of(text: str, versions: Sequence[str]) -> Tuple[Span, ...]:
     """Return spans of places as spans of these releases."""
     return tuple((versions[first], versions[last]) for first, last in _ends(text))
+
+
+def span_holds(spans: Sequence[Span], versions: Sequence[str], version: str) -> Optional[bool]:
+    """Tell whether spans of releases hold one; None for one that is none of ``versions``."""
+    if version not in versions:
+        return None
+    place = versions.index(version)
+    return any(versions.index(first) <= place <= versions.index(last) for first, last in spans)
+
+
+def releases_of(first: str, last: str) -> str:
+    """Say a span of releases: "2.0.0 to 2.2.2", or the only one."""
+    return first if first == last else f"{first} to {last}"
 
 
 def are_spans(text: Any, count: int) -> bool:

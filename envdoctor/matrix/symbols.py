@@ -16,7 +16,15 @@ from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.version import Version
 from ..model.versions import parse_version
-from .spans import Span, are_spans, places_of, spans_of, versions_fault
+from .spans import (
+    Span,
+    are_spans,
+    places_of,
+    releases_of,
+    span_holds,
+    spans_of,
+    versions_fault,
+)
 
 __all__ = [
     "SCHEMA",
@@ -56,14 +64,7 @@ class SymbolHistory(NamedTuple):
 
     def has(self, version: Version) -> Optional[bool]:
         """Tell whether a release exports it; None for one that was not read."""
-        public = version.public
-        if public not in self.versions:
-            return None
-        place = self.versions.index(public)
-        return any(
-            self.versions.index(first) <= place <= self.versions.index(last)
-            for first, last in self.present
-        )
+        return span_holds(self.present, self.versions, version.public)
 
     @property
     def begins(self) -> bool:
@@ -73,11 +74,7 @@ class SymbolHistory(NamedTuple):
     def releases(self) -> str:
         """Say which releases have it: "2.0.0 to 2.2.2", "2.3.0 and newer"."""
         words = [
-            f"{first} and newer"
-            if last == self.last
-            else first
-            if first == last
-            else f"{first} to {last}"
+            f"{first} and newer" if last == self.last else releases_of(first, last)
             for first, last in self.present
         ]
         return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

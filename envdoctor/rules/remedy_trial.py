@@ -40,11 +40,8 @@ _MOST = 12  # remedies of one report that are tried
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
 _UPGRADING = frozenset(["--force-reinstall", "--upgrade", "-U"])
 _OF_LIBRARIES = "ED409"
-_OF_PAIRS = (
-    "ED308",
-    "ED309",
-    _OF_LIBRARIES,
-)  # what was measured of two packages, release by release
+#: What was measured of two packages, release by release.
+_OF_PAIRS = ("ED308", "ED309", _OF_LIBRARIES)
 
 
 def tried_remedies(

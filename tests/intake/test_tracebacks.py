@@ -3,6 +3,8 @@
 import textwrap
 from io import BytesIO
 
+import pytest
+
 from envdoctor.intake.log_reader import read_logs
 
 
@@ -59,6 +61,14 @@ def test_an_indented_traceback_and_one_of_a_build_step():
     for raised in (indented, of_step):
         assert (raised.kind, raised.message) == ("ValueError", "needs 12, found 11.8")
         assert raised.frames[-1].file == "/tmp/x/setup.py"
+
+
+@pytest.mark.parametrize("words", ["%999999999d", "%*d", "%.99999999f", "%(a)s", "50%"])
+def test_a_message_with_a_place_of_any_width_stays_as_it_is(words):
+    """A width is a number that a hostile log chooses: filled in, it is that much memory."""
+    message = f"('{words}', 1)"
+    (raised,) = _read(f"Traceback (most recent call last):\nValueError: {message}\n").raised
+    assert raised.message == message
 
 
 def test_a_broken_traceback_of_an_exception_that_is_called_by_no_common_ending():

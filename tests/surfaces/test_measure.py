@@ -1,4 +1,4 @@
-"""Statements about names that no release has, only where it is sure; what a refresh leaves as it is."""
+"""Statements about names that no release has, where it is sure; what a refresh leaves alone."""
 
 import json
 

@@ -287,11 +287,11 @@ def _not_known(script: Script, runs: Sequence[Run]) -> str:
     few = list(dict.fromkeys(started_by))[:_MOST_SHOWN]
     left = len(dict.fromkeys(started_by)) - len(few)
     what = "; ".join(few) + (f"; and {left} more" if left else "")
-    found = f"nothing is known here of what it starts: {what}" if few else "it starts nothing"
+    answer = f"nothing is known here of what it starts: {what}" if few else "it starts nothing"
     ends = f", and it ends at line {script.ends}" if script.ends else ""
     return (
-        f"{script.name}: {found}{ends}; expected a command that starts training, or a server, with "
-        f"one of {', '.join(ADAPTERS)}"
+        f"{script.name}: {answer}{ends}; expected a command that starts training, or a server, "
+        f"with one of {', '.join(ADAPTERS)}"
     )
 
 

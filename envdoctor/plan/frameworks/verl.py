@@ -265,7 +265,10 @@ class VerlFamily:
             for problem in value_problems(fields, keys)
         ]
         problems += self._assertions(fields, keys)
-        problems += _unequal_shares(fields, keys, certain=is_plain)
+        asserts = configuration.since("0.2")
+        if asserts is not False:
+            sure = is_plain and bool(asserts) and not self.forked
+            problems += _unequal_shares(fields, keys, certain=sure)
         unread = unread_settings(configuration, [*run.files, *settings])
         fields.update(other_models(configuration, [*run.files, *settings]))
         if not _ENTRY.fullmatch(run.entry) and composition is None:
@@ -444,8 +447,8 @@ class VerlFamily:
 def _unequal_shares(
     fields: Mapping[str, Fact[Any]], keys: Mapping[str, str], *, certain: bool
 ) -> Iterator[ConfigurationProblem]:
-    """Yield a step that the GPUs cannot share equally: the trainer asserts that they can
-    (utils/config.py, validate_config; before, protocol.py: "only support equal chunk").
+    """Yield a step that the GPUs cannot share equally: the trainer asserts that they can, since 0.2
+    (ray_trainer.py, _validate_config; since 0.6 utils/config.py, validate_config).
     """
     names = ("data.train_batch_size", "rollout.n", "nodes", "gpus_per_node", "actor.micro_batch")
     facts = [fields.get(name) for name in names]

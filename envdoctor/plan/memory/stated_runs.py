@@ -53,12 +53,12 @@ def _with_runs(facts: Facts, matrix: Matrix) -> Tuple[Facts, List[Finding]]:
     workloads = list(_workloads(facts))
     if not workloads:
         return facts, []
-    said: List[Dict[Tuple[str, str], Finding]] = []
+    by_run: List[Dict[Tuple[str, str], Finding]] = []
     for workload in workloads:
         planned = plan_run(_on_all(workload, facts), facts, matrix)
-        told = [one for one in _findings(planned) if _is_told(one, planned, facts)]
-        said.append({(one.code, one.subject): one for one in told})
-    common = [finding for what, finding in said[0].items() if all(what in one for one in said)]
+        sure = [one for one in _findings(planned) if _is_sure(one, planned, facts)]
+        by_run.append({(one.code, one.subject): one for one in sure})
+    common = [one for what, one in by_run[0].items() if all(what in other for other in by_run)]
     if len(workloads) == 1:
         facts = with_workload(facts, workloads[0])
     return facts, [_as_stated(finding) for finding in common]
@@ -106,7 +106,7 @@ def _findings(planned: PlanResult) -> List[Finding]:
     return [*findings_of(planned.workload, planned.plan, cures), *others]
 
 
-def _is_told(finding: Finding, planned: PlanResult, facts: Facts) -> bool:
+def _is_sure(finding: Finding, planned: PlanResult, facts: Facts) -> bool:
     """Tell whether a report says enough for a finding of a plan."""
     if finding.code == "ED615":
         return _is_counted(facts)

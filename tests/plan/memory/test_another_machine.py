@@ -1,4 +1,4 @@
-"""With ``--assume`` nothing of the machine that plans is a limit, whichever adapter reads the run."""
+"""With ``--assume`` nothing of the machine that plans is a limit, whatever reads the run."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_a_kind_that_a_sentence_names_is_no_count(matrix):
 
 
 def test_weights_that_are_packed_by_nature(matrix):
-    """DeepSeek-R1 is published in fp8, and 671 GB fit onto eight H20 of 141 GB."""
+    """DeepSeek-R1 is published in fp8, and 671 GB fit onto eight H200 of 141 GB."""
     gpus = "".join(f"GPU {number}: NVIDIA H200\n" for number in range(8))
     for command in (
         "python -m sglang.launch_server --model-path /data/DeepSeek-R1 --tp 8",
