@@ -50,7 +50,7 @@ def tell_lacking_builds(
     context = contexts[0]
     for draft in drafts:
         if draft.signature is None:
-            if raised is not None and raised.line in draft.quoted:
+            if raised is not None and _is_unexplained(draft, raised):
                 _tell_cpu_build(draft, raised, context)
         elif draft.signature.id == "module-missing" and draft.events:
             _tell_platform(draft, context, modules)
@@ -58,6 +58,11 @@ def tell_lacking_builds(
             _tell_operators(draft, context, modules)
         elif draft.signature.id in _NO_CODE:
             _tell_ggml(draft, report, context)
+
+
+def _is_unexplained(draft: TraceDraft, raised: Raised) -> bool:
+    """Tell whether a draft is that of this exception, which no finding of a check explains."""
+    return raised.line in draft.quoted and draft.finding.kind == "not-judged"
 
 
 def _tell_cpu_build(draft: TraceDraft, raised: Raised, context: Context) -> None:
