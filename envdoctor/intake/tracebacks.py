@@ -64,6 +64,8 @@ _CELL = re.compile(
 _INPUT = re.compile(r"^<ipython-input-(\d{1,6})-.*>$")
 _ARROW = re.compile(r"^-{1,8}> ?(?P<line>\d{1,9})\b ?(?P<code>.{0,300})$")
 _BOX = "╭│╰|+"
+#: What leads to the head of a traceback within a message, and is put before no other line.
+_WORDS = re.compile(r"(?<!\S)[A-Z][a-z]+ $")
 #: A place that what showed the log broke in two, as PowerShell does at the width of its window, and
 #: where a blank went with the break: only a word that was too long is broken within.
 _BROKEN = re.compile(r'^\s+File "[^"]{1,400}(?:"(?:,(?: line(?: \d{1,9},(?: in)?)?)?)?)?$')
@@ -246,6 +248,8 @@ class Tracebacks:
     def _start(self, text: str, number: int, quoting: Optional[_Block]) -> None:
         """Open a traceback at its head; ``quoting`` is one whose message holds it."""
         prefix = text[: text.index(_HEAD)]
+        if quoting is not None and prefix.startswith(quoting.prefix) and _WORDS.search(prefix):
+            prefix = quoting.prefix  # "[rank0]: Original Traceback": the writer is the same
         if "─" in prefix:
             prefix = prefix[: prefix.index("╭")]  # the frame of rich's box
         prefix = re.sub(r"\+ Exception Group $", "| ", prefix)

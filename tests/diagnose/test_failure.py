@@ -230,3 +230,19 @@ def test_a_library_that_tensorflow_looks_for_is_no_fault_of_torchaudio(said):
         f"dlerror: {library}: cannot open shared object file: No such file or directory\n"
     )
     assert all(trace.certainty == "candidate" for trace in found.traces)
+
+
+def test_what_its_launcher_calls_failed_did_not_work_on(said):
+    """Other ranks print on for a while: that the program ended with a code outweighs it."""
+    raised = (
+        "[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "/app/train.py", line 9, in <module>\n'
+        "[rank1]:     train(sizes)\n"
+        "[rank1]: IndexError: list index out of range\n"
+    )
+    others = "".join(f"processing image {number} of them\n" for number in range(12))
+    ended = "[ERROR] [launch.py:325:sigkill_handler] ['train.py'] exits with return code = 1\n"
+    assert said(raised + others).traces == ()
+    root = said(raised + others + ended).traces[0]
+    assert root.certainty == "established"
+    assert "IndexError: list index out of range" in root.finding.message

@@ -2,10 +2,13 @@
 
 import textwrap
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 
 from envdoctor.intake.log_reader import read_logs
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
 
 
 def _read(text):
@@ -85,3 +88,14 @@ def test_a_broken_traceback_of_an_exception_that_is_called_by_no_common_ending()
     )
     (raised,) = _read(text).raised
     assert raised.kind == "torch._inductor.exc.TritonMissing"
+
+
+@pytest.mark.parametrize("writer", ["[rank1]: ", "(Worker pid=7) ", "2026-01-02 03:04:05,678 "])
+def test_a_traceback_in_a_message_is_of_the_same_writer(writer):
+    """What a worker of a DataLoader raised, as torch prints it, with a rank before each line."""
+    lines = (LOGS / "torch-2.15-dataloader.log").read_text(encoding="utf-8").splitlines()
+    at = next(place for place, line in enumerate(lines) if line.startswith("Traceback"))
+    text = "".join(f"{writer}{line}\n" for line in lines[at:])
+    last = _read(text).raised[-1]
+    assert last.kind == "UnicodeDecodeError"
+    assert (last.frames[-1].file, last.frames[-1].function) == ("loader.py", "__getitem__")
