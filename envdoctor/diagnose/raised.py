@@ -89,6 +89,12 @@ _SAYS_ANOTHER = pattern(
     r"|(?:[Ss]ubprocess|[Ww]orker|[Cc]hild) (?:process )?(?:died|exited|failed|is dead)"
     r"|worker process has died"
 )
+#: What says that something else did not come in time: where it failed before, that is the reason.
+_WAITED = pattern(
+    r"(?i)\btimed? ?out (?:while )?waiting (?:for|on)\b"
+    r"|\bdid(?: not|n't) (?:start|respond|connect|answer|(?:be)?come (?:ready|up))\b.{0,40}\b"
+    r"(?:in|within|after) "
+)
 #: What says that something was tried in vain, and not what.
 _TRIED = pattern(
     r"(?i)\b(?:retry|retries|attempts|tries)\b.{0,30}\b(?:exceed|exhaust|fail)\w*"
@@ -163,7 +169,7 @@ def failure_of(
     living = [entry for entry in before if entry.fate != "passed" and not _is_stop(entry)]
     own = [entry for entry in living if not of_another(_telling(entry))]
     signs = _signs_of_end(living, drafts)
-    certain = [entry for entry in own if _ended_run(entry, signs)]
+    certain = _without_waits([entry for entry in own if _ended_run(entry, signs)])
     if certain:
         last = _of_most_runs(certain, living) or _first_process(certain)
         return Failure(last, True, stopped, raised)
@@ -174,6 +180,13 @@ def failure_of(
         return Failure(logged[-1], _is_last_line(logged[-1]), stopped, raised)
     others = (entry for entry in living if _ended_run(entry, signs))
     return Failure(next(others, None), False, stopped)
+
+
+def _without_waits(certain: Sequence[Raised]) -> Sequence[Raised]:
+    """Return exceptions without those that only waited for what had failed before."""
+    awaited = [entry for entry in certain if not _WAITED.search(entry.message)]
+    first = min((entry.order for entry in awaited), default=0)
+    return [entry for entry in certain if entry in awaited or not awaited or entry.order < first]
 
 
 def _telling(raised: Raised) -> Raised:

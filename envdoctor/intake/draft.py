@@ -102,6 +102,7 @@ class Draft:
         self._complete: Optional[Tuple[int, str]] = None
         self._notes: Dict[str, Tuple[str, Line]] = {}
         self._contradictions: Dict[str, str] = {}
+        self._disputed: Dict[str, str] = {}  # by distribution or field: the other release
         self._missing: Dict[str, int] = {}  # distribution -> line
         self._working: Dict[str, Tuple[str, int]] = {}  # distribution -> release that works, line
         self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
@@ -127,6 +128,8 @@ class Draft:
         if old is not None and _contradict(old, claim) and len(self._contradictions) < 20:
             both = f"{_short(old.value)} (line {old.line}) and {_short(value)} (line {line.number})"
             self._contradictions.setdefault(field, f"{field}: {both}")
+            if field in _RELEASES and isinstance(value, str):
+                self._disputed.setdefault(field, value)
         self._claims[field] = claim if old is None else _settled(old, claim)
 
     def absent(self, field: str, line: Line, rank: int = LABEL, detail: str = "") -> None:
@@ -179,6 +182,10 @@ class Draft:
         claim = _Claim(rank, line.number, Distribution(canonical, text, **extra))
         old = self._distributions.get(canonical)
         self._distributions[canonical] = claim if old is None else _settled_distribution(old, claim)
+        if old is not None and text and old.value.version:
+            known = _Claim(old.rank, old.line, old.value.version)
+            if _contradict(known, _Claim(rank, line.number, text)):
+                self._disputed.setdefault(canonical, text)
         machines = {
             match.group(1) for tag in extra.get("tags", ()) if (match := _MACHINE.search(tag))
         }
@@ -434,6 +441,8 @@ class Draft:
         sentences = self._single_sentences()
         if sentences:
             table["report.single_sentences"] = Known(sentences, Evidence(self._source))
+        if self._disputed:
+            table["report.disputed"] = Known(dict(self._disputed), Evidence(self._source))
         if self._contradictions:
             contradictions = tuple(self._contradictions.values())
             table["report.contradictions"] = Known(contradictions, Evidence(self._source))

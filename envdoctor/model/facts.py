@@ -637,6 +637,12 @@ FIELDS: Mapping[str, Field] = {
     "report.cuda": _environment(
         "report", "str", "A CUDA version that a report names without saying whose, '11.8'."
     ),
+    "report.disputed": _host(
+        "report",
+        "variables",
+        "What a report says twice and differently, with equal weight, by distribution or field: "
+        "the release that is not taken.",
+    ),
     "report.documents": _host(
         "report",
         "variables",

@@ -65,6 +65,13 @@ def judge(
         findings.extend(step(context) if propagate else _guarded(name, step, context))
     if examined is not None:
         examined.update(Judged(rule.code, rule.code) for rule in rules)
+    if facts.value("report.disputed"):
+        from .disputed_releases import held_by_both, with_other_releases
+
+        others = judge(
+            with_other_releases(facts), matrix, nodes=nodes, today=today, families=families
+        )
+        findings = held_by_both(findings, others, facts)
     findings.extend(also)
     return arrange(doubted(outranked(findings, context), context))
 

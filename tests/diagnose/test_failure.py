@@ -246,3 +246,21 @@ def test_what_its_launcher_calls_failed_did_not_work_on(said):
     root = said(raised + others + ended).traces[0]
     assert root.certainty == "established"
     assert "IndexError: list index out of range" in root.finding.message
+
+
+def test_who_waits_in_vain_fails_by_what_failed_before(said):
+    engine = (
+        "Process EngineCore_0:\n"
+        "Traceback (most recent call last):\n"
+        '  File "/usr/lib/python3.12/multiprocessing/process.py", line 314, in _bootstrap\n'
+        "    self.run()\n"
+        "OSError: no such adapter: base\n"
+    )
+    client = (
+        "Traceback (most recent call last):\n"
+        '  File "/app/serve.py", line 7, in <module>\n'
+        "    main()\n"
+        "TimeoutError: Timed out waiting for engines to send initial message\n"
+    )
+    assert "no such adapter" in said(engine + client).traces[0].finding.message
+    assert "Timed out waiting" in said(client).traces[0].finding.message

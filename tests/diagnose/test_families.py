@@ -17,6 +17,7 @@ from envdoctor.diagnose.trace_draft import signal_name
 from .traces import roots
 
 XID = "[12.5] NVRM: Xid (PCI:0000:01:00): "
+REFUSED = "server-not-listening"
 SIZE = "torch.Size([151936, 896])"
 
 
@@ -222,6 +223,29 @@ SIZE = "torch.Size([151936, 896])"
         ("srun: error: n1: task 0: Exited with exit code 1", "launcher-exit-code"),
         ("[ERROR] [launch.py:325] ['a.py'] exits with return code = 1", "launcher-exit-code"),
         ("[INFO] [launch.py:325] ['a.py'] exits with return code = 0", None),
+        ("curl: (7) Failed to connect to localhost port 8000: Connection refused", REFUSED),
+        (
+            (
+                "HTTPConnectionPool(host='127.0.0.1', port=8888): Max retries exceeded with url: "
+                "/v1/models (Caused by NewConnectionError('<c>: Failed to establish a new "
+                "connection: [Errno 111] Connection refused'))"
+            ),
+            REFUSED,
+        ),
+        (
+            (
+                "Cannot connect to host localhost:30000 ssl:default [Connect call failed "
+                "('127.0.0.1', 30000)]"
+            ),
+            REFUSED,
+        ),
+        (
+            (
+                "HTTPConnectionPool(host='10.1.2.3', port=80): Max retries exceeded with url: / "
+                "(Caused by NewConnectionError('<c>: [Errno 111] Connection refused'))"
+            ),
+            "host-unreachable",
+        ),
         ("ssh: Could not resolve hostname node7: Name or service not known", "name-not-resolved"),
         ("fatal: unable to access 'x': Could not resolve host: example.org", "name-not-resolved"),
         ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "name-not-resolved"),
