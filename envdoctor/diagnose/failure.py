@@ -42,6 +42,7 @@ from .raised import (
     trust_complaint,
     without_survived,
 )
+from .refused_types import tell_refused_types
 from .sonames import tell_sonames
 from .stated_beside import state_beside
 from .trace_draft import (
@@ -105,7 +106,7 @@ def explain(
     tell_histories(drafts, raised, knowledge.modules, contexts)
     doubt_builds(drafts, knowledge.modules, contexts)
     tell_symbols(drafts, knowledge.modules, contexts[0])
-    tell_sonames(drafts, knowledge.modules, contexts[0])
+    tell_sonames(drafts, knowledge.modules, contexts[0], reading.report)
     tell_collectives(drafts)
     tell_places(drafts, raised, knowledge.modules, contexts[0])
     violated = [finding for finding in findings if finding.verdict == "violated"]
@@ -121,6 +122,7 @@ def explain(
     tell_two_packages(drafts, raised, contexts, knowledge.modules)
     _join_comparisons(drafts, violated)
     tell_lacking_features(drafts, failure.raised, reading.report, contexts[0])
+    tell_refused_types(drafts, failure.raised, contexts[0])
     relate_numbers(drafts, failure.raised, reading.report, contexts[0])
     doubt(drafts, raised, failure)
     drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)

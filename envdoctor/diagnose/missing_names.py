@@ -252,6 +252,8 @@ def _doubt(
         known = f"No release of {package} has a wheel for {place}. " if place else ""
         return f"{known}A build of {package} makes it: sources that were not built are without it"
     if version is not None:
+        if history.has(version) is False:
+            return ""  # by the releases around it, as by what the line says
         return f"{package} {version} is no release, so releases that have it prove nothing"
     module = history.module.split(".")[0] if "." in history.module else package.replace("-", "_")
     checkout = next((file for file in asked.sources if is_checkout(file, module)), "")
@@ -295,9 +297,12 @@ def is_checkout(file: str, module: str) -> bool:
 
 
 def _frames_of(event: Event, raised: Sequence[Raised]) -> Tuple[Frame, ...]:
-    """Return the places of the traceback that ends in an event's line."""
+    """Return the places of the traceback that ends in an event's line, the first or the last of
+    those with the same words: a title repeats what a log ends with.
+    """
+    lines = {(line.source, line.number) for line in (event.first, event.last)}
     for entry in raised:
-        if entry.line.source == event.first.source and entry.line.number == event.first.number:
+        if (entry.line.source, entry.line.number) in lines:
             return entry.frames
     return ()
 
@@ -614,6 +619,8 @@ def _nearest(history: NameHistory, version: Optional[Version], context: Context)
     if version is None and history.side() == "newer":
         return older[:_MOST_TRIED]  # those at the end of what has it are the nearest
     newer = [release for release in having if version is None or release > version]
+    if version is not None and version.is_devrelease:  # what asks for it was written before it
+        return [*older[:_MOST_TRIED], *newer[:_MOST_TRIED]]
     return [*newer[:_MOST_TRIED], *older[:_MOST_TRIED]]
 
 

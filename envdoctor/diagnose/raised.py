@@ -64,6 +64,8 @@ _CRASHED = "Fatal Python error"
 #: a build runs.
 _BUILDS = ("pip-build-requirements", "wheel-build-failed")
 _BUILDING = pattern(r"(?:^|/)(?:setup|build_meta|_in_process)\.py$")
+#: Exceptions that say all by their name, or by the line of source that raised them.
+_TELLING_BARE = frozenset(("AssertionError", "MemoryError", "NotImplementedError", "TimeoutError"))
 _PROGRAM = pattern(r"^([\w.-]{1,100}\.py): error: ")
 _STOPPING = pattern(r"(?:^|\.)KeyboardInterrupt$")
 _SIGNALLED = pattern(r"got signal: (?:2|15)\b|Signals\.SIG(?:TERM|INT)\b")
@@ -191,13 +193,17 @@ def _without_waits(certain: Sequence[Raised]) -> Sequence[Raised]:
 
 def _telling(raised: Raised) -> Raised:
     """Return the exception that tells what failed: of one that says only that another process, or
-    every attempt, failed, the one that it came of.
+    every attempt, failed, or that has no word of its own, the one that it came of.
     """
     before = raised.before
-    if before is None or not (of_another(raised) or _says_tried(raised)):
+    if before is None or not (of_another(raised) or _says_tried(raised) or _is_mute(raised)):
         return raised
     inner = _telling(before)
-    return raised if of_another(inner) or _is_stop(inner) else inner
+    return raised if of_another(inner) or _is_stop(inner) or _is_mute(inner) else inner
+
+
+def _is_mute(raised: Raised) -> bool:
+    return not raised.message.strip() and raised.kind not in _TELLING_BARE
 
 
 def _says_tried(raised: Raised) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["tell_sonames"]
 
+_LONGEST = 200_000  # characters of a text that are searched
 _SIGNATURES = (
     "cuda-library-not-found",
     "cuda-library-own-number-not-found",
@@ -76,6 +77,18 @@ _OF_DEBIAN = {
 }
 #: Libraries that Intel's oneAPI puts outside the loader's path.
 _OF_ONEAPI = re.compile(r"lib(?:mkl_\w+|sycl|svml|imf|irng|intlc|iomp5|ccl|tbb|dnnl|OpenCL)\.so")
+#: Which year's oneAPI has a number of a library: files of intel-sycl-rt 2024.2.1, 2025.0.4,
+#: 2025.2.0 and 2025.3.0, and of onemkl-sycl-blas 2024.2.1 and 2025.0.1, on the index.
+_YEARS_OF_ONEAPI = {
+    "libsycl.so.7": 2024,
+    "libsycl.so.8": 2025,
+    "libmkl_sycl_blas.so.4": 2024,
+    "libmkl_sycl_blas.so.5": 2025,
+}
+_ONEAPI_HERE = re.compile(
+    r"/oneapi/(?:(?:compiler|mkl|dnnl)/)?(20\d\d)\.\d|"
+    r"(lib(?:sycl|mkl_sycl_blas)\.so\.\d) =>(?! not)"
+)
 _CUDA_SUFFIX = re.compile(r"nvidia-[a-z-]+?-cu(\d{2})")
 
 
@@ -100,10 +113,10 @@ class _Wanted(NamedTuple):
 
 
 def tell_sonames(
-    drafts: Sequence[TraceDraft], modules: Mapping[str, str], context: Context
+    drafts: Sequence[TraceDraft], modules: Mapping[str, str], context: Context, report: str = ""
 ) -> None:
     """Say who asks for a library that was not found and what brings it, and put the remedies that
-    follow in the place of the general ones.
+    follow in the place of the general ones. The report is the text around the log.
     """
     place = place_of_builds(context)
     for draft in list(drafts):
@@ -121,7 +134,7 @@ def tell_sonames(
             _tell_system(draft, package)
             continue
         if _OF_ONEAPI.match(name):
-            _tell_oneapi(draft)
+            _tell_oneapi(draft, name, report)
             continue
         match = _SONAME.match(f"{name}.so.{groups['major']}" if "major" in groups else name)
         if match is None:
@@ -183,18 +196,36 @@ def _tell_system(draft: TraceDraft, package: str) -> None:
     draft.finding = draft.finding._replace(remedies=(remedy,))
 
 
-def _tell_oneapi(draft: TraceDraft) -> None:
-    """Say what puts the libraries of oneAPI on the path of the loader."""
-    remedy = Remedy(
-        "It is a library of Intel's oneAPI: in the shell that starts the program, and before it "
-        "starts, run 'source /opt/intel/oneapi/setvars.sh', or install its runtime in the "
-        "environment (mkl, intel-sycl-rt of the index)."
-    )
+def _tell_oneapi(draft: TraceDraft, name: str, report: str) -> None:
+    """Say of which oneAPI a library is, and what puts it on the path of the loader."""
+    year = _YEARS_OF_ONEAPI.get(name)
+    here = {_year_here(match) for match in _ONEAPI_HERE.finditer(report[:_LONGEST])} - {None}
+    if year is not None and here and year not in here:
+        other = "/".join(map(str, sorted(filter(None, here))))
+        said = f"It is of Intel's oneAPI {year}, and the oneAPI that is here is of {other}."
+        fix = (
+            f"Install the runtime of oneAPI {year} (intel-sycl-rt=={year}.* and dpcpp-cpp-rt=="
+            f"{year}.* of the index, or intel-basekit {year}), or a build of the program that is "
+            f"made with {other}."
+        )
+    else:
+        number = f" {year}" if year is not None else ""
+        said = f"It is of Intel's oneAPI{number}, whose folders are on the path only where its "
+        said += "setvars.sh was run."
+        release = f"=={year}.*" if year is not None else ""
+        fix = (
+            f"It is a library of Intel's oneAPI{number}: in the shell that starts the program, and "
+            "before it starts, run 'source /opt/intel/oneapi/setvars.sh', or install its runtime "
+            f"in the environment (mkl, intel-sycl-rt{release} of the index)."
+        )
     draft.finding = draft.finding._replace(
-        message=f"{draft.finding.message.rstrip('.')}. It is of Intel's oneAPI, whose folders are "
-        "on the path only where its setvars.sh was run.",
-        remedies=(remedy,),
+        message=f"{draft.finding.message.rstrip('.')}. {said}", remedies=(Remedy(fix),)
     )
+
+
+def _year_here(match: re.Match[str]) -> Optional[int]:
+    year, library = match.groups()
+    return int(year) if year else _YEARS_OF_ONEAPI.get(library)
 
 
 def _asker(soname: str, context: Context) -> str:

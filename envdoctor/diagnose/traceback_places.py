@@ -1,18 +1,26 @@
-"""What the places of a traceback tell of a line: in which phase memory ran out, that pip's isolated
-build hides what is installed, that a name left Python's own library.
+"""What the places of a traceback, and words that not all its lines have, tell of a line: in which
+phase memory ran out, that pip's isolated build hides what is installed, that a name left Python's
+own library, who imports what is not there, why a DLL or the name of a host is not there.
 """
 
 from __future__ import annotations
 
-from typing import List, Mapping, Sequence
+import re
+from typing import List, Mapping, Optional, Sequence, Tuple
 
+from ..matrix.signatures import distribution_of
 from ..model.calls import InstallerCall
 from ..model.finding import Remedy
 from ..model.log import Event, Frame, Raised
 from ..model.pattern import pattern
+from ..model.record import NamedTuple
+from ..model.requirement import try_requirement
+from ..model.versions import canonicalize_name
+from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
 from .missing_names import is_checkout
 from .python_releases import ADDED_IN, REMOVED_IN, of_python_release
+from .raised import INSTALLED
 from .trace_draft import TraceDraft, groups_of
 
 __all__ = ["tell_places"]
@@ -60,12 +68,69 @@ def tell_places(
         elif name == "module-missing":
             groups = groups_of(draft.events[0], modules)
             _tell_holder(draft, groups, context)
+            _tell_importer(draft, frames, groups, modules, context)
             _tell_own_folder(draft, frames, groups.get("module", ""))
+        elif name in _BY_WORDS:
+            _tell_words(draft, _BY_WORDS[name])
         if name in ("module-missing", "import-name"):
             said = of_python_release(draft.events[0].first.text, "", context)
             if said:
                 message = f"{draft.finding.message.rstrip('.')}. {said}"
                 draft.finding = draft.finding._replace(message=message)
+
+
+class _Meaning(NamedTuple):
+    """Words of a line, what they mean, and what is to be done, "" for what the signature says."""
+
+    words: re.Pattern[str]
+    meaning: str
+    fix: str = ""
+
+
+#: By the number of an error of Windows or its words (https://learn.microsoft.com/windows/win32/
+#: debug/system-error-codes--0-499-), which Windows prints in its own language: what it means.
+_OF_DLLS = (
+    _Meaning(
+        pattern(r"(?i)WinError 1114|initiali[sz]ation routine failed|初始化例程失败"),
+        "It was found, and failed while it started: mostly the Microsoft Visual C++ runtime of "
+        "this machine is older than the one that the wheel was compiled with",
+        "Install the current Microsoft Visual C++ Redistributable (x64); else an older release of "
+        "the package, which was compiled with an older one.",
+    ),
+    _Meaning(
+        pattern(r"(?i)WinError 127|specified procedure could not be found|找不到指定的程序"),
+        "A DLL that it needs was found in another release, which lacks a function",
+    ),
+)
+#: By the host that has no name here: who has such a name, and what gives it.
+_OF_HOSTS = (
+    _Meaning(
+        pattern(r"\bhost\.docker\.internal\b"),
+        "That is the machine around a container: Docker Desktop gives it that name, Docker on "
+        "Linux only where it was started with --add-host",
+        "Start the container with --add-host host.docker.internal:host-gateway (Compose: "
+        "extra_hosts), or give the address of the host; what listens there has to listen on more "
+        "than 127.0.0.1.",
+    ),
+    _Meaning(
+        pattern(r"\.svc(?:\.cluster\.local)?\b"),
+        "That is a service of Kubernetes, which only pods of that cluster can resolve",
+        "Run it in the cluster, in that namespace or with the namespace in the name.",
+    ),
+)
+_BY_WORDS = {"dll-not-loaded": _OF_DLLS, "name-not-resolved": _OF_HOSTS}
+
+
+def _tell_words(draft: TraceDraft, table: Sequence[_Meaning]) -> None:
+    """Say what the words of a line mean that many lines share a signature with."""
+    text = draft.text(None)
+    entry = next((entry for entry in table if entry.words.search(text)), None)
+    if entry is not None:
+        finding = draft.finding
+        draft.finding = finding._replace(
+            message=f"{finding.message.rstrip('.')}. {entry.meaning}.",
+            remedies=(Remedy(entry.fix),) if entry.fix else finding.remedies,
+        )
 
 
 #: What CPython makes only where a library with its headers was there, by the package of Debian
@@ -109,6 +174,72 @@ def _tell_holder(draft: TraceDraft, groups: Mapping[str, str], context: Context)
         call = InstallerCall("install", (package,))
         remedy = Remedy(f"Install {package} in the environment that runs the program.", (call,))
     draft.finding = draft.finding._replace(remedies=(remedy,))
+
+
+def _tell_importer(
+    draft: TraceDraft,
+    frames: Sequence[Frame],
+    groups: Mapping[str, str],
+    modules: Mapping[str, str],
+    context: Context,
+) -> None:
+    """Say who imports a module that is not there, and whether its metadata ask for it: always, with
+    an extra, or not at all.
+    """
+    module = groups.get("module", "")
+    frame = next((frame for frame in reversed(frames) if "importlib" not in frame.file), None)
+    if frame is None or not module or module not in frame.code:
+        return
+    file = INSTALLED.search(frame.file.replace("\\", "/"))
+    if file is None:
+        return
+    importer = distribution_of(frame.file, modules)
+    version = context.facts.version_of(importer) or ""
+    said = f"{importer} {version}".rstrip()
+    message = f"{draft.finding.message.rstrip('.')}; {said} imports it ({file.group(1)}, line "
+    message += f"{frame.line})"
+    asked, extras = _asks_for(importer, groups.get("@module") or module, context)
+    remedies = draft.finding.remedies
+    if asked is False and extras:
+        message += f", and asks for it only with its extra {' or '.join(extras)}"
+        call = InstallerCall("install", (f"{importer}[{extras[0]}]",))
+        remedies = (Remedy(f"Install {importer} with that extra.", (call,)),)
+    elif asked is False:
+        message += ", and its metadata do not ask for it"
+    elif asked:
+        message += ", and its metadata ask for it: the installation is not complete"
+    draft.finding = draft.finding._replace(message=f"{message}.", remedies=remedies)
+
+
+_FEW_EXTRAS = 3
+
+
+def _asks_for(importer: str, package: str, context: Context) -> Tuple[Optional[bool], List[str]]:
+    """Tell whether a release asks for a package here without an extra, None where its metadata are
+    not known, and which of its extras do.
+    """
+    distribution = context.distributions.get(importer)
+    if distribution is None:
+        return None, []
+    lines, are_own = requirements_of(
+        distribution, context.facts, context.matrix, context.matrix.packages_known
+    )
+    if not lines:
+        return None, []
+    name = canonicalize_name(package)
+    asking = [
+        requirement
+        for line in lines
+        if (requirement := try_requirement(line)) is not None and requirement.name == name
+    ]
+    if not asking and not are_own:
+        return None, []  # of a release the matrix keeps only what it knows something of
+    if any(not requirement.marker for requirement in asking):
+        return True, []
+    extras = {extra for requirement in asking for extra in requirement.marker_extras}
+    if asking and not extras:
+        return None, []  # under a condition of the platform
+    return False, sorted(extras)[:_FEW_EXTRAS]
 
 
 def _is_asked_by_pip(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:

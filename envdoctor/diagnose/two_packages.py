@@ -42,12 +42,14 @@ _FORMS = tuple(
     pattern(text)
     for text in (
         r"module '(?P<module>[A-Za-z_][\w.]{1,100})' has no attribute '\w{1,80}'",
-        r"cannot import name '\w{1,80}' from '(?P<module>[A-Za-z_][\w.]{1,100})'",
+        r"cannot import name '?\w{1,80}'? from '?(?P<module>[A-Za-z_][\w.]{1,100})'?",
         r"No module named '(?P<part>[A-Za-z_]\w{1,80}\.[\w.]{1,100})'",
         r"(?:type object )?'(?P<word>[A-Z]\w{1,80})'(?: object)? has no attribute '\w{1,80}'",
         rf"(?<![\w.])(?P<word>[A-Za-z_][\w.]{{1,120}})\(\) (?:{_CALLED})",
     )
 )
+#: A name that a module took from another where that had it.
+_UNDEFINED = pattern(r"name '(?P<word>[A-Za-z_]\w{1,80})' is not defined")
 _KINDS = pattern(r"(?:^|\.)(?:AttributeError|TypeError|ImportError|ModuleNotFoundError)\Z")
 #: A module that imports itself half, or a file of the program that hides it.
 _OWN_FAULT = pattern(r"partially initialized|circular import|consider renaming|is not a package")
@@ -69,6 +71,24 @@ _ASIDE = pattern(
     r"|lint(?:ing|er)?|quality|examples?|bench(?:marks?)?|benchmarking)(?![a-z])"
 )
 _MOST_SPANS = 3
+_LONG_SPECIFIER = 60  # characters
+#: Folders that Python searches beside, and before or after, the one that a program lies in: that
+#: of the user (https://docs.python.org/3/library/site.html: added before the others), and that of
+#: Debian's own packages (https://wiki.debian.org/Python).
+_OTHER_FOLDERS = (
+    (
+        pattern(r"/\.local/lib/python3|/AppData/Roaming/Python/"),
+        "the user's own folder, which Python searches before the one where {caller} lies",
+        "Remove {provider} there (or set PYTHONNOUSERSITE=1), and install it beside {caller}.",
+    ),
+    (
+        pattern(r"^/usr/lib/python3/dist-packages"),
+        "the folder of the distribution's own packages, which are mostly older than {caller} needs",
+        "Install {provider} beside {caller}, with its pip: that folder is searched last.",
+    ),
+)
+_FOLDER = pattern(r"^(.{0,400}?(?:site|dist)-packages)/")
+_FILE_NAMED = pattern(r"\((/[^()\n]{1,400}|[A-Za-z]:[^()\n]{1,400})\)")
 
 
 class _Meeting(NamedTuple):
@@ -107,7 +127,12 @@ def tell_two_packages(
             continue
         for entry in _exceptions_of(draft, raised):
             meeting = _meeting(entry, owners)
-            if meeting is not None and _tell(draft, meeting, contexts[0]):
+            if meeting is None:
+                continue
+            is_told = _tell(draft, meeting, contexts[0])
+            if meeting.direct and _tell_folder(draft, entry, meeting, owners):
+                is_told = True
+            if is_told:
                 break
 
 
@@ -165,8 +190,10 @@ class _Owners:
 def _meeting(raised: Raised, owners: _Owners) -> Optional[_Meeting]:
     kind = raised.kind.rpartition(".")[2]
     frames = [frame for frame in raised.frames if "importlib" not in frame.file]
-    if not frames or _OWN_FAULT.search(raised.message):
+    if _OWN_FAULT.search(raised.message):
         return None
+    if not frames:
+        return _without_places(raised, owners)
     if kind in _COMPILERS and not _OF_DEVICE.search(raised.message):
         meeting = _met(frames, _COMPILERS[kind], owners, direct=True)
         return meeting and meeting._replace(compiled=True)
@@ -190,6 +217,36 @@ def _meeting(raised: Raised, owners: _Owners) -> Optional[_Meeting]:
         # Of a class that its own package asks, whoever called it may be of another time.
         return _met(frames, last, owners, direct=False) if last and word not in _PLAIN else None
     return _met(frames, asked[0], owners, direct=True) if len(asked) == 1 else None
+
+
+def _without_places(raised: Raised, owners: _Owners) -> Optional[_Meeting]:
+    """Of an exception without a traceback: the one installed package that asks for another release
+    of what the message names than is here.
+    """
+    head = raised.message.partition("\n")[0]
+    context = owners.context
+    matches = filter(None, (form.search(head) for form in (*_FORMS, _UNDEFINED)))
+    groups = next((match.groupdict() for match in matches), {})
+    named = groups.get("module") or groups.get("part")
+    word = groups.get("word") or ""
+    having = [names.package for names in context.matrix.owners_of(word)] if is_telling(word) else []
+    asked = (
+        [owners.of_module(named)]
+        if named
+        else [package for package in having if package in context.distributions]
+    )
+    if len(asked) != 1:
+        return None
+    frame = Frame("", 0, "", "")
+    refusing = [
+        meeting
+        for caller, distribution in context.distributions.items()
+        if caller != asked[0]
+        and (meeting := _Meeting(caller, "", frame, asked[0], direct=False))
+        and (ask := _ask_here(meeting, distribution, context)) is not None
+        and _is_outside(context.distributions.get(asked[0]), ask.specifier)
+    ]
+    return refusing[0] if len(refusing) == 1 else None
 
 
 def _owners_of_word(word: str, caller: str, context: Context) -> FrozenSet[str]:
@@ -303,8 +360,9 @@ def _tell(draft: TraceDraft, meeting: _Meeting, context: Context) -> bool:
     is_outside = False
     if ask is not None and ask.specifier:
         is_outside = _is_outside(provider, ask.specifier)
+        is_outside = is_outside or bool(_refused_later(meeting, caller, provider, context))
         words, kind, remedy = _of_known(meeting, caller, provider, ask, context)
-    elif meeting.direct and not draft.is_dated:
+    elif meeting.direct and not draft.is_dated and not _is_absent(draft):
         words, remedy = _of_unknown(meeting, caller, provider, context)
     else:
         return False
@@ -321,6 +379,35 @@ def _tell(draft: TraceDraft, meeting: _Meeting, context: Context) -> bool:
         )
     if remedy is not None and (is_outside or not draft.finding.remedies):
         draft.finding = draft.finding._replace(remedies=(remedy,))
+    return True
+
+
+def _is_absent(draft: TraceDraft) -> bool:
+    """Tell whether nothing is there of what was asked, in whatever release."""
+    return draft.signature is not None and draft.signature.id == "module-missing"
+
+
+def _tell_folder(draft: TraceDraft, entry: Raised, meeting: _Meeting, owners: _Owners) -> bool:
+    """Say that what was asked lies in another folder than who asks, where that folder is one that
+    hides, or stands in for, what was installed with it.
+    """
+    named = _FILE_NAMED.search(entry.message)
+    asked = [frame.file for frame in entry.frames if owners.of_frame(frame)[0] == meeting.provider]
+    file = (named.group(1) if named is not None else asked[-1] if asked else "").replace("\\", "/")
+    folders = [_FOLDER.match(path.replace("\\", "/")) for path in (file, meeting.frame.file)]
+    there, own = (match.group(1) if match is not None else "" for match in folders)
+    other = next((entry for entry in _OTHER_FOLDERS if entry[0].search(there)), None)
+    if not own or own == there or other is None:
+        return False
+    names = {"caller": meeting.caller, "provider": meeting.provider}
+    finding = draft.finding
+    draft.finding = finding._replace(
+        message=f"{finding.message.rstrip('.')}. {meeting.provider} was loaded from {there}, "
+        f"{other[1].format(**names)} ({own}): one that was installed there is not the one that "
+        "runs.",
+        remedies=(Remedy(other[2].format(**names)),),
+        packages=tuple(filter(None, (meeting.caller, meeting.provider))),
+    )
     return True
 
 
@@ -351,7 +438,7 @@ def _of_known(
     context: Context,
 ) -> Tuple[str, str, Optional[Remedy]]:
     """What a release asks for whose metadata are known, against what is installed."""
-    wanted = f"{meeting.provider}{ask.specifier}"
+    wanted = f"{meeting.provider}{_brief(ask.specifier)}"
     extra = f" (its extra {ask.extra})" if ask.extra else ""
     lead = f"{_named(meeting, caller)} asks for {wanted}{extra}"
     remedy = Remedy(f"Install {wanted}, or the {meeting.caller} that asks for what is here.")
@@ -362,6 +449,15 @@ def _of_known(
     here = f"{meeting.provider} {version}"
     if _is_outside(provider, ask.specifier):
         return f"{lead}, and {here} is installed.", direction(provider, ask.specifier), remedy
+    refused = _refused_later(meeting, caller, provider, context)
+    if refused:
+        release, specifier = refused
+        text = (
+            f"{lead}, which admits {here}; {meeting.caller} {release} no longer does: it asks for "
+            f"{meeting.provider}{specifier}."
+        )
+        fix = f"Install {meeting.provider}{specifier}, as {meeting.caller} {release} asks for."
+        return text, "too-new", Remedy(fix)
     if meeting.root:
         text = (
             f"{lead}, and {here} is; but the sources in {meeting.root} run, and what they ask for "
@@ -382,6 +478,12 @@ def _of_known(
         )
         return text, "version-mismatch", Remedy(fix)
     return "", "", None
+
+
+def _brief(specifier: str) -> str:
+    """Return a specifier without the single releases that a long one leaves out."""
+    bounds = [clause for clause in specifier.split(",") if not clause.startswith("!=")]
+    return ",".join(bounds) if bounds and len(specifier) > _LONG_SPECIFIER else specifier
 
 
 def _of_checkout(meeting: _Meeting) -> Remedy:
@@ -407,6 +509,32 @@ def _later_ask(
         if other is not None and other.specifier not in ("", ask.specifier):
             later = f"{meeting.caller} {text} asks for {meeting.provider}{other.specifier}."
     return later
+
+
+def _refused_later(
+    meeting: _Meeting,
+    caller: Optional[Distribution],
+    provider: Optional[Distribution],
+    context: Context,
+) -> Optional[Tuple[str, str]]:
+    """Return the first later release of the caller that refuses the installed release of the
+    provider as too new, or that one alone, and what it asks for: the caller's own metadata were
+    written before its authors knew.
+    """
+    here = try_version(caller.version) if caller is not None else None
+    there = try_version(provider.version) if provider is not None else None
+    if here is None or there is None or meeting.root:
+        return None
+    refused: Optional[Tuple[str, str]] = None
+    for text, ask in _asks_of_releases(meeting.caller, meeting.provider, context):
+        release = try_version(text)
+        if release is None or release <= here:
+            break
+        clauses = ask.specifier.split(",") if ask is not None else []
+        bounds = [clause for clause in clauses if clause.startswith(("<", "!="))]
+        refusing = [clause for clause in bounds if meets(there, clause) is False]
+        refused = (text, refusing[0]) if refusing else refused
+    return refused
 
 
 def _newest_then(

@@ -198,10 +198,28 @@ def test_a_checkout_is_of_no_release(finding):
     assert not commands(said)
 
 
-def test_a_development_build_is_of_no_release(finding):
-    said = finding(NO_PART, "trl==0.25.0.dev0")
-    assert "trl 0.25.0.dev0 is no release" in said.message
-    assert not commands(said)
+def test_of_a_development_build_older_releases_come_first(finding):
+    """What asks was written for releases before it: the releases around it lack the name, too."""
+    text = "ImportError: cannot import name 'ALLOWED_LAYER_TYPES' from "
+    text += "'transformers.configuration_utils' (/x/transformers/configuration_utils.py)\n"
+    said = finding(text, "transformers==5.0.0.dev0")
+    assert "transformers 5.0.0.dev0 is installed" in said.message
+    releases = load_matrix().name_history("transformers.configuration_utils", "ALLOWED_LAYER_TYPES")
+    (command,) = commands(said)
+    assert command.packages == (f"transformers=={releases.present[0][1]}",)
+
+
+def test_the_traceback_below_a_title_says_who_asks(finding):
+    line = "ImportError: cannot import name 'ALLOWED_LAYER_TYPES' from "
+    line += "'transformers.configuration_utils'"
+    place = "/v/lib/python3.12/site-packages/vllm/config/model.py"
+    said = finding(
+        f"{line}\n\nWhat I ran ended with\nTraceback (most recent call last):\n"
+        f'  File "{place}", line 14, in <module>\n'
+        f"    from transformers.configuration_utils import ALLOWED_LAYER_TYPES\n{line}\n",
+        "transformers==5.0.0.dev0",
+    )
+    assert "vllm asks for it (vllm/config/model.py, line 14)" in said.message
 
 
 OWN = """AttributeError: 'SFTTrainer' object has no attribute '_prepare_packed_dataloader'

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from envdoctor.app import diagnose
+from envdoctor.app import check, diagnose
 from envdoctor.diagnose.sonames import _OF_DEBIAN
+from envdoctor.intake import parse_report
 from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.facts import Facts
@@ -146,6 +147,42 @@ def test_a_library_of_cuda_in_an_environment_of_rocm(finding, tmp_path, line):
     assert "sgl-kernel" in said.message
     assert "for ROCm" in said.message
     assert not any(word in words(said) for word in ("--gpus", "LD_LIBRARY_PATH", "driver."))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "beside", "sentence"),
+    [
+        (
+            "7",
+            "libsycl.so.8 => /opt/intel/lib/libsycl.so.8",
+            "2024, and the oneAPI that is here is of 2025",
+        ),
+        (
+            "7",
+            "libmkl_core.so.2 => /opt/intel/oneapi/mkl/2025.0/lib/libmkl_core.so.2",
+            "is of 2025",
+        ),
+        ("8", "libsvml.so => /opt/intel/oneapi/compiler/2024.1/lib/libsvml.so", "is of 2024"),
+        (
+            "7",
+            "libtbb.so.12 => /opt/intel/oneapi/tbb/2022.0/lib/libtbb.so.12",
+            "oneAPI 2024, whose",
+        ),
+        ("7", "libsycl.so.8 => not found", "oneAPI 2024, whose folders are on the path only where"),
+    ],
+)
+def test_of_which_year_a_library_of_oneapi_is(tmp_path, wanted, beside, sentence):
+    text = (
+        "intel-extension-for-pytorch 2.3.110+xpu on Ubuntu 22.04\n"
+        f"ldd ./main\n\t{beside} (0x0000)\n"
+        f"./main: error while loading shared libraries: libsycl.so.{wanted}: cannot open shared "
+        "object file: No such file or directory\n"
+    )
+    path = tmp_path / "report.txt"
+    path.write_text(text, encoding="utf-8")
+    report = check(parse_report(text, load_matrix().package), load_matrix(), logs=[str(path)])
+    said = next(finding for finding in report.findings if "libsycl" in finding.message)
+    assert sentence in said.message
 
 
 def test_a_library_of_oneapi_is_on_the_path_after_its_script(finding):

@@ -6,7 +6,9 @@ import sys
 import pytest
 
 from envdoctor.app import diagnose
+from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
 from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.evidence import Known
 from envdoctor.model.facts import Facts
 
 MATRIX = load_matrix()
@@ -91,3 +93,80 @@ def test_the_remedy_of_a_module_names_what_holds_it(tmp_path, module, words, com
     (remedy,) = diagnose([str(path)], Facts(), MATRIX).traces[0].finding.remedies
     assert remedy.text.startswith(words)
     assert [str(call) for call in remedy.commands] == ([command] if command else [])
+
+
+IMPORTS = (
+    'Traceback (most recent call last):\n  File "/x/site-packages/vllm/a.py", line 3, in '
+    "<module>\n    import {module}\nModuleNotFoundError: No module named '{module}'\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("module", "assume", "words"),
+    [
+        (
+            "einops",
+            "vllm==0.8.5",
+            "vllm 0.8.5 imports it (vllm/a.py, line 3), and its metadata ask",
+        ),
+        ("soundfile", "vllm==0.8.5", "asks for it only with its extra audio"),
+        ("plates", "vllm==0.8.5", "vllm 0.8.5 imports it (vllm/a.py, line 3)."),
+        ("plates", "", "vllm imports it (vllm/a.py, line 3)."),
+    ],
+)
+def test_who_imports_what_is_not_there(tmp_path, module, assume, words):
+    path = tmp_path / "run.log"
+    path.write_text(IMPORTS.format(module=module))
+    facts = with_assumptions(Facts(), dict(parse_assumptions([assume] if assume else [])))
+    (trace,) = diagnose([str(path)], facts, MATRIX).traces
+    assert words in trace.finding.message
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "ImportError: DLL load failed while importing _C: 动态链接库(DLL)初始化例程失败。",
+            "older than",
+        ),
+        (
+            (
+                "ImportError: DLL load failed while importing _C: A dynamic link library (DLL) "
+                "initialization routine failed."
+            ),
+            "older than",
+        ),
+        (
+            (
+                "ImportError: DLL load failed while importing _C: The specified procedure could not "
+                "be found."
+            ),
+            "lacks a function",
+        ),
+        (
+            (
+                "requests.exceptions.ConnectionError: HTTPConnectionPool(host='host.docker.internal', "
+                "port=1): Failed to resolve 'host.docker.internal'"
+            ),
+            "started with --add-host",
+        ),
+    ],
+)
+def test_what_words_mean_that_not_all_such_lines_have(message, line, words):
+    assert words in message(f"{line}\n")
+
+
+def test_other_words_add_nothing(message):
+    said = message("ImportError: DLL load failed while importing _C: Something of tomorrow.\n")
+    assert said == "Windows could not load a DLL, at _C."
+
+
+def test_whose_own_metadata_do_not_ask_for_a_module(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(IMPORTS.format(module="plates"))
+    facts = with_assumptions(Facts(), dict(parse_assumptions(["vllm==0.8.5"])))
+    known = facts.value("distributions")["vllm"]._replace(requires=("einops",))
+    evidence = facts.evidence("distributions")
+    facts = Facts({**dict(facts), "distributions": Known({"vllm": known}, evidence)})
+    (trace,) = diagnose([str(path)], facts, MATRIX).traces
+    assert "and its metadata do not ask for it" in trace.finding.message

@@ -144,3 +144,74 @@ def test_what_is_no_question_of_two_packages(message, caller, provider, program)
 )
 def test_which_extras_are_not_of_the_run(extra, is_aside):
     assert bool(_ASIDE.search(extra)) is is_aside
+
+
+def test_a_later_release_of_the_one_that_asks_refuses_what_is_here(message):
+    """Of what its own metadata admit, the next releases say what they found since."""
+    own = "class Cache:\n    pass\n\n\ndef compile_it(*args):\n    return Cache().size\n"
+    files = {
+        f"{SITE}/unsloth/__init__.py": "from transformers import compile_it\ncompile_it(1)\n",
+        f"{SITE}/transformers/__init__.py": own,
+    }
+    program = "import unsloth\n"
+    said = message(files, "unsloth==2025.9.1", "transformers==4.56.1", program=program)
+    assert "which admits transformers 4.56.1; unsloth 2025.9.6 no longer does" in said
+    assert "it asks for transformers<=4.55.4." in said
+    assert "no longer" not in message(
+        files, "unsloth==2025.9.1", "transformers==4.55.4", program=program
+    )
+
+
+def test_which_folder_python_took_a_package_from(message, tmp_path):
+    home = "home/.local/lib/python3.11/site-packages"
+    files = {
+        f"{home}/ollama/__init__.py": "",
+        f"{SITE}/oterm/__init__.py": "from ollama import Parameters\n",
+        f"{SITE}/ollama/__init__.py": "Parameters = 1\n",
+    }
+    said = message(files, program="import oterm\n", folders=(home, SITE))
+    assert f"ollama was loaded from {tmp_path}/{home}, the user's own folder" in said
+    files[f"{SITE}/ollama/__init__.py"] = ""
+    assert "own folder" not in message(files, program="import oterm\n")
+
+
+def test_the_folder_of_the_user_comes_before_those_of_the_interpreter(tmp_path):
+    """Python itself: the user's folder where it is there, and the first of the others."""
+    base = getattr(sys, "_base_executable", sys.executable)
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    user = tmp_path / "lib" / version / "site-packages"
+    user.mkdir(parents=True)
+    program = (
+        "import site, sys; print(*[f for f in sys.path if f.endswith('-packages')], sep='\\n')"
+    )
+    done = subprocess.run(
+        [base, "-c", program],
+        env={"PYTHONUSERBASE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    folders = done.stdout.splitlines()
+    assert folders[0] == str(user)
+    assert len(folders) > 1
+
+
+@pytest.mark.parametrize(
+    ("line", "assume", "is_said"),
+    [
+        ("NameError: name 'PreTrainedConfig' is not defined", "transformers==5.0.0rc1", True),
+        ("NameError: name 'PreTrainedConfig' is not defined", "transformers==4.56.2", False),
+        ("NameError: name 'the_plate' is not defined", "transformers==5.0.0rc1", False),
+    ],
+)
+def test_a_line_without_its_traceback_speaks_where_metadata_are_broken(
+    tmp_path, line, assume, is_said
+):
+    log = tmp_path / "run.log"
+    log.write_text(f"starting\n{line}\n", encoding="utf-8")
+    facts = with_assumptions(Facts(), dict(parse_assumptions(["unsloth==2025.9.9", assume])))
+    messages = [
+        trace.finding.message for trace in diagnose([str(log)], facts, load_matrix()).traces
+    ]
+    words = "unsloth 2025.9.9 asks for transformers<=4.56.2,>=4.51.3"
+    assert any(words in message for message in messages) is is_said
