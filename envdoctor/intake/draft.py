@@ -104,6 +104,7 @@ class Draft:
         self._contradictions: Dict[str, str] = {}
         self._disputed: Dict[str, str] = {}  # by distribution or field: the other release
         self._missing: Dict[str, int] = {}  # distribution -> line
+        self._withdrawn: Set[Tuple[str, str]] = set()  # distribution and release
         self._working: Dict[str, Tuple[str, int]] = {}  # distribution -> release that works, line
         self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
         self._free_memory: Optional[int] = None
@@ -173,9 +174,9 @@ class Draft:
             text = match.group(1).rstrip(".") if match else None
         canonical = of_import(canonicalize_name(name.strip("-_. ")), text)
         canonical = "torch" if canonical == "pytorch" else canonical  # no index has another
-        if not canonical or (
-            canonical not in self._distributions and len(self._distributions) >= _MAX_ENTRIES
-        ):
+        if not canonical or (rank >= PROSE and (canonical, text) in self._withdrawn):
+            return
+        if canonical not in self._distributions and len(self._distributions) >= _MAX_ENTRIES:
             return
         self._count(line)
         self.keep_telling(canonical, text, line, rank)
@@ -268,6 +269,16 @@ class Draft:
         """Claim that a distribution is not installed; one that is named with a version is."""
         self._count(line)
         self._missing.setdefault(canonicalize_name(name), line.number)
+
+    def withdraw(self, name: str, version: str) -> None:
+        """Take back that a release of a distribution is installed, which was about to be; no
+        sentence says so either.
+        """
+        canonical = canonicalize_name(name)
+        self._withdrawn.add((canonical, version))
+        claim = self._distributions.get(canonical)
+        if claim is not None and claim.value.version == version:
+            del self._distributions[canonical]
 
     def free_device_memory(self, size: Optional[int]) -> None:
         """Claim how much of the first device's memory is free, bytes."""

@@ -10,6 +10,7 @@ from ..model.versions import canonicalize_name, split_clauses, try_version
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
+from .installer_progress import read_progress
 
 __all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
 
@@ -327,6 +328,7 @@ class PackageReader:
             _read_unmatched,
             _read_found,
             _read_replaced,
+            read_progress,
         )
         if any(reader(line, draft) for reader in readers):
             return True

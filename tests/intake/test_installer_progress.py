@@ -1,0 +1,38 @@
+"""What Poetry and PDM print of each package, as they print it."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.intake.pasted_report import parse_report
+
+POETRY = """Package operations: 5 installs, 2 updates, 1 removal
+
+  - Installing nvidia-cublas-cu12 (12.4.5.8)
+  - Installing torch (2.5.1)
+  - Updating numpy (1.26.4 -> 2.1.0)
+  - Installing torch (2.5.1): Failed
+  - Installing xformers (0.0.28.post3): Skipped for the following reason: Not required
+  - Installing triton (3.1.0): Skipped for the following reason: Already installed
+  - Removing apex (0.1)
+  • Installing vllm (0.6.4 1a2b3c4): Downloading... 10%
+"""
+PDM = """  ✔ Install numpy 1.26.4 successful
+  ✖ Install torch 2.5.1 failed
+  ✔ Update transformers 4.46.0 -> 4.47.1 successful
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "installed"),
+    [
+        (POETRY, {"nvidia-cublas-cu12": "12.4.5.8", "numpy": "2.1.0", "triton": "3.1.0"}),
+        (PDM, {"numpy": "1.26.4", "transformers": "4.47.1"}),
+    ],
+)
+def test_what_failed_is_not_there(text, installed):
+    facts = parse_report(text)
+    listed = {name: one.version for name, one in facts.value("distributions").items()}
+    assert installed.items() <= listed.items()
+    assert not {"torch", "xformers", "apex"} & set(listed)
+    assert "torch" in facts.value("distributions.absent")
