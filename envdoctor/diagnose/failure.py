@@ -27,6 +27,7 @@ from ..rules.observations import AT_WORK, REFUTED_BY
 from ..rules.rule import Context
 from .collectives import tell_collectives
 from .device_features import tell_lacking_features
+from .index_files import tell_index_files
 from .lacking_builds import tell_lacking_builds
 from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
@@ -123,6 +124,7 @@ def explain(
     _join_comparisons(drafts, violated)
     tell_lacking_features(drafts, failure.raised, reading.report, contexts[0])
     tell_refused_types(drafts, failure.raised, contexts[0])
+    tell_index_files(drafts, knowledge.modules, reading.report, contexts[0])
     relate_numbers(drafts, failure.raised, reading.report, contexts[0])
     doubt(drafts, raised, failure)
     drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)

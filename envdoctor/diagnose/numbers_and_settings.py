@@ -32,7 +32,6 @@ from ..model.finding import Remedy
 from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
 from ..model.sizes import gib_text
-from ..model.versions import try_version
 from ..model.workload import stated_workload
 from ..rules.engine_settings import PACKING, is_packed, memory_of_gpu
 from ..rules.rule import Context
@@ -85,8 +84,6 @@ _PROCESSES = ("nproc_per_node", "n_gpus_per_node", "num_gpus", "num_processes")
 _LONGEST = 200_000  # characters of a text that are searched
 #: What ms-swift's engine prints where the prompt leaves nothing of the length.
 _LESS = re.compile(r"max_model_len\((\d{1,9})\) - num_tokens\((\d{1,9})\).{0,60}?: -\d")
-#: The releases that pip lists.
-_LISTED = re.compile(r"\(from versions: ([^)]{3,60000})")
 _WHOLE = re.compile(r"(\d{1,9})(?:\.0)?([kK]?)")
 _VISION = re.compile(
     r"vision|\bvlm?\b|-VL\b|llava|internvl|pixtral|multi-?modal|-omni", re.IGNORECASE
@@ -387,40 +384,6 @@ def _of_world(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
 
 
 # --------------------------------------------------------------------------------------------------
-# releases
-
-
-def _of_releases(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
-    """Hold the release that pip was asked for against those that it says fit here."""
-    name, text = match.group("name"), match.group("wanted")
-    listed = _LISTED.search(asked.report, max(0, asked.report.find(match.group())))
-    known = map(try_version, map(str.strip, listed.group(1).split(","))) if listed else ()
-    fitting = sorted(version for version in known if version is not None)
-    wanted = try_version(text)
-    if wanted is None or not fitting:
-        return None
-    nightly = [version for version in fitting if version.is_devrelease]
-    if wanted.is_devrelease and nightly and wanted < nightly[0]:
-        return _Relation(
-            f"The index has nightly builds of {name} from {nightly[0]} on: older ones were removed",
-            f"Take one of {nightly[0]} to {nightly[-1]}, or a release",
-        )
-    if wanted > fitting[-1]:
-        return _Relation(
-            f"The newest {name} that fits this Python and platform is {fitting[-1]}: {text} asks "
-            "for another Python or platform, or is not on this index",
-            f"Take {name}=={fitting[-1]}, or a Python and an index that have {text}",
-        )
-    if wanted < fitting[0]:
-        return _Relation(
-            f"The oldest {name} that fits this Python and platform is {fitting[0]}: {text} has "
-            "nothing for this Python",
-            f"Take {name}>={fitting[0]}, or an older Python",
-        )
-    return None
-
-
-# --------------------------------------------------------------------------------------------------
 # bytes
 
 
@@ -677,13 +640,6 @@ _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
             re.IGNORECASE,
         ),
         _of_container,
-    ),
-    (
-        re.compile(
-            r"satisfies the requirement (?P<name>[A-Za-z][\w.-]{0,60})(?:\[[\w,]{1,40}\])?=="
-            r"(?P<wanted>\d[\w.+]{0,40})"
-        ),
-        _of_releases,
     ),
     (
         re.compile(
