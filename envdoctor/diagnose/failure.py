@@ -27,25 +27,24 @@ from ..rules.observations import AT_WORK, REFUTED_BY
 from ..rules.rule import Context
 from .collectives import tell_collectives
 from .device_features import tell_lacking_features
+from .failure_draft import join_failure, tell_of_last
 from .index_files import tell_index_files
 from .lacking_builds import tell_lacking_builds
 from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
 from .numbers_and_settings import relate_numbers
-from .raised import (
-    doubt,
-    failure_of,
-    has_failed,
-    join_failure,
-    split_passed,
-    split_survived,
-    tell_of_last,
-    trust_complaint,
-    without_survived,
-)
+from .raised import failure_of
 from .refused_types import tell_refused_types
 from .sonames import tell_sonames
 from .stated_beside import state_beside
+from .survived import (
+    doubt,
+    has_failed,
+    split_passed,
+    split_survived,
+    trust_complaint,
+    without_survived,
+)
 from .trace_draft import (
     Knowledge,
     TraceDraft,

@@ -108,7 +108,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,60}")
 def state_beside(drafts: Sequence[TraceDraft], context: Context) -> None:
     """Add to what failed, or likely did, the values that decide what its message is about."""
     roots = [draft for draft in drafts if draft.parent is None and (draft.events or draft.quoted)]
-    sure = [draft for draft in roots if draft.role == "cause" and draft.certainty != "candidate"]
+    sure = [draft for draft in roots if draft.is_sure]
     for draft in roots:
         if sure and not (draft in sure or draft.is_failure):
             continue

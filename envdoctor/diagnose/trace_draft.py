@@ -126,6 +126,16 @@ class TraceDraft:
         missing = self.signature is not None and self.signature.kind == "missing"
         return missing and bool(self.events) and all(event.warned for event in self.events)
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is a cause, and more than a candidate."""
+        return self.role == "cause" and self.certainty != "candidate"
+
+    @property
+    def root(self) -> TraceDraft:
+        """The draft of which all comes that it comes of."""
+        return self if self.parent is None else self.parent.root
+
     def is_candidate_of(self, *signatures: str) -> bool:
         """Tell whether one of these signatures made it and nothing has confirmed it since."""
         made = self.signature is not None and self.signature.id in signatures

@@ -18,9 +18,9 @@ from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name
 from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
+from .failure_draft import INSTALLED
 from .missing_names import is_checkout
 from .python_releases import ADDED_IN, REMOVED_IN, of_python_release
-from .raised import INSTALLED
 from .trace_draft import TraceDraft, groups_of
 
 __all__ = ["tell_places"]

@@ -26,8 +26,8 @@ from ..rules.requirement_lines import (
     requirements_of,
 )
 from ..rules.rule import Context
+from .failure_draft import INSTALLED, STANDARD
 from .missing_names import is_telling
-from .raised import INSTALLED, STANDARD
 from .trace_draft import TraceDraft, code_of_log
 
 if TYPE_CHECKING:

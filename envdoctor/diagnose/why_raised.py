@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..matrix.messages import Matched, RaisedAt
     from ..model.version import Version
 
-__all__ = ["why_raised"]
+__all__ = ["installed_version", "why_raised"]
 
 _NEAR = 3  # innermost frames one of which is the place: a helper may raise for its caller
 _STRONG_LETTERS = 28  # of its own text, from which a message is known without a traceback
@@ -67,8 +67,7 @@ def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str
     """Say in sentences what the source of the package that raised says of why, or of why what came
     before it was raised; "" where that is not known for sure.
     """
-    entry: Optional[Raised] = raised
-    while entry is not None:
+    for entry in raised.chain():
         lead = "" if entry is raised else f"{entry.kind.rpartition('.')[2]} came first: "
         why = (
             _stated(entry, contexts, modules)
@@ -78,7 +77,6 @@ def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str
         )
         if why:
             return lead + why
-        entry = entry.before
     return ""
 
 
@@ -196,7 +194,7 @@ def _places(match: Matched, asked: _Asked) -> List[RaisedAt]:
 
 
 def _told(match: Matched, places: Sequence[RaisedAt], contexts: Sequence[Context]) -> str:
-    version = _version(match.package, contexts)
+    version = try_version(installed_version(match.package, contexts))
     there = [place for place in places if version and match.has(version, place.present)]
     chosen = _distinct(there or places)
     sentences = [_where(match, chosen)]
@@ -288,7 +286,6 @@ def _releases(match: Matched, version: Optional[Version]) -> str:
     return f"{words}."
 
 
-def _version(package: str, contexts: Sequence[Context]) -> Optional[Version]:
-    texts = (context.facts.version_of(package) for context in contexts)
-    text = next(filter(None, texts), "")
-    return try_version(text) if text else None
+def installed_version(package: str, contexts: Sequence[Context]) -> str:
+    """Return the version of a package on the first node that has it; "" where none has."""
+    return next(filter(None, (context.facts.version_of(package) for context in contexts)), "")

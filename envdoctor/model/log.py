@@ -5,7 +5,7 @@ Nothing here judges.
 
 from __future__ import annotations
 
-from typing import FrozenSet, Mapping, Optional, Tuple
+from typing import FrozenSet, Iterator, Mapping, Optional, Tuple
 
 from .record import NamedTuple
 
@@ -111,6 +111,29 @@ class Raised(NamedTuple):
     before: Optional[Raised] = None
     by_cause: bool = False
     cut: bool = False
+
+    def chain(self) -> Iterator[Raised]:
+        """Yield this exception, then the one that was there when it was raised, and so on."""
+        entry: Optional[Raised] = self
+        while entry is not None:
+            yield entry
+            entry = entry.before
+
+    def has(self, event: Event, whole: bool = True) -> bool:
+        """Tell whether an event is one of the lines of this exception, ``whole`` with its message.
+
+        Of many lines with the same words only the first and the last are kept.
+        """
+        number, source = self.line.number, self.line.source
+        if event.times > 1 and event.first.number < number < event.last.number:
+            said = self.message.partition("\n")[0].strip()
+            if event.first.source == source and said and said in event.first.text:
+                return True
+        until = self.until if whole else number
+        return any(
+            line.source == source and number <= line.number <= until
+            for line in (event.first, event.last)
+        )
 
 
 class Reading(NamedTuple):

@@ -1,0 +1,379 @@
+"""The exception that a run failed with, as the root of what came after it: what a signature says of
+it, or else its own words, the place where it was raised, and what facts say of why.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import List, Mapping, Optional, Sequence, Tuple
+
+from ..matrix.signatures import distribution_of
+from ..model.finding import Finding
+from ..model.log import PLACES_OF_LINE, Frame, Raised
+from ..model.pattern import pattern
+from ..rules.rule import Context
+from .raised import FAR, Failure, is_stopping
+from .trace_draft import TraceDraft, code_of_log, fill, finding_of, groups_of, remedies_of
+from .why_raised import installed_version, why_raised
+
+__all__ = ["INSTALLED", "STANDARD", "join_failure", "tell_of_last"]
+
+_ANNOUNCED = 3  # lines above a traceback in which its writer says that something failed
+_ABOVE = 5  # lines above a traceback in which another program says what it did not do
+#: What is printed of a process that ended without a word of its own.
+_DEADLY = ("shell", "kernel", "container", "slurm")
+_CRASHED = "Fatal Python error"
+#: What pip says of a build that failed, before and behind what the build wrote, and the files that
+#: a build runs.
+_BUILDS = ("pip-build-requirements", "wheel-build-failed")
+_BUILDING = pattern(r"(?:^|/)(?:setup|build_meta|_in_process)\.py$")
+#: All that is left of an exception of another process, where Ray's traceback was cut.
+_OF_TASK = pattern(r"ray::([\w.:]{1,200}?)\(\)? ?\(?(?:pid=[^\n]*)?$")
+#: What a program says of what to do.
+_ADVISING = (
+    "add|check(?! failed)|consider|decrease|disable|downgrade|enable|ensure|if you|increase|install"
+    "|lower|make sure|pass|please|reduce|run|set|specify|to (?:avoid|fix|resolve)|try|upgrade|use"
+    "|you (?:can|may|must|need|should)"
+)
+_REST = r"\b[^\n]{3,300}?)(?=[.;!](?:\s|$)|\n|$)"
+_ADVICE = pattern(rf"(?i)(?:^|(?<=[.;!?:] )|(?<=\n))\s*((?:{_ADVISING}){_REST}")
+_ADVICE_WITHIN = pattern(rf"\b((?:[Pp]lease|[Yy]ou (?:must|need to)){_REST}")
+#: What asks for a report, or helps to look into it, and no check that failed.
+_CURES_NOTHING = pattern(
+    r"(?i)^(?:check|run) failed\b"
+    r"|^(?:please )?(?:see|refer to|look at|consult|visit|contact|report)\b"
+    r"|\b(?:file|open|submit|create|raise) (?:an?|the|your) (?:bug|issue|ticket)\b"
+    r"|^(?:please )?check (?:the |our |your )?(?:root cause|logs?\b|above|docs?\b|output|full )"
+    r"|\bmore (?:info\w*|details?)\b|\bstack ?trace\b|\bbugs?\b|\bdebug(?:ging)?\b"
+    r"|_DEBUG\b|_VERBOSE\b|_TRACEBACK_\w|\bCUDA_LAUNCH_BLOCKING\b|\bTORCH_(?:LOGS|USE_CUDA_DSA)\b"
+)
+#: The beginning of what a server was sent, and sends back: its words are no program's.
+_ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
+_SHOWN = 400  # characters of a message
+#: A file that somebody works on: pip unpacks what it builds into folders that it removes.
+_IN_FOLDER = pattern(r"^(?!.*/(?:pip-install-|pip-req-build-|pip-build-env-|builds-v0/)).*/")
+#: What looks up an attribute for the line that asks for it.
+_LOOKING_UP = ("__getattr__", "__getattribute__")
+_LONGEST_CODE = 120
+#: The place inside an installed package, and that of Python's own library.
+INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
+STANDARD = pattern(
+    r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)(.+)$"
+    r"|^[A-Z]:/(?i:.{0,300}(?:python|conda|forge)[^/]{0,40}(?:/envs/[^/]{1,80})?)"
+    r"/Lib/(?!site-packages)(.+)$|^<(frozen .+)>$"
+)
+#: A package that a program wants to have installed, in any version.
+_WANTS = pattern(
+    r"(?i)\b(?:pip install|install|ensure|make sure)(?: that)?(?: the)? [`'\"]?([a-z][\w-]*)\b"
+    r"(?![`'\"]?(?:\[| ?[<>=!~]))"
+    r"(?= is installed|[`'\"]?(?:$|[.,;`'\"]| (?:to|and|first|via|with)\b))"
+)
+
+
+def tell_of_last(
+    drafts: Sequence[TraceDraft], failure: Failure, modules: Mapping[str, str]
+) -> None:
+    """Let what is said of several lines of one form be that of the line that the run failed with:
+    of earlier attempts, or of other processes, the values are others.
+    """
+    raised = failure.raised
+    if raised is None:
+        return
+    for draft in drafts:
+        groups = [groups_of(event, modules) for event in draft.events]
+        last = [entry for event, entry in zip(draft.events, groups) if raised.has(event)]
+        if last and draft.signature is not None and len(last[0]) >= max(map(len, groups)):
+            component = fill(draft.signature.component, last[0])
+            draft.finding = finding_of(draft.signature, component, last[0], draft.certainty)
+
+
+def join_failure(
+    drafts: List[TraceDraft],
+    failure: Failure,
+    contexts: Sequence[Context],
+    modules: Mapping[str, str],
+) -> None:
+    """Make the failure a root, under which what came after it stands."""
+    raised = failure.raised
+    if raised is None:
+        _join_stop(drafts, failure)
+        return
+    known = _known(drafts, raised)
+    if known is None:
+        root = _draft_of(failure, raised, contexts, modules)
+        root.parent = _came_before(drafts, raised)
+        drafts.append(root)
+    else:
+        root = known.root
+        known.quoted = [raised.line]
+        if known.role == "cause" and failure.is_certain:
+            _tell_own_place(known, raised)
+        if known.role == "effect" or known.certainty == "candidate":
+            why = why_raised(raised, contexts, modules)
+            known.meaning = _joined(_where_it_died(raised, contexts, modules), why, known.meaning)
+    root.root.is_failure = failure.is_certain
+    for draft in drafts:
+        if draft.parent is None and not root.under(draft) and _is_consequence(draft, raised):
+            draft.parent = root
+            draft.suspects = []
+            if draft.role == "cause":  # what ends that ends this
+                draft.finding = draft.finding._replace(remedies=())
+
+
+def _is_consequence(draft: TraceDraft, raised: Raised) -> bool:
+    """Tell whether a draft says no more of a failure than that something ended by it."""
+    first = draft.first
+    if first is None or first.source != raised.first.source:
+        return False
+    if draft.signature is not None and draft.signature.id in _BUILDS:
+        lines = first.number - raised.first.number
+        return abs(lines) < FAR and any(_BUILDING.search(frame.file) for frame in raised.frames)
+    return draft.role == "effect" and first.number >= raised.first.number - _ANNOUNCED
+
+
+def _tell_own_place(draft: TraceDraft, raised: Raised) -> None:
+    """Say at which line of the user's own code a known failure came."""
+    own = (frame for frame in reversed(raised.frames) if frame.line and _is_own(frame))
+    frame = next((frame for frame in own if _IN_FOLDER.search(frame.file)), None)
+    message = draft.finding.message.rstrip(".")
+    if frame is not None and frame.file not in message:
+        place = f"It came at {frame.file}, line {frame.line}{_code(frame)}."
+        draft.finding = draft.finding._replace(message=f"{message}. {place}")
+
+
+def _where_it_died(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]) -> str:
+    """Say of a process that a signal ended where its Python code was."""
+    if not raised.kind.startswith(_CRASHED):
+        return ""
+    package, place = _place(raised.frames, contexts, modules)
+    if not place:
+        return ""
+    whose = f"compiled code that {package} called" if package else "compiled code"
+    return f"It died in {whose}: the last place in Python is {place.partition(' ')[2]}."
+
+
+def _known(drafts: Sequence[TraceDraft], raised: Raised) -> Optional[TraceDraft]:
+    """Return what a signature says of an exception, or of the one that is its direct cause."""
+    on_lines = [
+        draft
+        for draft in drafts
+        # What says that something died is no part of a message: it stands behind it.
+        if any(raised.has(event, whole=draft.role == "cause") for event in draft.events)
+    ]
+    if on_lines:
+        return min(
+            on_lines, key=lambda draft: (draft.role != "cause", draft.certainty == "candidate")
+        )
+    if raised.before is not None and (raised.by_cause or _origin(raised) is not raised):
+        return _known(drafts, raised.before)
+    return None
+
+
+def _came_before(drafts: Sequence[TraceDraft], raised: Raised) -> Optional[TraceDraft]:
+    """Return what had ended a process of the run already, or what another program, such as a
+    compiler, said right above: where the same log says so.
+    """
+    before = [draft for draft in drafts if _is_before(draft, raised)]
+    return min(before, key=lambda draft: draft.order, default=None)
+
+
+def _is_before(draft: TraceDraft, raised: Raised) -> bool:
+    first = draft.first
+    if draft.signature is None or first is None or first.source != raised.first.source:
+        return False
+    lines = raised.first.number - first.number
+    died = draft.signature.layer in _DEADLY or (
+        # Ray tells of a worker's death; whoever waits for that worker fails later.
+        draft.signature.layer == "ray" and draft.role == "effect" and draft.root.is_sure
+    )
+    if died and _ANNOUNCED < lines < FAR:
+        return True
+    is_said = draft.is_sure and draft.parent is None
+    return is_said and 0 < lines <= _ABOVE and not all(event.warned for event in draft.events)
+
+
+def _join_stop(drafts: List[TraceDraft], failure: Failure) -> None:
+    """Put what came while a run was being stopped under what says so."""
+    stopped = failure.stopped
+    if stopped is None:
+        return
+    near = [
+        draft for draft in drafts if abs(draft.order - stopped) < _ANNOUNCED * 20 * PLACES_OF_LINE
+    ]
+    stops = [draft for draft in near if is_stopping(draft)]
+    if not stops:
+        return
+    root = min(stops, key=lambda draft: draft.order)
+    for draft in drafts:
+        if draft.parent is None and draft.order >= stopped and not root.under(draft):
+            draft.parent = root
+            draft.suspects = []
+
+
+def _draft_of(
+    failure: Failure, raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]
+) -> TraceDraft:
+    """Return the trace of an exception that no signature knows."""
+    origin = _origin(raised)
+    task = _OF_TASK.match(raised.message)
+    package, place = ("", "") if task else _place(origin.frames, contexts, modules)
+    component = package or "application"
+    what = _worded(raised)
+    if task is not None:
+        what = (
+            f"{raised.kind.rpartition('.')[2]} in {task.group(1)}, which Ray ran in another process"
+            "; what that process printed is not in this log"
+        )
+    certainty = "established" if failure.is_certain else "candidate"
+    unsure = "The log ends with an error:" if raised.fate == "said" else "The log holds"
+    lead = "The run failed with" if failure.is_certain else unsure
+    finding = Finding(
+        code=code_of_log(component, "not-judged"),
+        component=component,
+        kind="not-judged",
+        severity="error" if failure.is_certain else "warning",
+        message=f"{lead} {what.rstrip('.')}{f', raised {place}' if place else ''}.",
+        verdict="violated" if failure.is_certain else "undetermined",
+        subject="raised",
+        remedies=remedies_of(_advice(raised.message, contexts), ()),
+    )
+    draft = TraceDraft(None, finding, certainty, "cause", [])
+    draft.quoted = [raised.line]
+    draft.meaning = _joined(
+        why_raised(origin, contexts, modules),
+        _came_of(raised, contexts, modules),
+        _passed_on(failure),
+    )
+    return draft
+
+
+def _code(frame: Frame) -> str:
+    """Return the line of source of a place, where the traceback shows it and it says more than that
+    it raises.
+    """
+    code = frame.code.strip()
+    says_nothing = code.startswith(("raise", "return self._call_impl", "sys.exit("))
+    return "" if not code or says_nothing or len(code) > _LONGEST_CODE else f": {code}"
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
+
+
+def _worded(raised: Raised) -> str:
+    """Return name and message in one line; one that only leads to the next is joined with it."""
+    said = ""
+    for line in raised.message.split("\n"):
+        said = f"{said} {line.strip()}".strip()
+        if said and not said.endswith(":"):
+            break
+    said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+    name = raised.kind.rpartition(".")[2]
+    return f"{name}: {said}" if name and said else name or said
+
+
+def _origin(raised: Raised) -> Raised:
+    """Return the same exception where it was raised first: a pool raises it a second time."""
+    before = raised.before
+    if before is None or (before.kind, before.message) != (raised.kind, raised.message):
+        return raised
+    return _origin(before)
+
+
+def _place(
+    frames: Sequence[Frame], contexts: Sequence[Context], modules: Mapping[str, str]
+) -> Tuple[str, str]:
+    """Return the distribution whose code raised, and where in words."""
+    shown = [frame for frame in frames if frame.line and frame.file != "<unknown>"]
+    while len(shown) > 1 and (shown[-1].function in _LOOKING_UP or shown[-1].file == "<string>"):
+        shown.pop()
+    if any(INSTALLED.search(frame.file) for frame in shown):
+        # Cython's files are named as they lay where they were compiled.
+        shown = [
+            frame
+            for frame in shown
+            if not frame.file.endswith((".pyx", ".pxi", ".pxd")) or INSTALLED.search(frame.file)
+        ]
+    if not shown:
+        return "", ""
+    last, match = shown[-1], INSTALLED.search(shown[-1].file)
+    if match is not None:
+        package = distribution_of(last.file, modules)
+        version = installed_version(package, contexts)
+        caller = next(filter(_is_own, reversed(shown)), None)
+        name = f"{package} {version}".strip()
+        return package, _called(f"by {name} at {match.group(1)}", last, caller)
+    standard = STANDARD.search(last.file)
+    if standard is None:
+        return "", f"at {last.file}, line {last.line}{_code(last)}"
+    caller = next((frame for frame in reversed(shown) if not _is_standard(frame)), None)
+    package = ""
+    if caller is not None and INSTALLED.search(caller.file):
+        package = distribution_of(caller.file, modules)
+    return package, _called(f"by Python's {next(filter(None, standard.groups()))}", last, caller)
+
+
+def _called(where: str, raising: Frame, caller: Optional[Frame]) -> str:
+    """Return where something was raised and who called it, each with its line of source."""
+    words = f"{where}, line {raising.line}{_code(raising)}"
+    if caller is None:
+        return words
+    join = ";" if _code(raising) else ","
+    return f"{words}{join} called at {caller.file}, line {caller.line}{_code(caller)}"
+
+
+def _is_own(frame: Frame) -> bool:
+    return not (_is_standard(frame) or INSTALLED.search(frame.file))
+
+
+def _is_standard(frame: Frame) -> bool:
+    return frame.file == "<string>" or STANDARD.search(frame.file) is not None
+
+
+def _sentence_of(match: re.Match[str]) -> str:
+    """Return an advice with what its sentence says before it."""
+    before = re.split(r"[.;!?]\s|\n", match.string[: match.start(1)])[-1]
+    return before + match.group(1) if before.strip() else match.group(1)
+
+
+def _advice(message: str, contexts: Sequence[Context]) -> str:
+    """Return what the program itself says is to be done; nothing where it wants a package that is
+    there: why it was not found is the question then.
+    """
+    match = next(
+        (
+            match
+            for form in (_ADVICE, _ADVICE_WITHIN)
+            for match in form.finditer(message)
+            if _CURES_NOTHING.search(_sentence_of(match)) is None
+            and _ECHOED.search(message[: match.start()]) is None
+        ),
+        None,
+    )
+    if match is None:
+        return ""
+    words, rest = match.group(1).strip(), message[match.end() :].strip().split("\n")
+    if words.endswith(":") and rest[0].strip():  # what is to be typed stands in a line of its own
+        words = f"{words} {rest[0].strip()}"
+    wants = _WANTS.search(words)
+    name = wants.group(1).lower().replace("_", "-") if wants is not None else ""
+    if any(name in context.distributions for context in contexts):
+        return ""
+    return f"The program itself says: {words}."
+
+
+def _came_of(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]) -> str:
+    """Say what it came of, and where that was raised."""
+    before = _origin(raised).before
+    if before is None:
+        return ""
+    place = _place(before.frames, contexts, modules)[1]
+    return f"Before it came {_worded(before).rstrip('.')}{f', raised {place}' if place else ''}."
+
+
+def _passed_on(failure: Failure) -> str:
+    """Say as what it was raised on."""
+    outer, raised = failure.outer, failure.raised
+    if outer is None or raised is None or outer.line == raised.line:
+        return ""
+    return f"It was raised on as {_worded(outer).rstrip('.')}."

@@ -1,0 +1,184 @@
+"""What a run got past: lines of warnings, attempts and exceptions after which it worked on."""
+
+from __future__ import annotations
+
+from typing import List, Mapping, Sequence, Tuple
+
+from ..model.log import Event, Raised
+from ..model.pattern import pattern
+from .raised import LAST_LINES, Failure, after, is_stop, is_stopping
+from .trace_draft import TraceDraft
+
+__all__ = [
+    "doubt",
+    "has_failed",
+    "split_passed",
+    "split_survived",
+    "trust_complaint",
+    "without_survived",
+]
+
+#: Signatures of what an import raises: a program that goes on after it does without.
+_IMPORTS = ("import-name", "module-attribute", "module-missing", "module-part-missing")
+_PROGRAM = pattern(r"^([\w.-]{1,100}\.py): error: ")
+
+
+def doubt(drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failure) -> None:
+    """Take back what is sure only by its words: a warning, or an exception that ended nothing, of
+    which nothing came.
+    """
+    led = {id(draft.parent) for draft in drafts}
+    passed = _passed(raised, failure)
+    for draft in drafts:
+        if draft.signature is None or draft.is_failure or id(draft) in led or not draft.events:
+            continue
+        if _is_only_warned(draft, passed):
+            draft.certainty = "candidate"
+
+
+def has_failed(drafts: Sequence[TraceDraft], failure: Failure) -> bool:
+    """Tell whether an exception ended a run, or something died other than by being stopped."""
+    return failure.raised is not None or any(_is_death(draft) for draft in drafts)
+
+
+def split_survived(
+    drafts: Sequence[TraceDraft],
+    raised: Sequence[Raised],
+    failure: Failure,
+    lived: Mapping[str, int],
+    complained_of: bool,
+) -> Tuple[List[TraceDraft], List[TraceDraft]]:
+    """Return what the logs say failed, and what they only tell of where nothing failed: what
+    programs warn of, or worked on after.
+
+    Args:
+        drafts: What the lines say.
+        raised: The exceptions of the logs.
+        failure: Which of them the run failed with.
+        lived: By log, the last line after which its program worked on.
+        complained_of: Somebody shows these lines because something is wrong: a warning, then,
+            unless its program worked on after it.
+    """
+    ended = has_failed(drafts, failure)
+    passed = _passed(raised, failure)
+
+    def is_note(draft: TraceDraft) -> bool:
+        if ended or is_stopping(draft):
+            return False
+        warned = _is_only_warned(draft, passed) and not complained_of
+        return warned or _was_outlived(draft, lived)
+
+    said = {id(draft.root) for draft in drafts if not is_note(draft)}
+    return (
+        [draft for draft in drafts if id(draft.root) in said],
+        [draft for draft in drafts if id(draft.root) not in said],
+    )
+
+
+def split_passed(
+    drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failure
+) -> Tuple[List[TraceDraft], List[TraceDraft]]:
+    """Return what may have led to the failure, and what the run had got past before it: imports
+    that it went on without, arguments that a later start of the same program took.
+    """
+    passed = [draft for draft in drafts if _was_passed(draft, raised, failure)]
+    return [draft for draft in drafts if draft not in passed], passed
+
+
+def _was_passed(draft: TraceDraft, raised: Sequence[Raised], failure: Failure) -> bool:
+    last = failure.raised
+    if last is None or last.cut or draft.signature is None or draft.parent is not None:
+        return False
+    if not draft.events or not all(_is_above(event, last) for event in draft.events):
+        return False
+    programs = [_PROGRAM.match(event.first.text) for event in draft.events]
+    if any(programs):
+        files = {frame.file.rpartition("/")[2] for frame in last.frames}
+        files.update(match.group(1) for match in [_PROGRAM.match(last.message)] if match)
+        return all(match is not None and match.group(1) in files for match in programs)
+    if draft.signature.id not in _IMPORTS:
+        return False
+    if all(event.warned for event in draft.events):
+        return True
+    return failure.is_certain and not any(
+        link.has(event) for event in draft.events for entry in raised for link in entry.chain()
+    )
+
+
+def _is_above(event: Event, raised: Raised) -> bool:
+    """Tell whether an event is older than an exception and what it came of."""
+    return all(
+        event.last.source == entry.first.source and event.last.number < entry.first.number
+        for entry in raised.chain()
+    )
+
+
+def _passed(raised: Sequence[Raised], failure: Failure) -> List[Raised]:
+    """Return the exceptions that ended nothing."""
+    return [
+        entry
+        for entry in raised
+        if entry is not failure.outer
+        and entry.fate != "ended"
+        and (failure.raised is not None or entry.fate == "passed" or entry.behind > LAST_LINES)
+    ]
+
+
+def _is_only_warned(draft: TraceDraft, passed: Sequence[Raised]) -> bool:
+    return bool(draft.events) and all(
+        event.warned or any(entry.has(event) for entry in passed) for event in draft.events
+    )
+
+
+def _was_outlived(draft: TraceDraft, lived: Mapping[str, int]) -> bool:
+    return bool(draft.events) and all(
+        event.last.number <= lived.get(event.last.source, 0) for event in draft.events
+    )
+
+
+def _is_death(draft: TraceDraft) -> bool:
+    """Tell whether something died or was lost, other than by being stopped."""
+    return draft.role == "effect" and not (is_stopping(draft) or _is_only_warned(draft, ()))
+
+
+def without_survived(
+    raised: Sequence[Raised], lived: Mapping[str, int], drafts: Sequence[TraceDraft]
+) -> List[Raised]:
+    """Return the exceptions, as passed those after which their program worked on or ended as it
+    should, where nothing died.
+
+    Args:
+        raised: what the logs hold.
+        lived: by log, the last line after which its program worked on.
+        drafts: what lines say.
+    """
+    survived = {id(entry) for entry in raised if lived.get(entry.line.source, 0) >= entry.until}
+    deaths = [draft.order for draft in drafts if _is_death(draft)]
+    deaths += [
+        entry.order
+        for entry in raised
+        if entry.fate == "ended" and not is_stop(entry) and id(entry) not in survived
+    ]
+    return [
+        entry._replace(fate="passed")
+        if id(entry) in survived and not after(entry, deaths)
+        else entry
+        for entry in raised
+    ]
+
+
+def trust_complaint(drafts: Sequence[TraceDraft]) -> None:
+    """Believe of lines that somebody shows because something is wrong the last that names a cause,
+    where none of them is surer.
+    """
+    causes = [draft for draft in drafts if draft.role == "cause" and draft.parent is None]
+    if any(draft.certainty != "candidate" for draft in causes):
+        return
+    doubted = [draft for draft in causes if draft.events and _is_grave(draft)]
+    doubted = doubted or [draft for draft in causes if draft.quoted]
+    if doubted:
+        max(doubted, key=lambda draft: draft.order).certainty = "likely"
+
+
+def _is_grave(draft: TraceDraft) -> bool:
+    return draft.signature is not None and draft.signature.certainty != "candidate"
