@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -31,8 +32,13 @@ def run_whole(
         compiled: Packages whose wheels are.
         linked: torch, CUDA's libraries, and packages whose libraries are linked to these.
     """
+    parser = argparse.ArgumentParser(
+        "refresh_matrix --whole", description="Run every step: what is new on the index, measured."
+    )
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="of these packages")
+    names = parser.parse_args(arguments).only
     worst = 0
-    for name, command in _steps(list(arguments), measured, compiled, linked):
+    for name, command in _steps(names, measured, compiled, linked):
         start = time.monotonic()
         code = subprocess.run([sys.executable, *command], check=False).returncode
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
@@ -43,17 +49,16 @@ def run_whole(
 
 
 def _steps(
-    arguments: List[str],
+    names: List[str],
     measured: Sequence[str],
     compiled: Collection[str],
     linked: Collection[str],
 ) -> Iterator[Tuple[str, List[str]]]:
-    names = arguments[arguments.index("--only") + 1 :] if "--only" in arguments else []
     wheels = _only(names, compiled)
     symbols = _only(names, linked)
     read = [name for name in names if name in measured]
     only = ["--only", *read] if names else []
-    yield "metadata", [_script("refresh_matrix"), *arguments]
+    yield "metadata", [_script("refresh_matrix"), *(["--only", *names] if names else [])]
     if wheels or not names:
         yield "wheels", [_script("scan_wheels"), "--newest", "1", *wheels]
         yield "builds", [_script("scan_wheels"), "--merge"]

@@ -79,3 +79,11 @@ def test_importers(tmp_path):
         document = {"name": name, "statements": [{"provider": provider}]}
         (tmp_path / "surfaces" / f"{name}.json").write_text(json.dumps(document))
     assert whole.importers_of(["x"], tmp_path) == {"a"}
+
+
+@pytest.mark.parametrize("words", [["--onyl", "peft"], ["--only"], ["peft"]])
+def test_what_it_does_not_know_starts_nothing(steps, words, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        steps(words)
+    assert stopped.value.code == 2
+    assert "usage: refresh_matrix --whole" in capsys.readouterr().err
