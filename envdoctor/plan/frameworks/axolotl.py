@@ -28,6 +28,8 @@ __all__ = ["ADAPTER"]
 
 _ENTRY = re.compile(r"axolotl\.cli\.train|(?:.*/)?axolotl/cli/train\.py")
 _CONFIGS = (".yaml", ".yml")
+#: Classes of transformers that make logits for each token.
+_WITH_HEAD = ("ForCausalLM", "ForConditionalGeneration", "AutoModelForImageTextToText")
 #: What no other trainer's file has together.
 _OWN = ("base_model", "sequence_len", "micro_batch_size")
 _ALGORITHMS = {
@@ -120,6 +122,7 @@ class _Axolotl(Trainer):
         _derive_lengths(reading, generates=algorithm == "grpo")
         _derive_reference(reading, rl)
         derive_batches(reading.configuration, fields, keys)
+        reading.accept("model_type", *_WITH_HEAD)
         saves = reading.get("save_steps", convert=integer)
         reading.consider("saves_per_epoch")
         fields["checkpoint.save_freq"] = saves if isinstance(saves, Known) else Unknown("by epochs")

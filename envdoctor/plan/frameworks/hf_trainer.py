@@ -191,7 +191,6 @@ def sharding(run: Run, configuration: Configuration) -> Sharding:
         result.fsdp(settings)
     else:
         result.fields["actor.strategy"] = _undeclared(run, bool(settings), kind is not None)
-    result.keys.setdefault("actor.strategy", "deepspeed")
     return result
 
 

@@ -47,6 +47,10 @@ def derive_megatron(reading: TrainerReading) -> None:
     sharded = reading.value("use_megatron_fsdp", convert=boolean, default=False)
     if sharded or reading.value("use_torch_fsdp2", convert=boolean, default=False):
         reading.put("actor.strategy", "fsdp2")
+    alone = reading.get("no_save_optim", convert=boolean)
+    if isinstance(alone, Known):
+        reading.fields["checkpoint.model_only"] = alone
+        reading.keys["checkpoint.model_only"] = "no_save_optim"
     _derive_experts(reading)
     _derive_recomputation(reading)
     _derive_optimizer(reading)

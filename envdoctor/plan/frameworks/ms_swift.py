@@ -277,15 +277,8 @@ def _presets(reading: TrainerReading) -> Dict[str, Fact[Any]]:
         r"zero([0-3])(_offload)?", deepspeed.value if isinstance(deepspeed, Known) else ""
     )
     fsdp = reading.get("fsdp", convert=text_of)
-    reading.keys["actor.strategy"] = "deepspeed"
     if preset is not None and isinstance(deepspeed, Known):
-        stage, away = preset.groups()
-        place = deepspeed.evidence
-        return {
-            "actor.strategy": Known(f"zero{stage}" if stage != "0" else "ddp", place),
-            "actor.offload_optimizer": Known(bool(away), place),
-            "actor.offload_params": Known(bool(away) and stage == "3", place),
-        }
+        return _preset(reading, preset.group(1), preset.group(2), deepspeed.evidence)
     if isinstance(fsdp, Known) and fsdp.value:
         strategy = "fsdp2" if "fsdp2" in fsdp.value else "fsdp"
         # Its own file recomputes activations in place of the trainer (fsdp2.json).
@@ -295,10 +288,22 @@ def _presets(reading: TrainerReading) -> Dict[str, Fact[Any]]:
             "actor.cpu_offload": Known("offload" in fsdp.value, fsdp.evidence),
         }
     if not isinstance(deepspeed, Known) and not reading.run.launcher:
-        return {"actor.strategy": Known("ddp", Evidence(reading.run.name, "no deepspeed, no fsdp"))}
+        return _preset(reading, "0", None, Evidence(reading.run.name, "no deepspeed, no fsdp"))
     state = sharding(reading.run, reading.configuration)
     reading.keys.update(state.keys)
     return state.fields
+
+
+def _preset(
+    reading: TrainerReading, stage: str, away: Optional[str], place: Evidence
+) -> Dict[str, Fact[Any]]:
+    if not away:  # one word says both: another stage would bring the state back
+        reading.keys["actor.strategy"] = "deepspeed"
+    return {
+        "actor.strategy": Known(f"zero{stage}" if stage != "0" else "ddp", place),
+        "actor.offload_optimizer": Known(bool(away), place),
+        "actor.offload_params": Known(bool(away) and stage == "3", place),
+    }
 
 
 def _derive_lengths(reading: TrainerReading, *, generates: bool) -> None:

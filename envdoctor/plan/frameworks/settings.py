@@ -19,6 +19,7 @@ from ..shell.reader import MARK, Word
 __all__ = [
     "MAX_CONFIG_BYTES",
     "Setting",
+    "as_option",
     "flags",
     "flatten",
     "override",
@@ -142,6 +143,17 @@ def _flag(key: str, written: Sequence[Word], values: Sequence[Word], name: str) 
         return Setting(key, None, place, "--", unclear, last)
     scalars = [scalar(value.text) for value in values]
     return Setting(key, scalars if len(scalars) > 1 else (scalars or [True])[0], place, "--")
+
+
+#: Parts of DeepSpeed's and accelerate's files.
+_PARTS_OF_FILES = ("zero_optimization.", "data_types.", "deepspeed_config.", "fsdp_config.")
+
+
+def as_option(key: str, prefix: str = "--") -> str:
+    """Return a key as a command has it; those of a launcher are options already, and those of
+    DeepSpeed's and accelerate's files none.
+    """
+    return key if key.startswith(("--", *_PARTS_OF_FILES)) else f"{prefix}{key}"
 
 
 def _is_option(text: str) -> bool:

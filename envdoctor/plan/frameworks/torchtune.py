@@ -175,6 +175,7 @@ def _derive_model(reading: TrainerReading) -> None:
     reading.fields["data.max_length"] = length
     reading.keys["data.max_length"] = "tokenizer.max_seq_len"
     reading.consider("dataset.packed", "compile")
+    reading.accept("device", "cuda")
 
 
 def _longest(run: Run, match: Optional[re.Match[str]]) -> Fact[Any]:

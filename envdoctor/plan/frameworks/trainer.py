@@ -17,7 +17,7 @@ from .configuration import Configuration, Converter, Fields, integer, share_gpus
 from .declared import declared_defaults
 from .key_tables import KeyTable, own_table
 from .problems import value_problems
-from .settings import Setting, flags, override, overrides
+from .settings import Setting, as_option, flags, override, overrides
 from .unread import other_models, unread_settings
 
 __all__ = ["Launch", "Trainer", "TrainerReading", "options_and_overrides", "visible_devices"]
@@ -62,6 +62,12 @@ class TrainerReading(NamedTuple):
     def consider(self, *names: str) -> None:
         """Note settings that were understood without their value."""
         self.configuration.asked.update(names)
+
+    def accept(self, name: str, *endings: str) -> None:
+        """Note a setting as understood where its value ends with one of these words."""
+        setting = self.configuration.given.get(name)
+        if setting is not None and str(setting.value).endswith(endings):
+            self.consider(name)
 
 
 class Trainer:
@@ -140,16 +146,12 @@ class Trainer:
         fields.update(other_models(configuration, [*launch.files, *launch.given]))
         return RunReading(
             fields,
-            {field: self._option(name) for field, name in reading.keys.items() if name},
+            {field: as_option(name, self.option) for field, name in reading.keys.items() if name},
             value_problems(fields, reading.keys),
             Known(run.version, place) if run.version else Unknown("nothing tells the version"),
             (*(f"{self.option}{name}" for name in unread), *self.doubts(reading)),
             configuration.totals,
         )
-
-    def _option(self, name: str) -> str:
-        """Return a key as a run writes it; those of a launcher are options already."""
-        return name if name.startswith("--") else f"{self.option}{name}"
 
     def doubts(self, reading: TrainerReading) -> Sequence[str]:  # noqa: ARG002 - some have none
         """Return what of a run is not understood beside its settings."""

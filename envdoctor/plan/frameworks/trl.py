@@ -32,7 +32,7 @@ from .hf_trainer import (
 )
 from .key_tables import load_table
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
-from .settings import Setting, flags
+from .settings import Setting, as_option, flags
 from .unread import other_models, unread_settings
 
 __all__ = ["ADAPTER"]
@@ -151,7 +151,7 @@ class _Trl:
         if not self._is_positive(run):
             unread = (*unread, f"the program {run.entry or run.name}")
         if run.entry:  # TrlParser: what the command says counts more than a file
-            keys = {field: f"--{name.lstrip('-')}" for field, name in keys.items() if name}
+            keys = {field: as_option(name) for field, name in keys.items() if name}
         return RunReading(fields, keys, problems, version, unread)
 
     def _subcommand(self, run: Run) -> str:

@@ -22,7 +22,8 @@ _SUBTREES = (
     r"(?:algorithm|algo|custom_reward_function|reward_manager|global_profiler|profiler|retriever"
     r"|reward_kwargs|overlong_buffer|async_training|val_override_config|sandbox_fusion|policy_loss"
     r"|val_kwargs|multi_turn|agent|trace"
-    r"|prometheus|apply_chat_template_kwargs|custom_cls|sampler|logger|wandb|env_vars|reward)"
+    r"|prometheus|apply_chat_template_kwargs|custom_cls|sampler|logger|wandb|env_vars|reward"
+    r"|special_tokens|lr_scheduler|metric_logger|checkpointer)"
 )
 #: Last parts of keys, of options and of files alike.
 _NAMES = (
@@ -36,6 +37,8 @@ _NAMES = (
     r"|remove_unused_columns|label_names|media_dir|image_dir|video_fps|min_pixels|format_prompt"
     r"|system(?:_prompt)?|override_chat_template|accuracy_\w+_bound|load_from_cache_file"
     r"|split_dataset_ratio|dataset_num_proc|use_chat_template|eot_tokens|special_tokens"
+    r"|(?:test_)?datasets|dataset_prepared_path|skip_prepare_dataset|pad_to_sequence_len"
+    r"|processor_type|agent_template|enable_thinking|dataloader_drop_last|cached_\w*dataset"
     r"|(?:tokenizer|dataset|dataset_val)\.(?:_component_|path|source|split|merges_file)"
     # names, places, logs
     r"|project_name|experiment_name|run_name|group_name|output_dir|save_path|ckpt_path|output_path"
@@ -51,6 +54,8 @@ _NAMES = (
     r"|ppo_epochs|num_iterations|balance_batch|eval\.\w+|per_device_eval_batch_size"
     r"|(?:evals|saves)_per_epoch|max_num_(?:steps|epochs)|predict_with_generate"
     r"|metric_for_best_model|greater_is_better|run_val_every_n_steps|num_labels|tf32"
+    r"|max_steps_per_epoch|batch_size_val|gradient_accumulation_steps|strict|no_save_rng"
+    r"|save_adapter_weights_only|lora_model_dir|loss_watchdog_\w+|model_author|external_plugins|vllm_server_(?:host|port)"
     r"|max_try_make_batch|total_rollout_steps|forward_prefetch|use_reentrant|sync_backend"
     r"|actor_init_on_gpu|use_flash_attn\w*|flash_attn\w*|attn_impl(?:ementation)?"
     r"|attention_backend"
@@ -71,7 +76,9 @@ _NAMES = (
     r"|scale_rewards|reward_clip_range|tau_\w+|calculate_log_probs|log_prob_\w+|n_val|dropout"
     r"|attention_dropout|hidden_dropout|embd_pdrop|resid_pdrop|max_position_embeddings"
     r"|lora_alpha|lora_dropout|lora_target\w*|target_modules|exclude_modules|alpha|mode"
-    r"|bf16|fp16|inference_tp_size|pref_\w+|dpo_\w+|label_smoothing\w*"
+    r"|lora_attn_modules|apply_lora_to_\w+|(?:moe_)?aux_loss_coeff?|entropy_coef|rpo_alpha"
+    r"|overlong_filter|importance_sampling_level|loss_scale"
+    r"|bf16|fp16|fused|inference_tp_size|pref_\w+|dpo_\w+|label_smoothing\w*"
 )
 _WITHOUT_MEMORY = re.compile(rf"(?:^|\.){_SUBTREES}\.|(?:^|\.)(?:{_NAMES})\Z|^hydra\b")
 

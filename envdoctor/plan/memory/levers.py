@@ -125,6 +125,11 @@ def _zero(inputs: Inputs, role: str) -> bool:
     return str(inputs.get(f"{role}.strategy", "")).startswith("zero")
 
 
+def _deepspeed(inputs: Inputs, role: str) -> bool:
+    """Tell whether ZeRO is there, or can take the place of a whole copy on each GPU."""
+    return inputs.get(f"{role}.strategy") == "ddp" or _zero(inputs, role)
+
+
 def _fsdp(inputs: Inputs, role: str) -> bool:
     return str(inputs.get(f"{role}.strategy", "")).startswith("fsdp")
 
@@ -241,7 +246,7 @@ _CANDIDATES: Tuple[_Candidate, ...] = (
         "about a third more computation",
         _each("gradient_checkpointing", True, lambda _inputs, _role: True),
     ),
-    _Candidate(("gpu",), 2, "more communication", _each("strategy", "zero3", _zero)),
+    _Candidate(("gpu",), 2, "more communication", _each("strategy", "zero3", _deepspeed)),
     _Candidate(("gpu",), 2, "a smaller KV cache, so slower generation", _utilization),
     _Candidate(("gpu", "cache"), 2, "more communication in the engine", _wider(2)),
     _Candidate(("cache",), 3, "more communication in the engine", _wider(4)),

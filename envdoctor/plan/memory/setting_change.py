@@ -22,6 +22,8 @@ _OPPOSITE = "disable_mm_preprocessor_cache"
 _BARE = frozenset(["openrlhf", "deepspeed-chat", "megatron", "slime", "vllm", "sglang"])
 #: Whose switches are ``--key`` and ``--no-key`` (prime-pydantic-config).
 _NEGATES = "prime-rl"
+#: What DeepSpeed's and accelerate's files say of where state lies.
+_DEVICES = {"cpu": True, "none": False}
 _TRUE = {
     "true": True,
     "1": True,
@@ -34,12 +36,14 @@ _TRUE = {
 }
 
 
-def spelled(field: str, value: Any) -> str:
-    """Return a value as the framework's key takes it."""
+def spelled(key: str, field: str, value: Any) -> str:
+    """Return the value of a field as the framework's key takes it."""
     if field in _IN_GIB and isinstance(value, int):
         return f"{value / GIB:g}"
-    if field.endswith(".strategy") and str(value).startswith("zero"):
+    if key.endswith("stage") and str(value).startswith("zero"):
         return str(value)[4:]  # --zero_stage 3
+    if key.endswith("device") and isinstance(value, bool):
+        return next(word for word, is_there in _DEVICES.items() if is_there is value)
     return str(value)
 
 
@@ -55,7 +59,7 @@ def setting_text(workload: Workload, field: str, value: Any) -> str:
         return key if value else f"--no-{key[2:]}" if framework == _NEGATES else f"no {key}"
     if field in workload.totals:
         value *= workload.totals[field]
-    return f"{key}={spelled(field, value)}"
+    return f"{key}={spelled(key, field, value)}"
 
 
 def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
@@ -79,7 +83,8 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
         if field == "rollout.sleep_level" and len(fields) > 1 and value.lower() in _TRUE:
             values[field] = _sleep_level(workload, _TRUE[value.lower()])
         else:
-            parsed = _parsed(field, value, text, is_own_key)
+            word = str(_DEVICES.get(value, value)) if key.endswith("device") else value
+            parsed = _parsed(field, word, text, is_own_key)
             if is_own_key and field in workload.totals:
                 parsed = max(parsed // workload.totals[field], 1)
             values[field] = parsed

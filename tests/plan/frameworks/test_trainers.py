@@ -240,6 +240,28 @@ def test_axolotl_alone_and_with_its_program(read):
     assert values(workload, "actor.padding_free", "actor.param_dtype") == [True, "bf16"]
 
 
+@pytest.mark.parametrize(
+    ("model", "unread"),
+    [("AutoModelForCausalLM", ()), ("AutoModelForSequenceClassification", ("model_type",))],
+)
+def test_what_of_axolotl_lowers_nothing(read, model, unread):
+    """Data, tokens and watchdogs; the class of the model where it makes logits for each token."""
+    text = (
+        f"{AXOLOTL}datasets: [{{path: a/b, type: alpaca}}]\nstrict: false\nmodel_type: {model}\n"
+        "dataset_prepared_path: x\nspecial_tokens: {pad_token: <pad>}\nloss_watchdog_patience: 3\n"
+    )
+    assert read("train.yaml", train_yaml=text).unread == unread
+
+
+@pytest.mark.parametrize(("device", "unread"), [("cuda", ()), ("cpu", ("device",))])
+def test_what_of_torchtune_lowers_nothing(read, device, unread):
+    text = (
+        f"{TUNE}device: {device}\nmetric_logger: {{log_dir: /tmp/x}}\nmax_steps_per_epoch: null\n"
+        "lr_scheduler: {num_warmup_steps: 100}\n"
+    )
+    assert read("train.yaml", train_yaml=text).unread == unread
+
+
 def test_axolotl_with_fsdp_and_without_adapters(read):
     text = AXOLOTL.replace("adapter: qlora\n", "").replace("load_in_4bit: true\n", "")
     workload = read(
@@ -368,6 +390,14 @@ MEGATRON = (
     "--untie-embeddings-and-output-weights --tensor-model-parallel-size 2 --sequence-parallel "
     "--use-distributed-optimizer --bf16"
 )
+
+
+def test_megatron_saves_without_its_optimizer(read):
+    command = "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen2.5-7B --micro_batch_size 1"
+    workload = read(f"{command} --no_save_optim true")
+    assert workload.value("checkpoint.model_only") is True
+    assert not [key for key in workload.unread if "save_optim" in key]
+    assert read(command).value("checkpoint.model_only") is None
 
 
 def test_megatron_makes_the_model_of_its_options(read):

@@ -70,11 +70,37 @@ def test_refused(text, says):
 def test_words():
     assert RUN.key_of("rollout.swap_space") == "actor_rollout_ref.rollout.swap_space"
     assert RUN.key_of("ray.object_store") == "ray start --object-store-memory"
-    assert spelled("rollout.swap_space", 4 * GIB) == "4"
-    assert spelled("actor.strategy", "zero3") == "3"
+    assert spelled("--swap-space", "rollout.swap_space", 4 * GIB) == "4"
     assert not RUN.can_set("rollout.mm_cache")
     assert not RUN.can_set("rollout.sleep_level")  # its key is a flag
     assert Workload().can_set("rollout.mm_cache")
+
+
+@pytest.mark.parametrize(
+    ("key", "field", "value", "text"),
+    [
+        ("--zero_stage", "actor.strategy", "zero3", "--zero_stage=3"),
+        ("zero_optimization.stage", "actor.strategy", "zero3", "zero_optimization.stage=3"),
+        ("--deepspeed", "actor.strategy", "zero3", "--deepspeed=zero3"),  # ms-swift's files
+        (
+            "zero_optimization.offload_optimizer.device",
+            "actor.offload_optimizer",
+            True,
+            "zero_optimization.offload_optimizer.device=cpu",
+        ),
+        (
+            "deepspeed_config.offload_param_device",
+            "actor.offload_params",
+            False,
+            "deepspeed_config.offload_param_device=none",
+        ),
+    ],
+)
+def test_deepspeeds_settings_are_spelled_as_they_are_read(key, field, value, text):
+    run = Workload({}, {field: key})
+    assert setting_text(run, field, value) == text
+    changed, _ = change_workload(run, text)
+    assert changed.value(field) == value
 
 
 def test_switches_of_argparse_are_there_or_left_out():
