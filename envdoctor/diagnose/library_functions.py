@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.measured_rows import DRIVER
-from ..matrix.spans import releases_of, span_holds
+from ..matrix.spans import span_holds
 from ..model.calls import InstallerCall
 from ..model.finding import Remedy
 from ..model.pattern import pattern
-from ..model.versions import Version, parse_version, try_version
+from ..model.versions import Version, parse_version, releases_of, try_version
 from ..rules.packages import requirement_sets
 from ..rules.rule import Context
 from ..rules.torch_extensions import installed_torch

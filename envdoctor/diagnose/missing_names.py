@@ -19,14 +19,13 @@ from typing import (
 )
 
 from ..matrix.signatures import distribution_of
-from ..matrix.spans import releases_of
 from ..model.calls import InstallerCall
 from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts
 from ..model.finding import Remedy
 from ..model.log import Event, Frame, Raised
 from ..model.pattern import pattern
-from ..model.versions import try_version
+from ..model.versions import releases_of, try_version
 from ..rules.installable import is_for_cuda
 from ..rules.rule import Context, is_for_other_vendor, place_of_builds, vendor_of_builds
 from ..rules.wheel_tags import place_without_wheels

@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.signatures import distribution_of
-from ..matrix.spans import releases_of
 from ..model.finding import Remedy
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.requirement import Requirement, try_requirement
-from ..model.versions import canonicalize_name, try_version
+from ..model.versions import canonicalize_name, releases_of, try_version
 from ..rules.requirement_lines import (
     direction,
     marker_holds,

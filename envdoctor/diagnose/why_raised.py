@@ -12,10 +12,9 @@ import re
 from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.signatures import distribution_of
-from ..matrix.spans import releases_of
 from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
-from ..model.versions import try_version
+from ..model.versions import releases_of, try_version
 from ..rules.rule import Context
 from .native_errors import of_native
 from .python_releases import of_python_release

@@ -21,7 +21,7 @@ import json
 
 from ..model.record import NamedTuple
 from ..model.row import Row, Source, Term
-from ..model.versions import VersionSet, parse_version, try_version
+from ..model.versions import VersionSet, enumerated, parse_version, releases_of, try_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -344,7 +344,9 @@ class Surfaces:
         importing = []
         for name in names:
             version = version_of(name) if name in by_name else None
-            if version is not None and version in _set_of(self._spans(name, by_name[name])):
+            if version is not None and version in VersionSet.spanning(
+                self._spans(name, by_name[name])
+            ):
                 importing.append(name)
         return importing
 
@@ -430,10 +432,10 @@ class Surfaces:
         importing = self._spans(consumer, statement.importing)
         lacking = self._spans(provider, statement.lacking)
         terms = [
-            Term("env", consumer, "version", "in", _set_of(importing)),
+            Term("env", consumer, "version", "in", VersionSet.spanning(importing)),
             _OF_HOST[provider](lacking)
             if provider in _OF_HOST
-            else Term("env", provider, "version", "in", _set_of(lacking)),
+            else Term("env", provider, "version", "in", VersionSet.spanning(lacking)),
         ]
         terms += [_other_term(name, asked) for name, asked in statement.others]
         if statement.verb == CANNOT_LOAD:  # the wheels that were read are for Linux
@@ -541,12 +543,6 @@ def _holds(spans: Sequence[Span], place: Optional[int]) -> bool:
     return place is None or any(first <= place <= last for first, last in spans)
 
 
-def _set_of(spans: Sequence[Tuple[str, str]]) -> VersionSet:
-    if not spans:
-        return VersionSet()
-    return VersionSet.parse("||".join(f">={first},<={last}" for first, last in spans))
-
-
 def _python_term(spans: Sequence[Tuple[str, str]]) -> Term:
     """A release of the interpreter, 3.12, is all its patches."""
     ends = [(first, last.split(".")) for first, last in spans]
@@ -582,7 +578,4 @@ def _other_term(name: str, asked: str) -> Term:
 
 
 def _words(spans: Sequence[Tuple[str, str]]) -> str:
-    ranges = [first if first == last else f"{first} to {last}" for first, last in spans]
-    if not ranges:
-        return ""
-    return ranges[0] if len(ranges) == 1 else f"{', '.join(ranges[:-1])} and {ranges[-1]}"
+    return enumerated([releases_of(*span) for span in spans])

@@ -16,7 +16,7 @@ from itertools import chain
 
 from ..model.record import NamedTuple
 from ..model.row import Row, Source, Term
-from ..model.versions import VersionSet, try_version
+from ..model.versions import VersionSet, releases_of, try_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class ModelFamilies:
         words = self._choices.get(setting, {}).get(engine, {})
         if engine in there and value in words:
             stated = Term("var", variable, "value", "any", frozenset((value,)))
-            read = _set_of(self._variables[engine][variable])
+            read = VersionSet.spanning(self._variables[engine][variable])
             about = self._rows_about_choice(setting, value, engine, words[value])
             rows += [_stated_by(row, stated, read) for row in about]
         return rows
@@ -178,7 +178,7 @@ class ModelFamilies:
             if spans:
                 yield self._choice_row(
                     base + suffix,
-                    (Term("env", engine, "version", "in", _set_of(spans)), asked),
+                    (Term("env", engine, "version", "in", VersionSet.spanning(spans)), asked),
                     component=engine,
                     kind=kind,
                     title=f"{title} {words} {what}",
@@ -190,7 +190,7 @@ class ModelFamilies:
             yield self._choice_row(
                 f"{base}-{capability}",
                 (
-                    Term("env", engine, "version", "in", _set_of(spans)),
+                    Term("env", engine, "version", "in", VersionSet.spanning(spans)),
                     asked,
                     Term(
                         "gpu",
@@ -214,7 +214,7 @@ class ModelFamilies:
             yield self._choice_row(
                 f"{base}-on-{gpus[0]}" if len(gpus) == 1 else f"{base}-on-{gpus[0]}-{gpus[-1]}",
                 (
-                    Term("env", engine, "version", "in", _set_of(spans)),
+                    Term("env", engine, "version", "in", VersionSet.spanning(spans)),
                     asked,
                     Term("gpu", "gpu", "sm", "any", frozenset(gpus)),
                 ),
@@ -275,7 +275,7 @@ class ModelFamilies:
         those after the last; each apart where a stand-in may load it.
         """
         first, last = known.present[0][0], known.present[-1][1]
-        stand_in = _set_of(known.stand_in) & ~_set_of(known.refused)
+        stand_in = VersionSet.spanning(known.stand_in) & ~VersionSet.spanning(known.refused)
         lower = VersionSet.parse(f"<{first}")
         mend = f"{known.package}>={first}"
         before = f"{known.title} before {first} does not know {name}"
@@ -301,7 +301,7 @@ class ModelFamilies:
         pin: str,
     ) -> Iterator[Row]:
         own = [
-            Term("env", other, "version", "lacks", _set_of(spans))
+            Term("env", other, "version", "lacks", VersionSet.spanning(spans))
             for other, spans in known.own.items()
         ]
         helped = lacking & stand_in
@@ -401,11 +401,5 @@ def _entry_fault(entry: Any) -> str:
     return "" if entry["in"] else "expected releases that have it"
 
 
-def _set_of(spans: Spans) -> VersionSet:
-    if not spans:
-        return VersionSet([])
-    return VersionSet.parse("||".join(f">={first},<={last}" for first, last in spans))
-
-
 def _words(spans: Spans) -> str:
-    return ", ".join(first if first == last else f"{first} to {last}" for first, last in spans)
+    return ", ".join(releases_of(*span) for span in spans)

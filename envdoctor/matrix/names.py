@@ -24,8 +24,8 @@ from typing import (
 
 from ..model.record import NamedTuple
 from ..model.version import Version
-from ..model.versions import VersionSet, parse_version
-from .spans import Span, are_spans, head_fault, packages_fault, places_of, releases_of
+from ..model.versions import VersionSet, enumerated, parse_version, releases_of
+from .spans import Span, are_spans, head_fault, packages_fault, places_of
 
 __all__ = [
     "SCHEMA",
@@ -79,9 +79,9 @@ class NameHistory(NamedTuple):
         """Tell whether a release has the name; None for one outside those that were read."""
         if not parse_version(self.first) <= version <= parse_version(self.last):
             return None
-        if version in _set_of(self.present):
+        if version in VersionSet.spanning(self.present):
             return True
-        return None if self.open and version in _set_of(self.open) else False
+        return None if self.open and version in VersionSet.spanning(self.open) else False
 
     def side(self, version: Optional[Version] = None) -> str:
         """Tell on which side of those that have it a release is that lacks it: "newer", "older", or
@@ -119,7 +119,7 @@ class NameHistory(NamedTuple):
 
     def sentence(self) -> str:
         """Say where it is, as a sentence without a full stop."""
-        releases = _joined([releases_of(*span) for span in self.present])
+        releases = enumerated([releases_of(*span) for span in self.present])
         owner = f"{self.package}'" if self.package.endswith("s") else f"{self.package}'s"
         if self.kind == "parameter":
             return f"{owner} {self.module} takes {self.name} in {releases} only"
@@ -139,7 +139,7 @@ class NameHistory(NamedTuple):
             importer
             for importer in self.importers
             if importer.package in installed
-            and installed[importer.package] in _set_of(importer.spans)
+            and installed[importer.package] in VersionSet.spanning(importer.spans)
         )
 
 
@@ -383,7 +383,7 @@ def history_without(
     """Return the history of a name of which is known who lacks it, from the oldest to the newest
     release; None where no release is left.
     """
-    missing = _set_of(tuple(lacking))
+    missing = VersionSet.spanning(tuple(lacking))
     present: List[Tuple[str, str]] = []
     open_span = False
     for release in releases:
@@ -440,10 +440,6 @@ def _part_fault(document: Mapping[str, Any], part: str) -> str:
     return ""
 
 
-def _set_of(spans: Sequence[Span]) -> VersionSet:
-    return VersionSet.parse("||".join(f">={first},<={last}" for first, last in spans))
-
-
 def _distance(span: Span, version: Version) -> Tuple[int, ...]:
     """How far a span is from a version: by major, minor and patch number."""
     first, last = (parse_version(text) for text in span)
@@ -451,7 +447,3 @@ def _distance(span: Span, version: Version) -> Tuple[int, ...]:
     numbers = [(*edge.release, 0, 0, 0)[place] for place in range(3)]
     other = [(*version.release, 0, 0, 0)[place] for place in range(3)]
     return tuple(abs(one - two) for one, two in zip(numbers, other))
-
-
-def _joined(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -16,7 +16,6 @@ __all__ = [
     "head_fault",
     "packages_fault",
     "places_of",
-    "releases_of",
     "span_holds",
     "spans_of",
     "versions_fault",
@@ -43,11 +42,6 @@ def span_holds(spans: Sequence[Span], versions: Sequence[str], version: str) -> 
         return None
     place = versions.index(version)
     return any(versions.index(first) <= place <= versions.index(last) for first, last in spans)
-
-
-def releases_of(first: str, last: str) -> str:
-    """Say a span of releases: "2.0.0 to 2.2.2", or the only one."""
-    return first if first == last else f"{first} to {last}"
 
 
 def are_spans(text: Any, count: int) -> bool:

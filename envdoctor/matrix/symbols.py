@@ -15,16 +15,8 @@ from typing import Any, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.version import Version
-from ..model.versions import parse_version
-from .spans import (
-    Span,
-    are_spans,
-    places_of,
-    releases_of,
-    span_holds,
-    spans_of,
-    versions_fault,
-)
+from ..model.versions import enumerated, parse_version, releases_of
+from .spans import Span, are_spans, places_of, span_holds, spans_of, versions_fault
 
 __all__ = [
     "SCHEMA",
@@ -77,7 +69,7 @@ class SymbolHistory(NamedTuple):
             f"{first} and newer" if last == self.last else releases_of(first, last)
             for first, last in self.present
         ]
-        return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+        return enumerated(words)
 
     def requirement(self, near: Optional[Version] = None) -> str:
         """Return the requirement for the span that is nearest to a release, else the newest."""

@@ -14,7 +14,7 @@ from .version import DriverRelease, InvalidVersion, Version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterable, List, Mapping, Optional, Tuple
+    from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
     Interval = Tuple[Optional[Version], Optional[Version]]
 
@@ -26,9 +26,11 @@ __all__ = [
     "VersionSet",
     "canonicalize_name",
     "cuda_of_variant",
+    "enumerated",
     "find_variant",
     "meets_pin",
     "parse_version",
+    "releases_of",
     "split_clauses",
     "try_driver_release",
     "try_version",
@@ -65,6 +67,17 @@ def try_version(text: Optional[str]) -> Optional[Version]:
         return parse_version(text)
     except InvalidVersion:
         return None
+
+
+def releases_of(first: str, last: str) -> str:
+    """Say a span of releases: "2.0.0 to 2.2.2", or the only one."""
+    return first if first == last else f"{first} to {last}"
+
+
+def enumerated(texts: Sequence[str]) -> str:
+    """Say texts one after the other: "a, b and c"; "" for none."""
+    *before, last = texts or ("",)
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 def try_driver_release(text: Optional[str]) -> Optional[DriverRelease]:
@@ -185,6 +198,12 @@ class VersionSet:
         solver's question.
         """
         return _parse(text)
+
+    @classmethod
+    def spanning(cls, spans: Iterable[Sequence[str]]) -> VersionSet:
+        """Return the versions from the first to the last of each span, none of no span."""
+        texts = [f">={first},<={last}" for first, last in spans]
+        return _parse("||".join(texts)) if texts else cls()
 
     def __contains__(self, version: object) -> bool:
         if not isinstance(version, Version):

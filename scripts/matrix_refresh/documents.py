@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 from packaging.version import InvalidVersion, Version
 
 from envdoctor.file_replacement import replace_file
+from envdoctor.model.toml import parse_toml
 
 from .errors import UsageFault
 
@@ -25,6 +26,7 @@ __all__ = [
     "load_document",
     "load_listing",
     "merge",
+    "read_toml",
     "render",
     "render_listing",
     "write_if_new",
@@ -68,6 +70,17 @@ class Change(NamedTuple):
     added: Tuple[str, ...]
     changed: Tuple[str, ...]
     gone: Tuple[str, ...]
+
+
+def read_toml(path: str) -> Dict[str, Any]:
+    """Read a list that people write; raises :class:`UsageFault`."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return parse_toml(file.read())
+    except OSError as error:
+        raise UsageFault(f"{path}: {error.strerror}") from error
+    except ValueError as error:  # of TOML or UTF-8
+        raise UsageFault(f"{path}: is not TOML: {error}") from error
 
 
 def load_document(path: str, name: str) -> Optional[Dict[str, Any]]:

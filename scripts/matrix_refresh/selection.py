@@ -5,14 +5,13 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-import sys
-from importlib import import_module
-from typing import Any, FrozenSet, Iterable, List, NamedTuple, Tuple
+from typing import FrozenSet, Iterable, List, NamedTuple, Tuple
 
 from packaging.utils import canonicalize_name
 
 from envdoctor.model.requirement import is_for_extra
 
+from .documents import read_toml
 from .errors import UsageFault
 from .metadata import requirement_name, tidy
 
@@ -67,14 +66,7 @@ def load_selection(path: str = DEFAULT_LIST) -> Selection:
     Raises:
         UsageFault: it cannot be read, or a name in it is none.
     """
-    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    try:
-        with open(path, "rb") as file:
-            document = tomllib.load(file)
-    except OSError as error:
-        raise UsageFault(f"{path}: {error.strerror}") from error
-    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
-        raise UsageFault(f"{path}: is not TOML: {error}") from error
+    document = read_toml(path)
     families = document.get("family", [])
     elsewhere = document.get("elsewhere", [])
     groups = [

@@ -36,7 +36,9 @@ from typing import (
 )
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
+
+from .parsing import is_version, last_name, strings_in
 
 __all__ = [
     "AS_TEXT",
@@ -113,7 +115,7 @@ def condition_of(node: ast.expr, scope: Optional[Scope] = None) -> Condition:
         return _called(node, scope)
     if isinstance(node, ast.Subscript):  # (is it there?, its version)[0]
         return condition_of(node.value, scope) if isinstance(node.value, ast.Call) else UNKNOWN
-    name = _last(node)
+    name = last_name(node)
     if name == "TYPE_CHECKING":
         return ["typing"]
     if isinstance(node, ast.Name):
@@ -188,28 +190,6 @@ def _returned(
     return ["const", False]
 
 
-def _last(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _strings(node: ast.AST) -> List[str]:
-    return [
-        part.value
-        for part in ast.walk(node)
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    ]
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
-
-
 def _package_of(node: ast.expr) -> Tuple[str, str]:
     """The package whose version an expression is, and which part of it ("" or "major")."""
     part = ""
@@ -217,8 +197,8 @@ def _package_of(node: ast.expr) -> Tuple[str, str]:
         part, node = node.attr, node.value
     for inner in ast.walk(node):
         if isinstance(inner, ast.Attribute) and inner.attr in ("__version__", "VERSION"):
-            return _last(inner.value), part
-        if isinstance(inner, ast.Call) and _last(inner.func) in (
+            return last_name(inner.value), part
+        if isinstance(inner, ast.Call) and last_name(inner.func) in (
             "version",
             "get_distribution",
             "get_version",
@@ -226,23 +206,23 @@ def _package_of(node: ast.expr) -> Tuple[str, str]:
             "get_package_version",
             "_get_package_version",
         ):
-            words = [text for text in _strings(inner) if not _is_version(text)]
+            words = [text for text in strings_in(inner) if not is_version(text)]
             if words:
                 return words[0], part
             if isinstance(inner.func, ast.Attribute) and not inner.args:
-                return _last(inner.func.value), part  # torch.backends.cudnn.version()
-    name = _last(node)
+                return last_name(inner.func.value), part  # torch.backends.cudnn.version()
+    name = last_name(node)
     if isinstance(node, ast.Call) and node.args:
-        name = _last(node.args[0])
+        name = last_name(node.args[0])
     match = _VERSION_NAME.fullmatch(name)
     return (match.group(1).lower(), part) if match else ("", part)
 
 
 def _package_in(node: ast.expr, scope: Scope) -> Tuple[str, str]:
     inner = node.args[0] if isinstance(node, ast.Call) and node.args else node
-    name = _last(inner)
-    if isinstance(inner, ast.Attribute) and f"{_last(inner.value)}.{name}" in scope.versions:
-        return scope.versions[f"{_last(inner.value)}.{name}"], ""
+    name = last_name(inner)
+    if isinstance(inner, ast.Attribute) and f"{last_name(inner.value)}.{name}" in scope.versions:
+        return scope.versions[f"{last_name(inner.value)}.{name}"], ""
     return (scope.versions[name], "") if name in scope.versions else _package_of(node)
 
 
@@ -256,14 +236,14 @@ def cut_of(node: ast.expr, cuts: Mapping[str, Cut]) -> Cut:
     """Return which part of a version an expression is: ``v[0]`` and ``v[:3]`` letters of it,
     ``v.split(".")[0]`` and ``parse(v).release[0]`` its first number.
     """
-    while isinstance(node, ast.Call) and len(node.args) == 1 and _last(node.func) in _NUMBERS:
+    while isinstance(node, ast.Call) and len(node.args) == 1 and last_name(node.func) in _NUMBERS:
         node = node.args[0]
     if isinstance(node, ast.Name):
         return cuts.get(node.id, Cut())
     if not isinstance(node, ast.Subscript):
         return Cut()
     separator = _separator(node.value)
-    of_numbers = _last(node.value) == "release" or separator == "."
+    of_numbers = last_name(node.value) == "release" or separator == "."
     index = node.slice.upper if isinstance(node.slice, ast.Slice) else node.slice
     number = index.value if isinstance(index, ast.Constant) else None
     is_head = isinstance(node.slice, ast.Slice) and not node.slice.lower and not node.slice.step
@@ -280,9 +260,9 @@ def cut_of(node: ast.expr, cuts: Mapping[str, Cut]) -> Cut:
 
 def _separator(node: ast.expr) -> str:
     """What a text is split by; "" where it is not."""
-    if not isinstance(node, ast.Call) or _last(node.func) not in ("split", "partition"):
+    if not isinstance(node, ast.Call) or last_name(node.func) not in ("split", "partition"):
         return ""
-    words = _strings(node)
+    words = strings_in(node)
     return words[-1] if words else "?"
 
 
@@ -298,7 +278,7 @@ def _number(node: ast.expr, scope: Scope) -> Optional[str]:
     if isinstance(node, ast.Constant) and isinstance(node.value, float):
         # 9.1 may be meant for 9.10.
         return str(node.value) if re.fullmatch(r"\d+\.\d[1-9]", str(node.value)) else None
-    words = [text for text in _strings(node) if _is_version(text)]
+    words = [text for text in strings_in(node) if is_version(text)]
     # A bound without what a build adds to it.
     return words[0].partition("+")[0] if len(words) == 1 else None
 
@@ -322,9 +302,9 @@ def _of_release(left: ast.expr, right: ast.expr, operator: str) -> Optional[Cond
         else []
     )
     cut = left.value if isinstance(left, ast.Subscript) else left
-    match = _RELEASE_NAME.fullmatch(_last(cut))
+    match = _RELEASE_NAME.fullmatch(last_name(cut))
     package = match.group(1).lower() if match else _package_of(cut)[0]
-    is_release = bool(match) or _last(cut) == "release"
+    is_release = bool(match) or last_name(cut) == "release"
     # What is cut to fewer numbers is equal for many releases.
     sure = operator in ("<", ">=") or (operator in ("==", "!=") and len(numbers) == 3)
     if not package or not is_release or not sure or not all(map(str.isdigit, map(str, numbers))):
@@ -360,7 +340,7 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
     if operator is None:
         return UNKNOWN
     if operator == "==" and isinstance(left, ast.Attribute) and _is_word(right):
-        return ["chosen", left.attr, _strings(right)[0]]
+        return ["chosen", left.attr, strings_in(right)[0]]
     of_numbers = _of_python(node, operator) or _of_release(left, right, operator)
     if of_numbers is not None:
         return of_numbers
@@ -388,7 +368,7 @@ def _compared(node: ast.Compare, scope: Scope) -> Condition:
 
 
 def _is_word(node: ast.expr) -> bool:
-    return _is_bare(node) and all(text.isidentifier() for text in _strings(node))
+    return _is_bare(node) and all(text.isidentifier() for text in strings_in(node))
 
 
 def _compared_with_none(left: ast.expr, wanted: bool, scope: Scope) -> Condition:
@@ -425,7 +405,11 @@ def _is_bare(node: ast.expr) -> bool:
 
 def _is_text(node: ast.expr) -> bool:
     """Whether an expression is a version that nothing parsed."""
-    return not isinstance(node, ast.Call) or _last(node.func) in ("version", "get_version", "str")
+    return not isinstance(node, ast.Call) or last_name(node.func) in (
+        "version",
+        "get_version",
+        "str",
+    )
 
 
 def _is_no_version(node: ast.expr) -> bool:
@@ -434,7 +418,7 @@ def _is_no_version(node: ast.expr) -> bool:
 
 
 def _called(node: ast.Call, scope: Scope) -> Condition:
-    name = _last(node.func)
+    name = last_name(node.func)
     bounds = _bounds(name, node)
     if bounds is not None:
         return bounds
@@ -460,7 +444,7 @@ def _bounds(name: str, node: ast.Call) -> Optional[Condition]:
     for keyword in node.keywords if match and not node.args else ():
         operator = {"min_version": ">=", "max_version": "<="}.get(keyword.arg or "")
         value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
-        if operator is None or not match or not _is_version(str(value)):
+        if operator is None or not match or not is_version(str(value)):
             return None
         clauses.append(["version", match.group(1), operator, str(value)])
     return ["and", *clauses] if clauses else None
@@ -475,9 +459,9 @@ def _literals(node: ast.Call) -> List[str]:
 
 
 def _comparing_call(package: str, kind: str, words: List[str]) -> Optional[Condition]:
-    if kind == "version" and len(words) == 2 and words[0] in NEGATED and _is_version(words[1]):
+    if kind == "version" and len(words) == 2 and words[0] in NEGATED and is_version(words[1]):
         return ["version", package, words[0], words[1]]
-    if words and _is_version(words[0]) and kind != "version":
+    if words and is_version(words[0]) and kind != "version":
         return ["version", package, "<" if kind == "less_than" else ">=", words[0]]
     return None
 

@@ -10,8 +10,6 @@ cudaGetDriverEntryPoint, stands in no table of symbols and counts for nothing he
 from __future__ import annotations
 
 import json
-import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
@@ -20,6 +18,7 @@ from packaging.version import Version
 from envdoctor.matrix.measured_rows import CANNOT_LOAD, DRIVER
 from envdoctor.matrix.spans import places_of
 from envdoctor.model.requirement import try_requirement
+from envdoctor.model.toml import parse_toml
 
 from .documents import newest, runs
 
@@ -173,9 +172,8 @@ def _pin(
 
 def _driver_since(cuda: str, matrices: Path) -> str:
     """The requirement for drivers of the first branch that serves a CUDA, "" where none does."""
-    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     path = matrices / "drivers.toml"
-    branches = tomllib.loads(path.read_text("utf-8"))["branch"] if path.exists() else ()
+    branches = parse_toml(path.read_text("utf-8"))["branch"] if path.exists() else ()
     serving = [
         int(entry["branch"])
         for entry in branches

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import datetime
 import json
-import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from matrix_refresh.documents import read_toml
 from matrix_refresh.errors import UsageFault
 
 from envdoctor.file_replacement import replace_file
@@ -28,12 +27,7 @@ _TRANSFORMERS = "transformers"
 
 def load_families(path: Path = _LIST) -> Dict[str, Any]:
     """Read the list; raises :class:`UsageFault`."""
-    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    try:
-        document: Dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageFault(f"{path}: {error}") from error
-    return document
+    return read_toml(str(path))
 
 
 def write_families(measurement: Measurement, matrices: Path) -> int:

@@ -24,7 +24,6 @@ import re
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.version import InvalidVersion, Version
 
 from .conditions import (
     Condition,
@@ -36,7 +35,7 @@ from .conditions import (
     version_of,
 )
 from .module import callees_of, functions_from, functions_of
-from .parsing import UNPARSABLE, parse_quietly
+from .parsing import UNPARSABLE, is_version, last_name, parse_quietly
 
 __all__ = ["GATES_REVISION", "read_gates"]
 
@@ -164,9 +163,9 @@ class _Gates:
                 continue
             sides = [node.left, node.comparators[0]]
             for own, other in (sides, sides[::-1]):
-                word = version_of(other) or self._versions.get(_last(other), "")
+                word = version_of(other) or self._versions.get(last_name(other), "")
                 is_own = isinstance(own, ast.Name) and "version" in own.id.lower()
-                if word and is_own and _last(own) not in self._versions:
+                if word and is_own and last_name(own) not in self._versions:
                     return word
         return ""
 
@@ -178,10 +177,10 @@ class _Gates:
         elif isinstance(node, ast.Assert):
             refused: Condition = ["not", condition_of(node.test, self._scope)]
             yield from self._raising(node, [*conditions, refused], function)
-        if isinstance(node, ast.Assign) and _PAIRS.fullmatch(_last(node.targets[0])):
+        if isinstance(node, ast.Assign) and _PAIRS.fullmatch(last_name(node.targets[0])):
             yield from self._pairs(node, function)
         for part in ast.walk(node):
-            if isinstance(part, ast.Call) and _CALL.fullmatch(_last(part.func)):
+            if isinstance(part, ast.Call) and _CALL.fullmatch(last_name(part.func)):
                 floor = _floor([text for text in map(_constant, part.args) if text])
                 if floor:
                     message = f"{floor[0]}{floor[1]}"
@@ -193,7 +192,7 @@ class _Gates:
                     yield self._gate(kind, what, line, [], "", " ".join(text.split()))
 
     def _pairs(self, node: ast.Assign, function: str) -> Iterator[List[Any]]:
-        match = _PAIRS.fullmatch(_last(node.targets[0]))
+        match = _PAIRS.fullmatch(last_name(node.targets[0]))
         rows = node.value.elts if isinstance(node.value, (ast.List, ast.Tuple)) else []
         pairs = [_strings_of(row) for row in rows]
         if match and pairs and all(len(pair) == 2 for pair in pairs):
@@ -258,7 +257,7 @@ def _cuts(tree: ast.Module) -> Dict[str, Cut]:
 
 def _dotted(node: ast.expr) -> str:
     """The name that is assigned to, or ``self.x``; "" for another target."""
-    if isinstance(node, ast.Attribute) and _last(node.value) == "self":
+    if isinstance(node, ast.Attribute) and last_name(node.value) == "self":
         return f"self.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
 
@@ -273,9 +272,9 @@ def _version_by_name(
     """The package whose version is asked for by a name that holds its own, or is cut out of a name
     that holds its version: ``version(package)``, ``float(str(x_version)[:3]) / 100``.
     """
-    if isinstance(value, ast.Call) and re.fullmatch(r"_?(?:get_)?version", _last(value.func)):
+    if isinstance(value, ast.Call) and re.fullmatch(r"_?(?:get_)?version", last_name(value.func)):
         argument = _dotted(value.args[0]) if len(value.args) == 1 else ""
-        if texts.get(argument) and not _is_version(texts[argument] or ""):
+        if texts.get(argument) and not is_version(texts[argument] or ""):
             return texts[argument] or ""
     names = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)} - _KEEPING
     if isinstance(value, (ast.Call, ast.BinOp, ast.Subscript)) and len(names) == 1:
@@ -314,12 +313,6 @@ def _callers(tree: ast.Module) -> Dict[str, Set[str]]:
     return callers
 
 
-def _last(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
 def _constant(node: ast.expr) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
@@ -343,28 +336,20 @@ def _text(node: ast.AST) -> str:
 
 def _strings_of(node: ast.expr) -> List[str]:
     texts = [_constant(part) for part in ast.walk(node) if isinstance(part, ast.Constant)]
-    return texts if all(_is_version(text) for text in texts) else []
+    return texts if all(is_version(text) for text in texts) else []
 
 
 def _floor(texts: List[str]) -> Optional[List[str]]:
     """[package, specifier] of the arguments of a check."""
     if not texts:
         return None
-    if len(texts) > 1 and _is_version(texts[1]) and re.fullmatch(r"[\w.-]+", texts[0]):
+    if len(texts) > 1 and is_version(texts[1]) and re.fullmatch(r"[\w.-]+", texts[0]):
         return [texts[0], f">={texts[1]}"]
     try:
         requirement = Requirement(texts[0])
     except InvalidRequirement:
         return None
     return [requirement.name, str(requirement.specifier)] if requirement.specifier else None
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
 
 
 def _stated(text: str) -> Iterator[Tuple[str, List[str]]]:
@@ -397,7 +382,7 @@ def _called_at_import(tree: ast.Module) -> Set[str]:
     called: Set[str] = set()
     while waiting:
         for node in ast.walk(waiting.pop()):
-            name = _last(node.func) if isinstance(node, ast.Call) else ""
+            name = last_name(node.func) if isinstance(node, ast.Call) else ""
             if name in functions and name not in called:
                 called.add(name)
                 waiting.append(functions[name])

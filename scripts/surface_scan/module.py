@@ -33,7 +33,7 @@ from typing import (
 )
 
 from .conditions import Condition, Scope, condition_of, returned_condition
-from .parsing import UNPARSABLE, parse_quietly
+from .parsing import UNPARSABLE, last_name, parse_quietly, strings_in
 
 __all__ = [
     "REVISION",
@@ -328,7 +328,7 @@ class _Reader:
 
     def _augassign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name) and node.target.id == "__all__":
-            self.all = [*(self.all or ()), *_strings(node.value)]
+            self.all = [*(self.all or ()), *strings_in(node.value)]
         elif isinstance(node.target, (ast.Name, ast.Subscript)):
             self._table(node.target, node.value)
 
@@ -337,7 +337,7 @@ class _Reader:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
             owner = call.func.value
             if isinstance(owner, ast.Name) and owner.id == "__all__":
-                self.all = [*(self.all or ()), *_strings(call)]
+                self.all = [*(self.all or ()), *strings_in(call)]
             elif isinstance(owner, (ast.Name, ast.Subscript)):
                 self._table(owner, call)
         self._expression(call)
@@ -345,7 +345,7 @@ class _Reader:
     def _assigned(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
             if target.id == "__all__":
-                self.all = _strings(value)
+                self.all = strings_in(value)
             elif isinstance(value, ast.Constant) and isinstance(value.value, str):
                 self._text_of[target.id] = value.value
             elif isinstance(value, (ast.Compare, ast.BoolOp, ast.Call, ast.UnaryOp)):
@@ -366,7 +366,7 @@ class _Reader:
         if isinstance(owner, ast.Name) and isinstance(
             value, (ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Call, ast.DictComp)
         ):
-            words = {text for text in _strings(value) if text.isidentifier()}
+            words = {text for text in strings_in(value) if text.isidentifier()}
             self._words.setdefault(owner.id, set()).update(words)
             if isinstance(value, (ast.DictComp, ast.Call)) and not words:
                 self._computed.add(owner.id)
@@ -379,9 +379,9 @@ class _Reader:
         if isinstance(value, ast.Dict):
             for key, names in zip(value.keys, value.values):
                 if isinstance(key, ast.Constant) and isinstance(names, (ast.List, ast.Tuple)):
-                    self.places.update(dict.fromkeys(_strings(names), str(key.value)))
+                    self.places.update(dict.fromkeys(strings_in(names), str(key.value)))
         elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-            self.places.update(dict.fromkeys(_strings(value), str(target.slice.value)))
+            self.places.update(dict.fromkeys(strings_in(value), str(target.slice.value)))
 
     def _expression(self, node: ast.expr) -> None:
         for part in ast.walk(node):
@@ -389,14 +389,14 @@ class _Reader:
                 self._call(part)
 
     def _call(self, node: ast.Call) -> None:
-        name = _last(node.func)
+        name = last_name(node.func)
         if any(_is_globals(argument) for argument in node.args):
             # What it is called with it may fill, as generated modules of protobuf do.
             self.dynamic = self.dynamic or f"globals() at line {node.lineno}"
         if name == "define_import_structure":
-            self.trees.append("/".join(_strings(node.args[0]) if node.args else ()))
+            self.trees.append("/".join(strings_in(node.args[0]) if node.args else ()))
         elif name in ("attach", "attach_stub"):  # lazy_loader
-            self.lazy.update(text for text in _strings(node) if text.isidentifier())
+            self.lazy.update(text for text in strings_in(node) if text.isidentifier())
             if name == "attach_stub":
                 self.dynamic = self.dynamic or "lazy_loader reads a stub"
         elif name == "exec" or (name == "setattr" and self._is_of_own_module(node)):
@@ -419,7 +419,7 @@ class _Reader:
         """A module's ``__getattr__``: readable where all that it answers stands as text in it or in
         a table of the module.
         """
-        words = {text for text in _strings(node) if text.isidentifier()}
+        words = {text for text in strings_in(node) if text.isidentifier()}
         self.lazy.update(words)
         readable = any(
             isinstance(part, ast.Compare)
@@ -518,7 +518,7 @@ def callees_of(functions: Mapping[str, Function]) -> Dict[str, Set[str]]:
         word = owner if owner and last in ("__init__", "__post_init__") else last
         by_word.setdefault(word, set()).add(name)
     return {
-        name: set().union(*(by_word.get(_last(part), ()) for part in ast.walk(node)))
+        name: set().union(*(by_word.get(last_name(part), ()) for part in ast.walk(node)))
         for name, node in functions.items()
     }
 
@@ -562,31 +562,17 @@ def _is_own_module(target: ast.expr) -> bool:
     """``sys.modules[__name__]``."""
     return (
         isinstance(target, ast.Subscript)
-        and _last(target.value) == "modules"
-        and _last(target.slice) == "__name__"
+        and last_name(target.value) == "modules"
+        and last_name(target.slice) == "__name__"
     )
 
 
 def _called_name(node: ast.expr) -> str:
-    return _last(node.func) if isinstance(node, ast.Call) else ""
+    return last_name(node.func) if isinstance(node, ast.Call) else ""
 
 
 def _is_globals(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and _last(node.func) in ("globals", "vars", "locals")
-
-
-def _last(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _strings(node: ast.AST) -> List[str]:
-    return [
-        part.value
-        for part in ast.walk(node)
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    ]
+    return isinstance(node, ast.Call) and last_name(node.func) in ("globals", "vars", "locals")
 
 
 def _caught(node: Optional[ast.expr]) -> Iterator[str]:
@@ -596,7 +582,7 @@ def _caught(node: Optional[ast.expr]) -> Iterator[str]:
         for item in node.elts:
             yield from _caught(item)
     else:
-        yield _last(node)
+        yield last_name(node)
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:
@@ -642,7 +628,7 @@ def _ends_in_error(body: Sequence[ast.stmt]) -> bool:
 
 
 def _suppresses(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and _last(node.func) in (
+    return isinstance(node, ast.Call) and last_name(node.func) in (
         "suppress",
         "try_import",
         "skip_if_missing",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
-from importlib import import_module
 from typing import Any, Dict, FrozenSet, Iterable, Mapping, NamedTuple, Optional, Tuple
 
+from matrix_refresh.documents import read_toml
 from matrix_refresh.errors import UsageFault
 from packaging.utils import canonicalize_name
 
@@ -105,14 +104,7 @@ class Packages(NamedTuple):
 
 def load_packages(path: str = _LIST) -> Packages:
     """Read the list; raises :class:`UsageFault`."""
-    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    try:
-        with open(path, "rb") as file:
-            document = tomllib.load(file)
-    except OSError as error:
-        raise UsageFault(f"{path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageFault(f"{path}: is not TOML: {error}") from error
+    document = read_toml(path)
     names = []
     modules: Dict[str, Tuple[str, ...]] = {}
     entries = {}

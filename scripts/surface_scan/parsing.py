@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import ast
 import warnings
-from typing import Union
+from typing import List, Union
 
-__all__ = ["UNPARSABLE", "parse_quietly", "without_refusals"]
+from packaging.version import InvalidVersion, Version
+
+__all__ = [
+    "UNPARSABLE",
+    "is_version",
+    "last_name",
+    "parse_quietly",
+    "strings_in",
+    "without_refusals",
+]
 
 #: What a source may raise that Python of today does not read, or not within its bounds.
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -38,3 +47,28 @@ def without_refusals(text: str) -> str:
                 for number in range(node.test.lineno, (node.body[-1].end_lineno or 0) + 1):
                     lines[number - 1] = ""
     return "\n".join(lines)
+
+
+def last_name(node: ast.AST) -> str:
+    """Return ``c`` of ``a.b.c``; "" of what is no name."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def strings_in(node: ast.AST) -> List[str]:
+    """Return the literal texts inside a node."""
+    return [
+        part.value
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
+
+
+def is_version(text: str) -> bool:
+    """Tell whether a text is a version by PEP 440."""
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True

@@ -15,7 +15,7 @@ import re
 import string
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from .parsing import UNPARSABLE, parse_quietly
+from .parsing import UNPARSABLE, last_name, parse_quietly
 
 __all__ = ["REVISION", "RaisedMessage", "negated", "read_messages"]
 
@@ -148,7 +148,7 @@ class _Reader:
             yield from self.block(node.body, place.inner(node.name, node))
         elif isinstance(node, ast.ClassDef):
             inner = place.inner(node.name, place.node)
-            if any(map(_EXCEPTION.search, (node.name, *map(_last_name, node.bases)))):
+            if any(map(_EXCEPTION.search, (node.name, *map(last_name, node.bases)))):
                 self._exceptions.add(inner.function)
             yield from self.block(node.body, inner)
         elif isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
@@ -176,7 +176,7 @@ class _Reader:
         call = node.exc
         if not isinstance(call, ast.Call):
             return
-        kind = _last_name(call.func)
+        kind = last_name(call.func)
         if not kind[:1].isupper():
             return
         text = _text_of(call)
@@ -189,7 +189,7 @@ class _Reader:
         """
         if not isinstance(call, ast.Call):
             return
-        name = _last_name(call.func)
+        name = last_name(call.func)
         if name in _CHECKS and len(call.args) == 2:
             under = place.under(_source(negated(call.args[0])))
             yield from self._message(call.args[1], _CHECKS[name], call.lineno, under)
@@ -248,7 +248,7 @@ class _Reader:
         return [_hole(node)]
 
     def _of_call(self, node: ast.Call, function: Optional[ast.AST], depth: int) -> List[Part]:
-        name = _last_name(node.func)
+        name = last_name(node.func)
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         if name == "format" and owner is not None:
             return _formatted(self._parts(owner, function, depth + 1), node)
@@ -352,12 +352,6 @@ def _text_of(call: ast.Call) -> Optional[ast.expr]:
         if keyword.arg in _WORDED:
             return keyword.value
     return None
-
-
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _hole(node: ast.expr) -> Hole:

@@ -286,6 +286,19 @@ def _unpack(data: bytes, flags: int, wanted: int, unpacked: int) -> Optional[byt
     return data
 
 
+def _lz4_length(data: bytes, at: int, length: int) -> Tuple[int, int]:
+    """Return a length of which 15 says that bytes follow, the last of them below 255, and where
+    the next byte stands; raises :class:`IndexError` at the end of the data.
+    """
+    if length < 15:
+        return length, at
+    while True:
+        length += data[at]
+        at += 1
+        if data[at - 1] != 255:
+            return length, at
+
+
 def lz4_prefix(data: bytes, wanted: int) -> Optional[bytes]:
     """Return the first bytes of an LZ4 block (the library unpacks whole blocks only); None where it
     is damaged before.
@@ -296,31 +309,17 @@ def lz4_prefix(data: bytes, wanted: int) -> Optional[bytes]:
         while at < len(data) and len(out) < wanted:
             token = data[at]
             at += 1
-            length = token >> 4
-            if length == 15:
-                while True:
-                    more = data[at]
-                    at += 1
-                    length += more
-                    if more != 255:
-                        break
+            length, at = _lz4_length(data, at, token >> 4)
             out += data[at : at + min(length, wanted)]
             at += length
             if at >= len(data) or len(out) >= wanted:
                 break
             distance = data[at] | data[at + 1] << 8
             at += 2
-            length = (token & 15) + 4
-            if length == 19:
-                while True:
-                    more = data[at]
-                    at += 1
-                    length += more
-                    if more != 255:
-                        break
+            length, at = _lz4_length(data, at, token & 15)
             if not 0 < distance <= len(out):
                 return None
-            for _ in range(min(length, wanted - len(out))):
+            for _ in range(min(length + 4, wanted - len(out))):
                 out.append(out[-distance])
     except IndexError:
         return None

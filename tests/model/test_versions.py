@@ -16,8 +16,10 @@ from envdoctor.model.versions import (
     VersionSet,
     canonicalize_name,
     cuda_of_variant,
+    enumerated,
     find_variant,
     parse_version,
+    releases_of,
     try_version,
 )
 
@@ -175,3 +177,19 @@ def test_variant_is_a_word_of_its_own(text):
     """
     match = re.search(r"\bcu(\d{2,3})\b", text.replace("_", ".").replace("torch", ".torch"))
     assert find_variant(text) == (match.group() if match else None)
+
+
+def test_spans_as_a_set_and_in_words():
+    spans = [("2.0", "2.2.1"), ("2.4", "2.4"), ("2.6", "2.7")]
+    inside, outside = ("2.0", "2.1.5", "2.2.1", "2.4", "2.7"), ("1.13", "2.2.2", "2.5", "2.7.1")
+    releases = VersionSet.spanning(spans)
+    assert all(parse_version(text) in releases for text in inside)
+    assert not any(parse_version(text) in releases for text in outside)
+    assert not VersionSet.spanning([])
+    said = [releases_of(*span) for span in spans]
+    assert [enumerated(said[:count]) for count in range(4)] == [
+        "",
+        "2.0 to 2.2.1",
+        "2.0 to 2.2.1 and 2.4",
+        "2.0 to 2.2.1, 2.4 and 2.6 to 2.7",
+    ]
