@@ -117,7 +117,7 @@ def tell_histories(
         if question is None or draft.signature is None:
             continue
         alike = [other for other in drafts if other.signature is draft.signature]
-        answer = _told(draft, alike, question, raised, modules, context)
+        answer = _first_history(draft, alike, question, raised, modules, context)
         if answer is None and draft.signature.id in _ONLY_MEASURED:
             drafts.remove(draft)
         elif answer is not None:
@@ -138,7 +138,7 @@ def _is_said(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:
     )
 
 
-def _told(
+def _first_history(
     draft: TraceDraft,
     alike: Sequence[TraceDraft],
     question: Question,
@@ -214,7 +214,7 @@ def _tell(draft: TraceDraft, history: NameHistory, asked: _Asked, context: Conte
         is_elsewhere = place_without_wheels(context, history.package)
         kind, remedy = "version-mismatch", _ELSEWHERE if is_elsewhere else _REBUILT
     else:
-        text = f"{history.sentence()}{_found(history, asked)}"
+        text = f"{history.sentence()}{_installed_and_askers(history, asked)}"
         remedy = _remedy(history, version, asked, context)
     draft.is_dated = True
     doubtful = version is None and _is_old(history, asked)
@@ -453,7 +453,7 @@ _ONLY_MEASURED = frozenset(("attribute-missing", "argument-missing"))
 # what is said, and what mends it
 
 
-def _found(history: NameHistory, asked: _Asked) -> str:
+def _installed_and_askers(history: NameHistory, asked: _Asked) -> str:
     """What the environment has of it and who asks, as the end of a sentence."""
     version = asked.installed.get(history.package)
     words = ""

@@ -128,10 +128,10 @@ def tell_two_packages(
             meeting = _meeting(entry, owners)
             if meeting is None:
                 continue
-            is_told = _tell(draft, meeting, contexts[0])
+            is_said = _tell(draft, meeting, contexts[0])
             if meeting.direct and _tell_folder(draft, entry, meeting, owners):
-                is_told = True
-            if is_told:
+                is_said = True
+            if is_said:
                 break
 
 

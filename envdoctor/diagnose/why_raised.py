@@ -87,7 +87,7 @@ def _stated(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, s
             if places:
                 # Packages that were not read may have copied the text.
                 lead = f"No traceback says who raised it, but {match.package} has this text: "
-                return ("" if asked.frames else lead) + _told(match, places, contexts)
+                return ("" if asked.frames else lead) + _in_words(match, places, contexts)
     return ""
 
 
@@ -192,7 +192,7 @@ def _places(match: Matched, asked: _Asked) -> List[RaisedAt]:
 # in words
 
 
-def _told(match: Matched, places: Sequence[RaisedAt], contexts: Sequence[Context]) -> str:
+def _in_words(match: Matched, places: Sequence[RaisedAt], contexts: Sequence[Context]) -> str:
     version = try_version(installed_version(match.package, contexts))
     there = [place for place in places if version and match.has(version, place.present)]
     chosen = _distinct(there or places)

@@ -27,7 +27,7 @@ from .gpu_names import (
 from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
 from .presence import is_here
-from .stated_releases import plain_names, read_told
+from .stated_releases import plain_names, read_compared
 from .values import Claim, state
 from .vocabulary import HEADS, Topic
 
@@ -225,8 +225,8 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
         text = _read_hints(text, line, draft)
     text, understood = _read_images(text, line, draft)
     text = plain_names(plain_geforces(_BRACKETED.sub(r" \1", text)))
-    text, told = read_told(_read_clash(text, line, draft), line, draft)
-    understood |= told
+    text, has_releases = read_compared(_read_clash(text, line, draft), line, draft)
+    understood |= has_releases
     if _GLUED.search(text):
         text = _GLUED.sub(_parted, _JOINED.sub(_apart, text))
     if not _may_be_about(text):

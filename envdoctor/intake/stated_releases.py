@@ -18,7 +18,7 @@ from .presence import is_here
 from .values import Claim, state
 from .vocabulary import Topic, subject_of
 
-__all__ = ["plain_names", "read_told"]
+__all__ = ["plain_names", "read_compared"]
 
 #: What each version below has in it.
 _RELEASE = re.compile(r"\d[\w.]")
@@ -274,7 +274,7 @@ _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
 )
 
 
-def read_told(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
+def read_compared(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
     """Claim the releases that a text tells in these forms; return it without them, and whether
     there were any.
     """

@@ -119,13 +119,13 @@ class PackageMessages:
         """
         text, ends = _normalized(message)
         by_word = self._document["messages"]
-        found = []
+        matches = []
         for word in dict.fromkeys(_WORD.findall(text)):
             for entry in by_word.get(word, ()):
                 values = _values(entry[0], text, ends)
                 if values is not None:
-                    found.append(self._matched(entry, *values))
-        return sorted(found, key=lambda match: -match.letters)
+                    matches.append(self._matched(entry, *values))
+        return sorted(matches, key=lambda match: -match.letters)
 
     def _matched(self, entry: Sequence[Any], values: Dict[str, str], length: int) -> Matched:
         template, spans, places, more = entry

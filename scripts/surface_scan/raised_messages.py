@@ -303,18 +303,18 @@ def _is_added(value: ast.expr) -> bool:
 
 def _assignments(body: Sequence[ast.stmt], before: bool = False) -> Dict[str, List[ast.expr]]:
     """Return what is assigned to names by these statements."""
-    found: Dict[str, List[ast.expr]] = {}
+    assigned: Dict[str, List[ast.expr]] = {}
     for node in body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            found.setdefault(node.targets[0].id, []).append(node.value)
+            assigned.setdefault(node.targets[0].id, []).append(node.value)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
-            found.setdefault(node.target.id, []).append(node.value)
+            assigned.setdefault(node.target.id, []).append(node.value)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             added = _Added(value="", lineno=node.lineno, col_offset=0)
-            found.setdefault(node.target.id, []).append(added)
-    for name in [] if before else [name for name, values in found.items() if len(values) > 1]:
-        del found[name]  # a module's constant has one value
-    return found
+            assigned.setdefault(node.target.id, []).append(added)
+    for name in [] if before else [name for name, values in assigned.items() if len(values) > 1]:
+        del assigned[name]  # a module's constant has one value
+    return assigned
 
 
 def _of_function(function: ast.AST) -> Iterator[ast.stmt]:

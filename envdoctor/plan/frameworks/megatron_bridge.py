@@ -230,7 +230,7 @@ def _definitions(root: str, part: str, name: str) -> List[Tuple[str, str]]:
     """
     defined = re.compile(rf"^def {name}\(", re.MULTILINE)
     renamed = re.compile(rf"\b(\w+) as {name}\b")
-    found: List[Tuple[str, str]] = []
+    recipes: List[Tuple[str, str]] = []
     count = 0
     for folder, folders, files in os.walk(os.path.join(root, part)):
         folders.sort()
@@ -244,8 +244,8 @@ def _definitions(root: str, part: str, name: str) -> List[Tuple[str, str]]:
             if defined.search(text):
                 return [(module, name)]
             if part == _RECIPES[0] and renamed.search(text):
-                found.append((module, name))
-    return found[:1]
+                recipes.append((module, name))
+    return recipes[:1]
 
 
 def _module(root: str, module: str) -> Optional[str]:
