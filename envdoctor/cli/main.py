@@ -217,13 +217,13 @@ def _run(arguments: List[str]) -> int:
         return _run([*arguments[1:], "--help"])
     if name not in COMMANDS:
         _refuse(name)
-    from importlib import import_module
-
     from ..mounts import mounts_elsewhere
     from .command import HelpWanted, parse
     from .output import PROGRESS, write_file
 
-    command: Command = import_module(f"{__package__}.{COMMANDS[name][0]}").COMMAND
+    command: Command = __import__(
+        f"{__package__}.{COMMANDS[name][0]}", fromlist=["COMMAND"]
+    ).COMMAND
     try:
         options = parse(name, COMMANDS[name][2], command, arguments[1:])
     except HelpWanted as wanted:

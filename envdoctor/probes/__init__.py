@@ -8,7 +8,6 @@ may use what earlier ones found (``machine.value("python.search_path")``).
 from __future__ import annotations
 
 import time
-from importlib import import_module
 
 from ..model.evidence import Evidence, Known
 from ..model.facts import Facts, Oddity
@@ -77,8 +76,13 @@ def all_probes() -> Tuple[Probe, ...]:
 
 def load_probes(modules: Sequence[str]) -> Tuple[Probe, ...]:
     """Return the probes of these modules, importing no other: a baked start runs half of them."""
+    names = [f"{__name__}.{module}" for module in modules]
     return tuple(
-        [probe for module in modules for probe in import_module(f"{__name__}.{module}").PROBES_HERE]
+        [
+            probe
+            for name in names
+            for probe in __import__(name, fromlist=["PROBES_HERE"]).PROBES_HERE
+        ]
     )
 
 

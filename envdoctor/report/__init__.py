@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from ..model.record import NamedTuple
 from .view import View
 
@@ -42,7 +40,7 @@ def render(report: Report, format_name: str, view: View) -> str:
     """Return the report in one of the formats of ``REPORTERS``, with a final newline."""
     if format_name == "plain":
         view = view._replace(color=False)
-    function: Callable[[Report, View], str] = import_module(
-        f"{__name__}.{REPORTERS[format_name].module}"
+    function: Callable[[Report, View], str] = __import__(
+        f"{__name__}.{REPORTERS[format_name].module}", fromlist=["render"]
     ).render
     return function(report, view)

@@ -5,8 +5,6 @@ A new family is one name in ``CHECKS`` or ``PLANS``.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from .rule import Context, Rule
 
 TYPE_CHECKING = False
@@ -46,10 +44,7 @@ def all_rules() -> Tuple[Rule, ...]:
 
 def load_rules(families: Sequence[str]) -> Tuple[Rule, ...]:
     """Return the rules of these families, the only ones to load: a baked start needs but some."""
+    names = [f"{__package__}.{family}" for family in families]
     return tuple(
-        [
-            rule
-            for family in families
-            for rule in import_module(f"{__package__}.{family}").RULES_HERE
-        ]
+        [rule for name in names for rule in __import__(name, fromlist=["RULES_HERE"]).RULES_HERE]
     )

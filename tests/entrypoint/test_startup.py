@@ -66,7 +66,7 @@ NEVER = {
     "dataclasses",
     "difflib",
     "email",
-    "importlib.metadata",
+    "importlib",
     "inspect",
     "pathlib",
     "pynvml",
@@ -82,6 +82,7 @@ NEVER |= {
     "tempfile",
     "tomli",
     "tomllib",
+    "warnings",
 }
 NEVER |= {"packaging", "signal", "typing"}
 # Of our own: what addresses commands, and what weighs releases of which nobody named the version.
