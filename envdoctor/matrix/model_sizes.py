@@ -5,6 +5,7 @@ them it was.
 from __future__ import annotations
 
 import re
+from math import gcd
 from typing import TYPE_CHECKING, Any, Mapping, Optional
 
 from ..model.record import NamedTuple
@@ -72,6 +73,14 @@ class ModelSize(NamedTuple):
     def root(self) -> int:
         """Parameters outside of the layers: embedding, and the head where it is one of its own."""
         return self.vocabulary * self.hidden * (1 if self.tied else 2)
+
+    @property
+    def shared_heads(self) -> int:
+        """A number that any of its divisors may share a layer by: heads of attention, and those of
+        keys and values unless there is one, go whole to GPUs (vllm/model_executor/models/qwen2.py).
+        """
+        repeated = self.latent or self.kv_heads == 1
+        return gcd(self.heads, 0 if repeated else self.kv_heads)
 
 
 def size_of(

@@ -382,7 +382,8 @@ def check_heads(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[Fi
     heads, split = known.heads, int(size)
     if not heads or split < 1 or heads % split == 0 or not _serves(workload, facts):
         return
-    fitting = [number for number in range(split - 1, 0, -1) if heads % number == 0]
+    shared = known.shared_heads
+    fitting = [one for one in range(min(split - 1, shared), 0, -1) if shared % one == 0]
     yield Finding(
         "ED618",
         "tensor_parallel_size",

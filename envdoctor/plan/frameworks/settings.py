@@ -150,10 +150,11 @@ _PARTS_OF_FILES = ("zero_optimization.", "data_types.", "deepspeed_config.", "fs
 
 
 def as_option(key: str, prefix: str = "--") -> str:
-    """Return a key as a command has it; those of a launcher are options already, and those of
-    DeepSpeed's and accelerate's files none.
+    """Return a key as a command has it; those of a launcher are options already, and variables and
+    what stands in DeepSpeed's and accelerate's files are none.
     """
-    return key if key.startswith(("--", *_PARTS_OF_FILES)) else f"{prefix}{key}"
+    is_whole = key.isupper() or key.startswith(("--", *_PARTS_OF_FILES))
+    return key if is_whole else f"{prefix}{key}"
 
 
 def _is_option(text: str) -> bool:

@@ -46,7 +46,7 @@ def split_problems(inputs: Inputs) -> Iterator[ConfigurationProblem]:
             inputs.workload.key_of(field),
             f"{size.heads} attention heads of {size.name} cannot be split over {ways} GPUs, as "
             f"{who} asks",
-            f"{inputs.workload.key_of(field)}={largest_divisor(int(size.heads), int(ways))}",
+            f"{inputs.workload.key_of(field)}={largest_divisor(size.shared_heads, int(ways))}",
             certain,
         )
 

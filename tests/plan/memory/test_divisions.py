@@ -2,6 +2,7 @@
 
 import pytest
 
+from envdoctor.matrix.model_sizes import size_of
 from envdoctor.plan.memory.divisions import largest_divisor
 
 from ...time_taken import within
@@ -12,6 +13,18 @@ from ...time_taken import within
 )
 def test_what_is_advised_divides_the_heads_for_any_number_of_gpus(heads, ways, expected):
     assert largest_divisor(heads, ways) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "ways"), [("Qwen/Qwen2.5-7B", 4), ("Qwen/Qwen2.5-0.5B", 2), ("Qwen/Qwen2.5-14B", 8)]
+)
+def test_what_is_advised_divides_keys_and_values_too(matrix, name, ways):
+    """As vllm's models assert: 28 heads of 4 for keys and values are not to be had on 7 GPUs."""
+    size = size_of(name, matrix)
+    assert largest_divisor(size.shared_heads, ways + 1) == ways
+    for one in (ways, largest_divisor(size.shared_heads, 10**6)):
+        assert size.heads % one == 0
+        assert size.kv_heads % one == 0
 
 
 @pytest.mark.parametrize("number", [10**18 - 1, 2**61 - 1, 10**300])
