@@ -1,4 +1,4 @@
-"""With ``--assume`` nothing of the machine that plans is a limit, whatever reads the run."""
+"""With ``--assume`` or ``--target`` nothing of the machine that plans is a limit, whatever reads the run."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from envdoctor import sources
 from envdoctor.app import plan
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts, Gpu
+from envdoctor.model.serde import dump_facts
 from envdoctor.sources import Sources, gather
 from tests.containers.conftest import in_group, memory_group  # noqa: F401 - fixtures
 
@@ -105,10 +106,13 @@ def test_a_machine_that_is_really_poor_changes_nothing(
     prerequisite(subprocess.run([*TINY_SHM, "true"]).returncode == 0, "unshare -m (root)")
     (memory_group / "memory.limit_in_bytes").write_text(str(600 << 20))
     path = written(name, tmp_path) if name in RUNS else FOLDER / name
-    assumed = ["--assume", *ASSUMED]
+    (facts,) = gather(Sources(assume=ASSUMED, elsewhere=True))
+    target = tmp_path / "target.json"
+    target.write_text(json.dumps(dump_facts(facts)))
     poor = in_group(memory_group, TINY_SHM)
-    rich = planned_in([], path, *assumed)
-    assert planned_in(poor, path, *assumed) == rich
+    for machine in (["--assume", *ASSUMED], ["--target", str(target)]):
+        rich = planned_in([], path, *machine)
+        assert planned_in(poor, path, *machine) == rich
     # Without assumptions the same program sees both.
     own = {pool["name"]: pool["limit"] for pool in planned_in(poor, path)["pools"]}
     assert own["host"]["size"] <= 600 << 20
