@@ -76,6 +76,8 @@ def tell_index_files(
         identity = draft.signature.id if draft.signature is not None else ""
         if identity not in (*_NOT_FOUND, *_BUILT) or not draft.events or draft.finding.packages:
             continue
+        if draft.parent is not None:  # the index was not asked
+            continue
         text = draft.events[0].first.text
         asked = _asked(groups_of(draft.events[0], modules), text, report, identity in _BUILT)
         answer = _answer(asked, context) if asked is not None else None

@@ -123,3 +123,13 @@ def test_why_pip_built_from_source(finding, python, sentence):
     assert (sentence in said.message) if sentence else "has wheels for" not in said.message
     if sentence:
         assert said.remedies[0].text.startswith("Use Python 3.11 or install tokenizers ")
+
+
+def test_an_index_that_was_not_reached_has_said_nothing(finding, run_pip):
+    """pip goes on behind a proxy that is not there as if the index had no such release."""
+    index = ("--index-url", "https://index.example.invalid/simple", "--retries", "1")
+    done = run_pip("download", *index, "--proxy", "http://127.0.0.1:9", "torch==2.5.1")
+    assert "No matching distribution found for torch==2.5.1" in done.stderr
+    said = finding(done.stderr)
+    assert said.component == "network"
+    assert "did not reach the package index: Cannot connect to proxy" in said.message
