@@ -90,6 +90,19 @@ VENDORS: Mapping[str, _Vendor] = {
 }
 _ELSEWHERE = re.compile(r"\bCUDA \d|\bNVIDIA\b|\bcu1\d\d\b|\bnvidia-smi\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.;!?\n]")
+#: A library or a program that is looked for and is not there shows no device: engines that ask each
+#: platform in turn say so (vLLM v0.8.4 platforms/__init__.py: "TPU platform is not available
+#: because: No module named 'libtpu'").
+_MISSED = re.compile(
+    r"No module named|not (?:found|available|installed)|cannot open|[Uu]nable to|No such file"
+)
+_LINE = 300  # characters of a line on either side
+
+
+def _line_of(text: str, match: re.Match[str]) -> str:
+    """Return the line in which a match stands, of a long one what is near."""
+    before = text[max(0, match.start() - _LINE) : match.start()].rpartition("\n")[2]
+    return before + text[match.start() : match.end() + _LINE].partition("\n")[0]
 
 
 def meant_for_vendor(text: str, field: str) -> str:
@@ -100,9 +113,9 @@ def meant_for_vendor(text: str, field: str) -> str:
     vendor = VENDORS[field]
     if not any(piece in text for piece in vendor.pieces) or _ELSEWHERE.search(text):
         return ""
-    match = vendor.shown.search(text)
-    if match is not None:
-        return match.group()
+    for match in vendor.shown.finditer(text):
+        if not _MISSED.search(_line_of(text, match)):
+            return match.group()
     for said in vendor.said.finditer(text):
         before = _SENTENCE.split(text[max(0, said.start() - 90) : said.start("what")])[-1]
         behind = _SENTENCE.split(text[said.end() : said.end() + 90])[0]

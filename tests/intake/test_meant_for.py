@@ -86,6 +86,9 @@ def test_what_tells_of_one_other_vendor(text, field):
         "device='xpu' fails, and with CUDA 12.4 it works",
         "nvidia-smi\nASCEND_HOME_PATH=/usr/local/Ascend",
         "The arc of the story is 910 lines long.",
+        # engines that ask each platform in turn
+        "TPU platform is not available because: No module named 'libtpu'",
+        "DEBUG rocm-smi: command not found",
         # one branch of code that is for several devices
         'streams = torch.cuda.Stream() if kind == "cuda" else torch.xpu.Stream()',
     ],
