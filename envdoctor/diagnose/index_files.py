@@ -16,8 +16,15 @@ from ..model.finding import Remedy
 from ..model.record import NamedTuple
 from ..model.requirement import try_requirement
 from ..model.row import Source
-from ..model.versions import Version, canonicalize_name, parse_version, try_version
-from ..rules.installable import admitted
+from ..model.versions import (
+    Version,
+    canonicalize_name,
+    enumerated,
+    parse_version,
+    releases_of,
+    try_version,
+)
+from ..rules.installable import INDEX_OF_TORCH, admitted
 from ..rules.requirement_lines import meets, served_here
 from ..rules.rule import Context, minor_text
 from ..rules.wheel_tags import (
@@ -158,7 +165,7 @@ def _of_label(asked: _Asked, version: Version, package: Optional[Package]) -> Op
     label = version.local or ""
     public = f"{asked.name} {version.public}"
     if label in labels and not any(entry.local for entry in asked.listed):
-        index = f"https://download.pytorch.org/whl/{label}"
+        index = f"{INDEX_OF_TORCH}{label}"
         call = InstallerCall(
             "install", (f"{asked.name}=={version.public}",), ("--index-url", index)
         )
@@ -203,9 +210,8 @@ def _of_tags(asked: _Asked, package: Package, context: Context) -> Optional[_Ans
     built = [entry for _, entry in meant if entry.sdist and not asked.is_built]
     if place and not built and not any(serves_platform(e, context.facts) for _, e in meant):
         everywhere = place_without_wheels(context, asked.name) == place
-        which = "No release of it has" if everywhere else f"{_title(asked)} has no"
-        which = f"{which} a wheel for {place}" if everywhere else f"{which} wheel for {place}"
-        return _Answer(which, ways_without_wheels(context, asked.name))
+        none = "No release of it has a wheel" if everywhere else f"{_title(asked)} has no wheel"
+        return _Answer(f"{none} for {place}", ways_without_wheels(context, asked.name))
     return _of_files(asked, meant[-1][1], python)
 
 
@@ -218,7 +224,8 @@ def _of_python(
 ) -> _Answer:
     served = [minor for minor in _MINORS if any(_takes(entry, minor, asked) for _, entry in meant)]
     what = "wheels" if asked.is_built or not meant[-1][1].sdist else "files"
-    words = f"{lead}{_title(asked)} has {what} for Python {_spans(served)}"
+    has = f"has {what} for Python {_spans(served)}" if served else f"has no {what}"
+    words = f"{lead}{_title(asked)} {has}"
     words += f", and this is Python {minor_text(python)}" if not lead else ""
     ways = []
     if served:
@@ -328,34 +335,27 @@ def _minor(version: Version) -> Version:
 
 
 def _title(asked: _Asked) -> str:
-    return (
-        f"{asked.name} {asked.version}"
-        if asked.version is not None
-        else (
-            f"{asked.name}{asked.specifier}" if asked.specifier else f"No release of {asked.name}"
-        )
-    )
+    if asked.version is not None:
+        return f"{asked.name} {asked.version}"
+    return f"{asked.name}{asked.specifier}"
 
 
 def _spans(minors: Sequence[Version]) -> str:
     """Return minors of Python in words: ``3.8 to 3.11``."""
-    if not minors:
-        return "none"
     spans: List[List[Version]] = []
     for minor in minors:
         if spans and minor.release[1] == spans[-1][-1].release[1] + 1:
             spans[-1].append(minor)
         else:
             spans.append([minor])
-    words = [
-        str(span[0])
-        if len(span) == 1
-        else f"{span[0]} and newer"
-        if span[-1] == _MINORS[-1]
-        else f"{span[0]} to {span[-1]}"
-        for span in spans
-    ]
-    return " and ".join(words)
+    return enumerated(
+        [
+            f"{span[0]} and newer"
+            if span[-1] == _MINORS[-1]
+            else releases_of(str(span[0]), str(span[-1]))
+            for span in spans
+        ]
+    )
 
 
 def _platforms(release: Release) -> str:

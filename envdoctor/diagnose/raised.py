@@ -130,9 +130,11 @@ def failure_of(
 
 def _without_waits(certain: Sequence[Raised]) -> Sequence[Raised]:
     """Return exceptions without those that only waited for what had failed before."""
-    awaited = [entry for entry in certain if not _WAITED.search(entry.message)]
-    first = min((entry.order for entry in awaited), default=0)
-    return [entry for entry in certain if entry in awaited or not awaited or entry.order < first]
+    others = [entry.order for entry in certain if not _WAITED.search(entry.message)]
+    if not others:
+        return certain
+    first = min(others)
+    return [entry for entry in certain if entry.order <= first or not _WAITED.search(entry.message)]
 
 
 def _telling(raised: Raised) -> Raised:

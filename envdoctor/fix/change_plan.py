@@ -13,12 +13,11 @@ from ..model.calls import InstallerCall
 from ..model.change import OF_PACKAGES, Change, Plan
 from ..model.finding import Finding
 from ..model.line import TextLine
+from ..rules.installable import INDEX_OF_TORCH
 
 __all__ = ["Step", "plan_json", "plan_lines", "script_text", "steps_of"]
 
 SCHEMA_VERSION = 1
-#: PyTorch's own index has one folder for each CUDA variant.
-_PYTORCH = "https://download.pytorch.org/whl/"
 _KINDS = {
     "build": "another build",
     "upgrade": "upgrade",
@@ -146,7 +145,7 @@ def _indexes(changes: List[Change]) -> Tuple[str, ...]:
         for change in changes
         if change.index_name == "pytorch"
     }
-    return tuple(f"{_PYTORCH}{variant}" for variant in sorted(variants) if variant)
+    return tuple(f"{INDEX_OF_TORCH}{variant}" for variant in sorted(variants) if variant)
 
 
 # --------------------------------------------------------------------------------------------------

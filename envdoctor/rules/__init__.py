@@ -69,7 +69,12 @@ def judge(
         from .disputed_releases import held_by_both, with_other_releases
 
         others = judge(
-            with_other_releases(facts), matrix, nodes=nodes, today=today, families=families
+            with_other_releases(facts),
+            matrix,
+            nodes=nodes,
+            today=today,
+            families=families,
+            propagate=propagate,
         )
         findings = held_by_both(findings, others, facts)
     findings.extend(also)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..model.versions import Version
 
 __all__ = [
+    "INDEX_OF_TORCH",
     "admitted",
     "as_it_is_carried_out",
     "is_for_cuda",
@@ -72,7 +73,8 @@ def refused_here(remedy: Remedy, facts: Facts, matrix: Any) -> str:
     )
 
 
-_INDEX = "https://download.pytorch.org/whl/"
+#: Where torch's own builds are, each label in a folder of its name.
+INDEX_OF_TORCH = "https://download.pytorch.org/whl/"
 
 
 def as_it_is_carried_out(remedy: Remedy, facts: Facts, matrix: Any) -> Remedy:
@@ -146,7 +148,7 @@ def _from_index_of_torch(remedy: Remedy, facts: Facts, matrix: Any) -> Remedy:
             return call
         variants = {_variant(entry, label, matrix, is_default) for entry in known}
         variant = variants.pop() if len(variants) == 1 else ""
-        options = (*call.options, "--index-url", f"{_INDEX}{variant}")
+        options = (*call.options, "--index-url", f"{INDEX_OF_TORCH}{variant}")
         return call._replace(options=options) if variant else call
 
     return remedy._replace(commands=tuple(map(indexed, remedy.commands)))
@@ -168,8 +170,8 @@ def _variant(requirement: Requirement, label: str, matrix: Any, is_default: bool
 
 def label_of_index(call: InstallerCall) -> str:
     """Return the local label of what a call takes from torch's own index: ``+cpu``; "" for none."""
-    index = next((option for option in call.options if option.startswith(_INDEX)), "")
-    return f"+{index[len(_INDEX) :]}" if index else ""
+    index = next((option for option in call.options if option.startswith(INDEX_OF_TORCH)), "")
+    return f"+{index[len(INDEX_OF_TORCH) :]}" if index else ""
 
 
 def is_for_cuda(name: str, vendor: str) -> bool:

@@ -133,3 +133,14 @@ def test_an_index_that_was_not_reached_has_said_nothing(finding, run_pip):
     said = finding(done.stderr)
     assert said.component == "network"
     assert "did not reach the package index: Cannot connect to proxy" in said.message
+
+
+def test_a_package_without_a_release_for_this_python(finding):
+    """Asked for without a version: what has files for others is the package, not none of it."""
+    text = (
+        "ERROR: Could not find a version that satisfies the requirement openrlhf "
+        "(from versions: none)\nERROR: No matching distribution found for openrlhf\n"
+    )
+    said = finding(text, "python=3.13").message
+    assert "openrlhf has wheels for Python 3.10 to 3.12, and this is Python 3.13" in said
+    assert "No release of openrlhf has" not in said

@@ -23,6 +23,11 @@ PDM = """  ✔ Install numpy 1.26.4 successful
 """
 
 
+def test_what_somebody_says_to_do_is_not_done():
+    facts = parse_report("Python 3.11\n- Remove xformers 0.0.28\n- Remove apex (0.1)\n")
+    assert not facts.value("distributions.absent")
+
+
 @pytest.mark.parametrize(
     ("text", "installed"),
     [

@@ -1,4 +1,6 @@
-"""With ``--assume`` or ``--target`` nothing of the machine that plans is a limit, whatever reads the run."""
+"""With ``--assume`` or ``--target`` nothing of the machine that plans is a limit, whatever reads
+the run.
+"""
 
 from __future__ import annotations
 
