@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["bounds_of", "contradict", "installs", "reconciled"]
 
 _GOALS = ("healthy", "working")
+_TOGETHER = 2  # findings, for which one change is looked for
 #: What a remedy leaves of each package: a range of releases, None for none at all.
 Bounds = Dict[str, Optional[VersionSet]]
 Judge = Callable[["Facts"], Sequence[Finding]]
@@ -99,7 +100,7 @@ def reconciled(
     first = {finding.key: next(filter(bounds_of, finding.remedies)) for finding in asked}
     if not _any_contradict(asked, matrix) and _hold_together(first, facts, judge, matrix, findings):
         return others
-    joint = _joint_change(facts, matrix)
+    joint = _joint_change(asked, facts, matrix)
     if joint is None:
         return _first_come(others, matrix)
     return _with_joint(findings, joint, matrix)
@@ -170,11 +171,16 @@ class _JointChange(NamedTuple):
     cured: FrozenSet[str]
 
 
-def _joint_change(facts: Facts, matrix: Matrix) -> Optional[_JointChange]:
+def _joint_change(asked: Sequence[Finding], facts: Facts, matrix: Matrix) -> Optional[_JointChange]:
     """Return the change after which nothing is warned of, or at least nothing fails; None where
-    none is known, or none that can be carried out here.
+    none is known, none that can be carried out here, or no two that ask for something are cured by
+    it: of these the first comes first.
     """
+    from .repair import is_wanted
+
     for goal in _GOALS:
+        if sum(is_wanted(finding, goal) for finding in asked) < _TOGETHER:
+            continue
         plan = _planned(facts, matrix, goal)
         if not isinstance(plan, Plan) or not plan.changes:
             continue

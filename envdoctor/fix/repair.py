@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..lock.solver.installed import InstalledCatalog
     from ..lock.solver.nearest import Repair
 
-__all__ = ["changed_facts", "errors_of", "faults_of", "plan", "plan_for_lock"]
+__all__ = ["changed_facts", "errors_of", "faults_of", "is_wanted", "plan", "plan_for_lock"]
 
 _ROUNDS = 6
 _OF_PYTHON = ("ED303", "ED305")
@@ -57,10 +57,11 @@ def errors_of(facts: Facts, matrix: Matrix) -> List[Finding]:
 
 def faults_of(facts: Facts, matrix: Matrix, goal: str = "working") -> List[Finding]:
     """Return what a goal wants cured: what fails, and for "healthy" every warning too."""
-    return [finding for finding in _violated(facts, matrix) if _is_wanted(finding, goal)]
+    return [finding for finding in _violated(facts, matrix) if is_wanted(finding, goal)]
 
 
-def _is_wanted(finding: Finding, goal: str) -> bool:
+def is_wanted(finding: Finding, goal: str) -> bool:
+    """Tell whether a goal wants a finding cured."""
     return finding.breaks or (goal == "healthy" and finding.severity == "warning")
 
 
@@ -103,7 +104,7 @@ def plan(
 
     _check(facts)
     violated = _violated(facts, matrix)
-    errors = [finding for finding in violated if _is_wanted(finding, goal)]
+    errors = [finding for finding in violated if is_wanted(finding, goal)]
     request = request_for(facts, matrix, python=python, as_of=as_of, allow_index=allow_index)
     blank = Plan(
         (),

@@ -218,6 +218,20 @@ def test_what_no_change_cures_together_is_said_once_and_the_first_stays():
     assert "ED308 of peft asks for something else" in remedy.text
 
 
+def test_no_change_is_looked_for_where_only_one_asks_for_what_a_goal_wants(monkeypatch):
+    """An advice against a warning: no change cures two, and the search is the slowest part."""
+    goals = []
+    monkeypatch.setattr(
+        "envdoctor.fix.joint_remedies._planned", lambda _facts, _matrix, goal: goals.append(goal)
+    )
+    first = finding("peft", install("peft<0.12"), severity="warning")
+    kept, refused = reconcile(first, finding("trl", install("peft>=0.15"), severity="advice"))
+    assert (kept, goals) == (first, [])
+    assert refused.remedies[0].is_refused
+    reconcile(first, finding("trl", install("peft>=0.15"), severity="warning"))
+    assert goals == ["healthy"]
+
+
 def test_to_install_and_to_remove_the_same_contradict_each_other():
     first = finding("peft", install("peft", action="uninstall"))
     _, refused = reconcile(first, finding("trl", install("peft>=0.15")))
