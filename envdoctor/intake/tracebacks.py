@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from ..model.log import PLACES_OF_LINE, Frame, Raised
 from ..model.redaction import redact
@@ -69,10 +69,14 @@ _WORDS = re.compile(r"(?<!\S)[A-Z][a-z]+ $")
 #: A place that what showed the log broke in two, as PowerShell does at the width of its window, and
 #: where a blank went with the break: only a word that was too long is broken within.
 _BROKEN = re.compile(r'^\s+File "[^"]{1,400}(?:"(?:,(?: line(?: \d{1,9},(?: in)?)?)?)?)?$')
-_BLANK_LOST = re.compile(r'(?:",|line|\d,|in)$')
+_BLANK_LOST = re.compile(r'(?:",| line|\d,| in|\.pyx?:\d{1,9})$')
+#: The same in rich's box, whose edges are no part of it: a line of source stands further in.
+_BROKEN_BOXED = re.compile(r"^[│|] (?:[/\\]|[A-Za-z]:[/\\])[^\s│|]{1,400}(?: in)? {1,400}[│|]$")
+_EDGE = re.compile(r"^[│|] | {1,400}[│|]$")
+_BOXED_CODE = re.compile(r"^[│|] ❱ {1,8}(?P<line>\d{1,9}) (?:│ {1,4})*(?P<code>\S.{0,300}?) *[│|]$")
 #: Of a function whose name was broken: no exception that is raised without a word is called so.
 _REST = re.compile(r"[a-z_]\w*$")
-_PIECES = 4  # of one place
+_PIECES = 16  # of one place
 _BROKEN_JUNK = 400  # lines of a broken traceback that are no part of it: its code is broken, too
 _DRIVE = re.compile(r"^[A-Za-z]:\\")
 _EXCEPTION = re.compile(
@@ -250,11 +254,12 @@ class Tracebacks:
         prefix = text[: text.index(_HEAD)]
         if quoting is not None and prefix.startswith(quoting.prefix) and _WORDS.search(prefix):
             prefix = quoting.prefix  # "[rank0]: Original Traceback": the writer is the same
-        if "─" in prefix:
-            prefix = prefix[: prefix.index("╭")]  # the frame of rich's box
+        prefix = re.sub("╭?─+ *$", "", prefix)  # the frame of rich's box
         prefix = re.sub(r"\+ Exception Group $", "| ", prefix)
         group = next((block for block in self._open if block.is_group), None)
         block = _Block(prefix, number, text, self._above[-2:], outer=quoting or group)
+        if text.endswith("╮"):
+            block.width = len(text) - len(prefix)
         link = [link in self._above[-1] for link in _LINKS] if self._above else []
         if quoting is None and any(link):
             block.before = self._last.pop(block.prefix, None)
@@ -377,6 +382,32 @@ def _terminated(text: str, number: int) -> _Block:
     return block
 
 
+def _is_broken(text: str) -> bool:
+    """Tell whether a line is the first part of a place that goes on in the next."""
+    return (_BROKEN.match(text) or _BROKEN_BOXED.match(text)) is not None
+
+
+def _unwrapped(lines: Sequence[str], width: int, indent: int) -> str:
+    """Return a message as it was before rich wrapped it, at words, or within one that has no room.
+
+    Args:
+        lines: It, as it was shown.
+        width: Of the box above it, in characters; what is shown may be wider.
+        indent: Of the first line: what stands before it there.
+    """
+    message = lines[0]
+    room = width - indent
+    for above, line in zip(lines, lines[1:]):
+        first = line.split(" ", 1)[0]
+        if len(above) + 1 + len(first) <= room:
+            message += "\n"  # the word had found room: the message itself begins a line here
+        elif " " in above or len(above) < room:
+            message += " "
+        message += line
+        room = width
+    return message
+
+
 def _crashed(text: str, number: int) -> _Block:
     """Return what Python's fault handler says of a signal that ended it."""
     prefix, _, signal = text.partition(_CRASH)
@@ -409,6 +440,7 @@ class _Block:
         self.crash = ""  # what the fault handler calls it
         self.before: Optional[Raised] = None
         self.by_cause = False
+        self.width = 0  # of rich's box, in characters
         self._outer = outer
         self._cut = cut
         self._may_be_words = bool(prefix)
@@ -471,7 +503,7 @@ class _Block:
         frame = _FRAME.match(text) or _BOXED.match(text)
         if frame is not None:
             self._add_frame(frame)
-        elif _BROKEN.match(text) and len(self._pieces) < _PIECES:
+        elif _is_broken(text) and len(self._pieces) < _PIECES:
             self._pieces.append(text)
         elif self._take_cell(text):
             pass
@@ -499,7 +531,7 @@ class _Block:
         return True
 
     def _take_cell(self, text: str) -> bool:
-        """Take a place as a notebook shows it, or the line of source there."""
+        """Take a place as a notebook shows it, or the line of source there, or in rich's box."""
         cell = _CELL.match(text)
         if cell is not None:
             file = cell.group("file") or cell.group("cell") or cell.group("old")
@@ -508,7 +540,7 @@ class _Block:
             number = int(cell.group("line") or cell.group("at") or 0)
             self._frames.append(Frame(file, number, function.rpartition(".")[2]))
             return True
-        arrow = _ARROW.match(text) if self._frames else None
+        arrow = (_ARROW.match(text) or _BOXED_CODE.match(text)) if self._frames else None
         if arrow is None:
             return False
         self._frames[-1] = self._frames[-1]._replace(
@@ -520,13 +552,18 @@ class _Block:
         """Return a line behind the pieces of a place that it goes on, if there are any."""
         if not self._pieces:
             return text
-        above = self._pieces[-1]
-        whole = f"{above}{' ' if _BLANK_LOST.search(above) else ''}{text.strip()}"
+        above, rest = self._pieces[-1], text.strip()
+        is_boxed = not above[0].isspace()
+        if is_boxed:
+            above, rest = _EDGE.sub("", above), _EDGE.sub("", text)
+        whole = f"{above}{' ' if _BLANK_LOST.search(above) else ''}{rest}"
+        if is_boxed:
+            whole = f"│ {whole} │"
         if _FRAME.match(whole):
             self._is_broken = True
-        elif not _BROKEN.match(whole):
+        elif not _BOXED.match(whole) and not _is_broken(whole):
             whole = text
-        if not _BROKEN.match(whole):
+        if not _is_broken(whole):
             self._pieces = []
         return whole
 
@@ -609,7 +646,10 @@ class _Block:
             log_line(LogPlace(source, number, redact(text), b""))
             for number, text in (quoting._first, self._line)
         )
-        message = (" " if self._is_broken else "\n").join(self._message).strip()
+        if self.width:
+            message = _unwrapped(self._message, self.width, len(f"{self.kind}: ")).strip()
+        else:
+            message = (" " if self._is_broken else "\n").join(self._message).strip()
         return Raised(
             self.kind,
             redact(_filled(message))[:_MESSAGE],

@@ -282,7 +282,7 @@ def test_a_box_of_rich(said):
     )
     assert first(said(text))[1] == (
         "The run failed with ValueError: the template has no generation tag, raised at "
-        "/home/train.py, line 12."
+        "/home/train.py, line 12: main()."
     )
 
 

@@ -1,10 +1,15 @@
 """Tracebacks as terminals and programs leave them."""
 
+import importlib.util
+import io
 import textwrap
+import traceback
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from rich.traceback import Traceback
 
 from envdoctor.intake.log_reader import read_logs
 
@@ -99,3 +104,59 @@ def test_a_traceback_in_a_message_is_of_the_same_writer(writer):
     last = _read(text).raised[-1]
     assert last.kind == "UnicodeDecodeError"
     assert (last.frames[-1].file, last.frames[-1].function) == ("loader.py", "__getitem__")
+
+
+WRITTEN = """
+def create_weights(sizes, message):
+    rows = list(sizes)
+    raise ValueError(message)
+
+
+class Layer:
+    def __init__(self, message):
+        create_weights([3, 4], message)
+"""
+MESSAGES = {
+    "a sentence": "the number of heads (17) is not divisible by the tensor parallel size (4): "
+    "choose another size of those that divide it",
+    "lines of its own": "Errors in loading state_dict:\nsize mismatch for lm_head.weight",
+    "a word longer than the box": f"no file '/data/{'checkpoints/' * 20}x.json', give another one",
+}
+
+
+@pytest.fixture
+def module(tmp_path):
+    """A module whose place is longer than a box of rich is wide."""
+    path = tmp_path / "python3.10/site-packages/vllm/model_executor/layers/linear.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(WRITTEN, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("linear", path)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
+@pytest.mark.parametrize("prefix", ["", "[rank0]: "], ids=["", "of a rank"])
+@pytest.mark.parametrize("locals_too", [False, True], ids=["", "with locals"])
+@pytest.mark.parametrize("width", [46, 60, 80, 100, 140])
+def test_what_rich_wraps_is_put_together_again(module, width, locals_too, prefix, message):
+    """rich breaks a place and a message at the width of its box: the traceback is the oracle."""
+    with pytest.raises(ValueError, match=message[:9]) as caught:
+        module.Layer(message)
+    places = traceback.extract_tb(caught.tb)[1:]
+    shown = Traceback.extract(caught.type, caught.value, caught.tb.tb_next, show_locals=locals_too)
+    console = Console(file=io.StringIO(), width=width)
+    console.print(Traceback(shown, show_locals=locals_too, width=min(width, 100)))
+    lines = console.file.getvalue().splitlines()
+    (raised,) = _read("".join(f"{prefix}{line}\n" for line in lines)).raised
+    assert raised.message == message
+    assert [(frame.file, frame.line, frame.function) for frame in raised.frames] == [
+        (place.filename, place.lineno, place.name) for place in places
+    ]
+    assert raised.frames[-1].code == "raise ValueError(message)"
+
+
+def test_a_box_whose_corner_was_cut_off():
+    text = "──── Traceback (most recent call last) ────\n│ /a/b.py:3 in f │\nKeyError: 'x'\n"
+    assert [raised.kind for raised in _read(text).raised] == ["KeyError"]
