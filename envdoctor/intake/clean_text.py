@@ -18,6 +18,7 @@ __all__ = [
     "MAX_REPORT",
     "Line",
     "clean_lines",
+    "is_cut",
     "is_sentence",
     "without_unticked",
     "written_once",
@@ -28,9 +29,11 @@ MAX_REPORT = 4 << 20
 MAX_LINES = 50_000
 #: Of a line that somebody wrote, in characters.
 LONGEST_WRITTEN = 600
-_MAX_LENGTH = (
-    4096  # of one line; longer ones are logs, and cutting them keeps every pattern's cost bounded
-)
+#: Of one line, in characters, and of one with options, which may be a command; what is longer is a
+#: log, and cutting it keeps every pattern's cost bounded.
+_MAX_LENGTH = 4096
+_LONGEST_COMMAND = 16_384
+_CUT = " …"
 
 _ANSI = re.compile(
     r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])"
@@ -68,6 +71,7 @@ _LOGGED = re.compile(
 _TELLING = re.compile(
     r"LLM\sengine|[Ff]ound|you\shave|mismatch|compute capab|NVRM|driver|CUDA[ _]?(?:"
     r"SETUP|version|specs)|==|settings|requires|set\sby\senvironment"
+    r"|[Ff]ailed\sto\s(?:build|download|install)|wheels?\sfor|satisfies"
 )
 
 
@@ -97,6 +101,18 @@ class Line(NamedTuple):
     text: str
     indent: int
     prompt: bool = False  # a command that somebody typed, or a comment
+
+
+def is_cut(line: Line) -> bool:
+    """Tell whether a line was too long to be read whole; it then ends as one that somebody
+    shortened does.
+    """
+    return len(line.raw) >= _MAX_LENGTH and line.raw.endswith(_CUT)
+
+
+def _cut(text: str) -> str:
+    longest = _LONGEST_COMMAND if " --" in text[:_LONGEST_COMMAND] else _MAX_LENGTH
+    return text if len(text) <= longest else text[:longest].rstrip() + _CUT
 
 
 def written_once(lines: Iterable[Line]) -> Iterator[Line]:
@@ -144,18 +160,18 @@ def clean_lines(report: str) -> Iterator[Line]:
         raw = _plain(row)
         if pending:
             raw = raw.strip()
-        if raw.endswith("\\") and size < _MAX_LENGTH:
+        if raw.endswith("\\") and size < _LONGEST_COMMAND:
             start = start or number
             pending.append(raw[:-1].rstrip())
             size += len(raw)
             continue
         if pending:
-            raw = " ".join([*pending, raw])[:_MAX_LENGTH]
+            raw = _cut(" ".join([*pending, raw]))
             pending = []
         if raw.strip() and not (("```" in raw or "~~~" in raw) and _FENCE.fullmatch(raw)):
             yield _line(start or number, raw)
         start = size = 0
-    unfinished = " ".join(pending)[:_MAX_LENGTH]
+    unfinished = _cut(" ".join(pending))
     if unfinished.strip():
         yield _line(start, unfinished)
 
@@ -180,7 +196,7 @@ def _check(report: str) -> None:
 def _plain(row: str) -> str:
     if row.isascii() and row.isprintable() and len(row) < _MAX_LENGTH and row.lstrip()[:1] != ">":
         return row.rstrip()
-    raw = row[: 4 * _MAX_LENGTH].translate(_SPACES)[:_MAX_LENGTH].rstrip()
+    raw = _cut(row[: 4 * _LONGEST_COMMAND].translate(_SPACES).rstrip())
     quote = _QUOTE.match(raw)
     return raw[quote.end() :] if quote else raw
 

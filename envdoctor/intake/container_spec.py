@@ -82,6 +82,7 @@ _ENTRY = re.compile(r"\"([^\"]*)\"|'([^']*)'|([^\s,\[\]\"']+)")
 #: Keys of what a container is started with, in the order in which the words run.
 _COMMANDS = ("entrypoint", "command", "args")
 _CONTAINERS = ("containers", "initContainers")
+_SHELL = re.compile(r"(?:\S*/)?(?:ba|da|z)?sh -[a-z]*c")
 #: Labels of a node's GPU, as its spaces are written there (NVIDIA's GPU feature discovery, GKE).
 _GPU_LABELS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator")
 #: An image that starts a server by itself, so that only options follow it
@@ -133,8 +134,10 @@ class _Started(NamedTuple):
 
     @property
     def words(self) -> List[str]:
-        """All words, in the order in which they run."""
-        return [word for key in _COMMANDS for word in self.stated.get(key, ())]
+        """All words, in the order in which they run; those that a shell is given as one text."""
+        words = [word for key in _COMMANDS for word in self.stated.get(key, ())]
+        is_shell = len(words) > 2 and _SHELL.fullmatch(f"{words[0]} {words[1]}")
+        return split_command(words[2]) if is_shell else words
 
 
 def image_hints(image: str) -> Iterator[Tuple[str, str]]:

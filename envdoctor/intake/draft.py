@@ -6,7 +6,7 @@ import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..model.evidence import NAMED, UNCOUNTED, Absent, Evidence, Fact, Known, Unknown
-from ..model.facts import Distribution, Facts, Gpu, Toolkit
+from ..model.facts import Distribution, Facts, Gpu, Library, Toolkit
 from ..model.redaction import is_secret_name
 from ..model.shown_variables import shown_value
 from ..model.versions import Version, canonicalize_name, cuda_of_variant, find_variant, try_version
@@ -28,13 +28,17 @@ _VERSION = re.compile(r"v?([0-9][0-9A-Za-z.!+_-]{0,80})")
 _NO_MODEL = re.compile(
     r"\b(?:nvidia|geforce|tesla|quadro|gpu|sxm\d?|pcie|nvl\d*|hbm\d?e?|\d+ ?gb?)\b"
 )
+#: Of a build of conda's: ``py310h5f9d8c6_0``, ``cuda120_py311hf6aebf2_300``, ``py3.10_cuda12.1_0``.
+_BUILT_FOR_PYTHON = re.compile(r"(?<![a-z])py3\.?(\d{1,2})(?=h|_|$)")
 _MACHINE = re.compile(r"-(?:manylinux|linux)\w*?_(x86_64|aarch64)$")
 _MAX_ENTRIES = 20_000
 _MOST_SEARCHED = 500  # sentences of one text that are searched for hints
 _MOST_TELLINGS = 50  # of one release
+_MOST_COPIES = 200  # of libraries
 #: The fields that are releases.
 _RELEASES = ("python.version", "driver.release", "glibc.version", "toolkit.version")
 _QUOTED = 120  # characters of a sentence
+_STANDS_FOR = re.compile(r"<[\w -]+|\.\.\.|(?:None|null)\Z")
 _MAJORS_AHEAD = 2  # of the newest release that is known, for what is older than the report
 
 
@@ -86,6 +90,7 @@ class Draft:
         self._unknown: Dict[str, str] = {}
         self._distributions: Dict[str, _Claim] = {}
         self._libraries: Dict[str, Tuple[str, str, Line]] = {}  # release, major CUDA version, line
+        self._copies: Dict[Tuple[str, Optional[str]], Tuple[Library, int]] = {}  # of libraries
         self._variables: Dict[str, Tuple[str, int]] = {}
         self._request: Dict[str, Tuple[str, int]] = {}
         self.commands: List[Tuple[int, str]] = []  # of containers, with their lines
@@ -109,6 +114,7 @@ class Draft:
         self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
         self._free_memory: Optional[int] = None
         self.device_count: Optional[int] = None
+        self._nodes = 0  # of a cluster, whose totals are stated
         self.claims = 0
         self.lines_read: Set[int] = set()
 
@@ -201,6 +207,17 @@ class Draft:
         """
         self._count(line)
         self._libraries.setdefault(name, (version, cuda, line))
+
+    def library_copy(self, library: Library, line: Line) -> None:
+        """Claim a file of one of CUDA's libraries; one that is loaded holds over a mere copy."""
+        self._count(line)
+        key = (library.path, library.version)
+        if (library.loaded or key not in self._copies) and len(self._copies) < _MOST_COPIES:
+            self._copies[key] = (library, line.number)
+
+    def count_nodes(self, count: int) -> None:
+        """Claim further nodes, over which a cluster's devices and object store are spread."""
+        self._nodes += count
 
     def works_with(self, name: str, version: str, line: Line) -> None:
         """Keep the release of a distribution with which, a text says, it works."""
@@ -295,6 +312,10 @@ class Draft:
             self.put("python.version", version, line, rank)
             return
         self.distribution(of_conda(name), version, line, rank, build=build, installer="conda")
+        python = _BUILT_FOR_PYTHON.search(build)
+        if python:
+            detail = f"the build of {name}"
+            self.put("python.version", f"3.{python.group(1)}", line, INTENT, detail)
         cuda = re.search(r"cuda_?(\d{2})\.?(\d)", build)
         if of_conda(name) == "torch" and cuda:
             self.put("torch.cuda", f"{cuda.group(1)}.{cuda.group(2)}", line, rank)
@@ -339,10 +360,14 @@ class Draft:
             self._complete = (line.number, what)
 
     def variable(self, name: str, value: str, line: Line) -> bool:
-        """Keep a variable of the allow-list; as in a shell, the last assignment holds."""
+        """Keep a variable of the allow-list; as in a shell, the last assignment holds. What stands
+        for a value (``<version string>``, Python's None) is none.
+        """
         shown = shown_value(name, value)
         if shown is None:
             return False
+        if _STANDS_FOR.match(value):
+            return True
         if len(self._variables) < _MAX_ENTRIES or name in self._variables:
             self._count(line)
             self._variables[name] = (shown, line.number)
@@ -444,6 +469,7 @@ class Draft:
 
     def facts(self) -> Facts:
         """Settle all claims."""
+        self._settle_nodes()
         table = self._settled_claims()
         self._settle_libraries(table)
         self._settle_devices(table)
@@ -461,6 +487,10 @@ class Draft:
             evidence = self._lines([line for _, line in self._request.values()])
             settings = {name: value for name, (value, _) in self._request.items()}
             table["request"] = Known(with_family(stated_workload(settings, evidence)), evidence)
+        if self._copies:
+            copies = tuple([library for library, _ in self._copies.values()])
+            evidence = self._lines([line for _, line in self._copies.values()], "an excerpt")
+            table["libraries"] = Known(copies, evidence)
         if self._toolkits:
             toolkits = tuple(toolkit for toolkit, _ in self._toolkits.values())
             lines = [line for _, line in self._toolkits.values()]
@@ -479,6 +509,15 @@ class Draft:
             if none is None or claim.rank <= none.rank:
                 table[field] = Known(claim.value, self._evidence(claim.line, claim.note))
         return table
+
+    def _settle_nodes(self) -> None:
+        """Take the share of one node for what a cluster states of all."""
+        if self._nodes < 2:
+            return
+        self.device_count = (self.device_count or 0) // self._nodes or None
+        store, line = self._request.get("object_store_memory", ("", 0))
+        if store.isdigit():
+            self._request["object_store_memory"] = (str(int(store) // self._nodes), line)
 
     def _settle_libraries(self, table: Mapping[str, Fact[Any]]) -> None:
         """Take a library for its wheel, where no wheel of it is named and torch, if it is there,

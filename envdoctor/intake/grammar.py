@@ -15,7 +15,7 @@ from .container_spec import states_releases
 from .distribution_names import known_distribution
 from .draft import EXACT, Draft
 from .gpu_names import parse_gpus
-from .printed import read_printed
+from .printed import in_common_words, read_printed
 from .sentences import FROM_SOURCE, read_sentence
 from .values import Claim, state
 from .vocabulary import Topic, setting_name, subject_of
@@ -79,6 +79,7 @@ class StatementReader:
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False where nothing was understood in it."""
         text = line.text if line.text.isascii() else line.text.translate(_WIDE)
+        text = in_common_words(text)
         if "(" in text:
             text = _EXAMPLES.sub("", text).strip() or text
         heading = self._heading[1] if line.number <= self._heading[0] + 2 else ""

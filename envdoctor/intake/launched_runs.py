@@ -66,11 +66,18 @@ def launched_runs(lines: Iterable[Line]) -> Dict[str, str]:
             continue
         codes = _CODE.findall(line.raw) if "`" in line.raw else []
         code = next((code for code in codes if _COMMAND.match(code)), "")
-        text = _whole(code or line.text[command.start() :])
+        text = _whole(code or _within_quotes(line.text, command.start()))
         if text and text not in commands.values() and len(commands) < _MOST:
             before = _needed(f"{text} ${' $'.join(exported)}", assigned)
             commands[str(line.number)] = "".join([*before, *exported.values(), text])
     return commands
+
+
+def _within_quotes(text: str, start: int) -> str:
+    """Return a text from a place on, up to the quote that closes one directly before it."""
+    quote = text[start - 1 : start]
+    end = text.find(quote, start) if quote in ("'", '"') else -1
+    return text[start : end if end >= 0 else None]
 
 
 def _with_lists(lines: Iterable[Line]) -> Iterator[Line]:

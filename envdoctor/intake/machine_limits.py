@@ -8,7 +8,9 @@ from typing import Optional
 from ..model.sizes import parse_limit, parse_size
 from .clean_text import Line
 from .draft import EXACT, LABEL, PROSE, Draft
+from .library_paths import read_library_path
 from .platforms import architecture, operating_system
+from .system_packages import read_system_package
 
 __all__ = ["LimitsReader"]
 
@@ -176,6 +178,8 @@ class LimitsReader:
         text = line.text
         if "=>" in text and ".so" in text:
             return self._read_ldconfig(line, draft)
+        if read_library_path(line, draft) or read_system_package(line, draft):
+            return True
         if "ldd (" in text or text.startswith("glibc "):
             match = _LDD.search(text)
             if match:
@@ -203,7 +207,7 @@ class LimitsReader:
         if match is None or (
             "libc6" not in line.raw and "ldconfig" not in line.raw
         ):  # ldd prints addresses instead
-            return False
+            return read_library_path(line, draft)
         name, suffix, path = match.groups()
         if name == "libcuda":
             draft.put("driver.libcuda_path", path, line, PROSE)

@@ -26,6 +26,7 @@ __all__ = ["read_mentions"]
 _NAMED = re.compile(
     r"(?<![\w./\\@:=+-])([A-Za-z][A-Za-z0-9_-]{0,40}[A-Za-z]|[A-Za-z][\w-]{1,40})"
     r"(?:\s+(?:version|ver\.?|release))?(?:[@-]|\s+)v?"
+    r"(?!\d[\w.+]*\.(?:tar|tgz|whl|zip|so|py|json|ya?ml)\b)"  # the name of a file
     r"(\d+\.\d[\w.]*\w(?:\+\w+)?|\d+\.\d)(?![\w/%-]|\.\d)",
     re.IGNORECASE,
 )

@@ -10,7 +10,7 @@ from ..model.versions import canonicalize_name, split_clauses, try_version
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
-from .installer_progress import read_progress
+from .installer_progress import read_failure, read_progress
 
 __all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
 
@@ -59,9 +59,6 @@ _REPLACED = re.compile(
 _VERSION_CONFLICT = re.compile(
     rf"VersionConflict: \(({_NAME}) (\d[\w.+]{{0,40}}) \([^()]{{0,300}}\), "
     rf"Requirement\.parse\('([^']{{1,200}})'\)(?:, \{{'({_NAME})')?"
-)
-_UNMATCHED = re.compile(
-    r"(?:No matching distribution found for|that satisfies the requirement) ([A-Za-z][^\s(;]{1,80})"
 )
 _INSTALL = re.compile(
     r"(?:\bpip\d?(?:\.\d+)?|\buv(?:\s+pip)?|\bmicromamba|\bmamba|\bconda)\s+(?:install|add)\b(.*)$"
@@ -265,6 +262,8 @@ class PackageReader:
         operator, version = clauses[0]
         if operator not in ("==", "===") or not version[0].isdigit():
             return False
+        if " ==" in raw and not any(map(_is_pin, PIN.finditer(raw))):
+            return False
         draft.distribution(requirement.name, version, line, EXACT)
         self._block.append(_Row(requirement.name, line.number))
         self._block_what = self._block_what or "a whole pip freeze"
@@ -325,7 +324,7 @@ class PackageReader:
             _read_conflict,
             _read_installed,
             _read_satisfied,
-            _read_unmatched,
+            read_failure,
             _read_found,
             _read_replaced,
             read_progress,
@@ -358,7 +357,7 @@ class PackageReader:
                 draft.distribution(pin.group(1), pin.group(2).rstrip("."), line, LABEL)
                 return True
         if "==" in line.text and not _WANTS.search(line.text):
-            pins = PIN.findall(line.text)[:50]
+            pins = [pin.groups() for pin in PIN.finditer(line.text) if _is_pin(pin)][:50]
             for name, version in pins:
                 if canonicalize_name(name) == "python":
                     draft.put("python.version", version, line, INTENT)
@@ -389,6 +388,12 @@ class PackageReader:
         ):
             draft.complete_distributions(Line(self._block[0].number, "", "", 0), self._block_what)
         self._table, self._conda, self._block, self._block_what = False, None, [], ""
+
+
+def _is_pin(match: re.Match[str]) -> bool:
+    """Tell a pin from a comparison in code (``world_size == 1``)."""
+    name, version = match.groups()
+    return known_distribution(name) is not None or ("." in version and " " not in match.group())
 
 
 def _read_conflict(line: Line, draft: Draft) -> bool:
@@ -440,19 +445,6 @@ def _read_satisfied(line: Line, draft: Draft) -> bool:
     if match:
         draft.distribution(match.group(1), match.group(2), line, LABEL)
     return True
-
-
-def _read_unmatched(line: Line, draft: Draft) -> bool:
-    """Read what pip found no file of: it is not there, whatever release was asked for."""
-    if "matching" not in line.text and "satisfies" not in line.text:
-        return False
-    match = _UNMATCHED.search(line.text)
-    requirement = try_requirement(match.group(1).rstrip(".")) if match is not None else None
-    if requirement is not None:
-        draft.no_distribution(requirement.name, line)
-        if requirement.exact is not None:
-            draft.distribution(requirement.name, requirement.exact, line, INTENT)
-    return requirement is not None
 
 
 def _read_replaced(line: Line, draft: Draft) -> bool:

@@ -10,10 +10,10 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..errors import NothingRecognised
 from ..model.evidence import Evidence, Fact, Known
-from ..model.facts import Facts
+from ..model.facts import Facts, Gpu
 from ..model.redaction import redact
 from .at_work import shown_at_work
-from .clean_text import Line, clean_lines, without_unticked
+from .clean_text import Line, clean_lines, is_cut, without_unticked
 from .container_spec import ContainerReader
 from .distribution_names import named_distributions
 from .draft import INTENT, LABEL, Draft
@@ -61,6 +61,7 @@ _RAY = re.compile(r"\bRay:\s*(\d[\w.+-]{0,40})")
 _RAY_PYTHON = re.compile(r"\bPython:\s*(\d[\w.+]{0,40})")
 _SHOWN = 160  # characters of a line that was not understood
 _KEPT = 1000  # of such lines
+_MOST_CUT = 20  # lines that were too long, of those that are shown
 _SHORT_TEXT = 20_000  # characters that are searched for names alone
 _ALIKE = 3  # lines that differ in their numbers alone, of which nothing was understood
 _WITHOUT_DIGITS = {ord(digit): None for digit in "0123456789"}
@@ -102,6 +103,9 @@ class _RayReader:
 
     def read(self, line: Line, draft: Draft) -> bool:
         text = line.text
+        if "'object_store_memory': " in text and "'node:" in text:
+            self._read_resources(line, draft)
+            return True
         heading = "was started with" in text or "were started with" in text
         if heading:
             before = text.split("started with")[0].lower()
@@ -124,6 +128,20 @@ class _RayReader:
             if self._side == "process":
                 draft.put("python.version", python.group(1), line, LABEL)
         return True
+
+    @staticmethod
+    def _read_resources(line: Line, draft: Draft) -> None:
+        """Read ``ray.cluster_resources()``: its ``memory`` is what is left for tasks, no RAM."""
+        text = line.text
+        draft.count_nodes(len(re.findall(r"'node:\d", text)))
+        gpus = re.search(r"'GPU': (\d{1,5})\.0", text)
+        models = set(re.findall(r"'accelerator_type:([\w-]{1,30})'", text))
+        store = re.search(r"'object_store_memory': (\d{1,15})\b", text)
+        draft.device_count = int(gpus.group(1)) if gpus else draft.device_count
+        if len(models) == 1:
+            draft.device(0, Gpu(name=models.pop()), line, LABEL + 5)
+        if store:
+            draft.request("object_store_memory", store.group(1), line)
 
     def _read_sides(self, text: str, line: Line, draft: Draft) -> bool:
         match = None
@@ -272,6 +290,7 @@ class _Readers:
     def __init__(self, draft: Draft) -> None:
         self.lines = 0
         self._unread: List[Line] = []
+        self._cut: List[Line] = []  # too long to be read whole
         self._draft = draft
         self._seen: Set[str] = set()
         self._shapes: Dict[str, int] = {}  # lines not understood, without their numbers
@@ -312,6 +331,8 @@ class _Readers:
             if shape not in self._stating_nothing:
                 self._not_understood(line, shape)
             return
+        if is_cut(line) and len(self._cut) < _MOST_CUT:
+            self._cut.append(line)
         if self._is_understood(line):
             self.lines += 1
             self._understood = text
@@ -360,7 +381,11 @@ class _Readers:
         or what reads the whole text.
         """
         lines = [line for line in self._unread if line.number not in self._draft.lines_read]
-        return tuple([f"{line.number}: {line.text[:_SHOWN]}" for line in lines])
+        cut = [f"{line.number}: cut after its beginning: {line.text}" for line in self._cut]
+        return tuple(
+            [text[:_SHOWN] for text in cut]
+            + [f"{line.number}: {line.text[:_SHOWN]}" for line in lines if line not in self._cut]
+        )
 
     def finish(self) -> None:
         """Say what the lines mean together."""

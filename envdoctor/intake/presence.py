@@ -70,7 +70,7 @@ _WORKS_BEHIND = re.compile(
     r"(?:still |also |all |just |always )?(?:works?|worked|ran|runs)\b(?! (?:not|only|out of))|"
     r"(?:is|was|are|were) (?:fine|ok|okay|good|normal|working)\b|"
     r"(?:has|had|have) no (?:such )?(?:issues?|problems?|errors?)\b|"
-    r"without (?:any )?(?:issues?|problems?|errors?)\b|正常|没有问题|没问题|可以)",
+    r"without (?:any )?(?:issues?|problems?|errors?)\b|(?:后|就|则)?(?:正常|没有问题|没问题|可以))",
     re.IGNORECASE,
 )
 _EXPECTED = re.compile(

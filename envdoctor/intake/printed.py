@@ -3,7 +3,7 @@
 A group is named after what it holds: ``driver__release`` is the field driver.release,
 ``dist_torch`` the version of a distribution, ``set_engine`` a launch setting, ``cap`` a compute
 capability, ``env_NAME`` a variable, ``gpu`` the name of a device, ``part_of`` the module that a
-compiled file belongs to.
+compiled file belongs to, ``short_torch__cuda`` a field whose value is there without its point.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 from .gpu_names import ARCHITECTURES
 from .platforms import system_of_build
 
-__all__ = ["read_printed"]
+__all__ = ["in_common_words", "read_printed"]
 
 _RELEASE = r"\d{3}\.\d{2,3}(?:\.\d{2,3})?"
 _VERSION = r"\d+\.\d+[\w.+]*"
@@ -41,7 +41,7 @@ def _sentences(*table: Tuple[str, str, int]) -> Tuple[_Sentence, ...]:
 
 
 _TABLE = _sentences(
-    # dpkg -l, rpm -qa and apt list of what is no Python distribution
+    # packages of the system, where no list has them
     (
         "nvidia-fabric",
         (
@@ -60,12 +60,6 @@ _TABLE = _sentences(
         rf"cuda-compat-(?P<compat>\d{{2}}-\d)\b(?:\D{{1,20}}(?P<compat__release>{_RELEASE}))?",
         LABEL,
     ),
-    (
-        "libcudnn",
-        r"^ii\s+libcudnn\d(?:-cuda-\d+)?\s+(?P<cudnn__system_version>\d+\.\d+\.\d+)",
-        EXACT,
-    ),
-    ("libc6", r"^ii\s+libc6(?::\w+)?\s+(?P<glibc__version>\d\.\d{2})", EXACT),
     (
         "libcudnn",
         r"^(?!.*-packages).*/libcudnn\S{0,40}?\.so\.(?P<cudnn__system_version>\d+\.\d+\.\d+)",
@@ -126,8 +120,11 @@ _TABLE = _sentences(
         LABEL,
     ),
     ("cudaspecs", r"highest_compute_capability=\((?P<cap>\d{1,2}, \d)\)", LABEL),
-    ("cudaspecs", r"cuda_version_string='(?P<torch_cuda>\d{3})'", LABEL),
-    ("pytorch settings found", r"CUDA_VERSION=(?P<torch_cuda>\d{3})", LABEL),
+    ("cudaspecs", r"cuda_version_string='(?P<short_torch__cuda>\d{3})'", LABEL),
+    ("pytorch settings found", r"CUDA_VERSION=(?P<short_torch__cuda>\d{3})", LABEL),
+    ("pytorch default cuda runtime", r"runtime, which is (?P<torch__cuda>\d{2}\.\d)", LABEL),
+    ("cuda setup", r"CUDA SETUP: Detected CUDA version (?P<short_report__cuda>\d{3})\b", PROSE),
+    ("libbitsandbytes_", r"\blib(?P<part_of>bitsandbytes)_(?:cpu|cuda\d+\w*)\.so\b", INTENT),
     # torch's own warnings of a GPU that it has no code for
     (
         "cuda capability",
@@ -172,8 +169,20 @@ _TABLE = _sentences(
         r"\bNCCL_SOCKET_IFNAME set by environment to (?P<env_NCCL_SOCKET_IFNAME>\S{1,60})",
         LABEL,
     ),
-    # ray status
-    ("gpu", r"^[\d.]+/(?P<count>\d{1,4})\.0 GPU$", LABEL),
+    # Unsloth's banner: what its process runs on
+    (
+        "num gpus",
+        (
+            r"(?:^|[|/\\] +)(?P<gpu>[A-Z][\w ()/-]{1,60}?)\. Num GPUs = (?P<count>\d{1,3})\. "
+            r"Max memory: "
+        ),
+        LABEL,
+    ),
+    # ray status: of all nodes together, each of which it names
+    ("node_", r"^(?P<nodes>\d{1,4}) node_[0-9a-f]{6,}$", LABEL),
+    ("gpu", r"^[\d.]+/(?P<count>\d{1,4})\.0 GPU(?: \(.{1,80}\))?$", LABEL),
+    ("acceleratortype", r"^[\d.]+/[\d.]+ AcceleratorType:(?P<gpu>[\w-]{1,30})$", LABEL),
+    ("accelerator_type", r"^[\d.]+/[\d.]+ accelerator_type:(?P<gpu>[\w-]{1,30})$", LABEL),
     (
         "object_store_memory",
         r"^\S+/(?P<size_object_store_memory>\d[\d.]*[KMGT]i?B) object_store_memory$",
@@ -190,7 +199,7 @@ _TABLE = _sentences(
 #: Lines of tools that hold no fact: headings, marks of tables, notes.
 _SILENT = re.compile(
     r"(?:memory_efficient_attention|build|source|swiglu|indexing|sp24|sequence_parallel_fused)\."
-    r"(?!cuda_version)|dcgm_profiler|is_triton_available|CUDA SETUP:|ii\s+\S+\s"
+    r"(?!cuda_version)|dcgm_profiler|is_triton_available|CUDA SETUP:"
     r"|[=+]{4,}.{0,40}[=+]{4,}$|[\d.]+/[\d.]+ (?:CPU|accelerator)|\S+/\S+ memory$|gcc \(?\d"
     r"|Docker version|Package: Version$|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} +\d|"
     r"Copyright \(c\)|nvcc: NVIDIA \(R\)|Built on |.?\s*Fan +Temp|.?\s*GPU +(?"
@@ -212,6 +221,20 @@ _SILENT = re.compile(
     r"(?:cachedir|rootdir|configfile|plugins): ",
     re.IGNORECASE,
 )
+
+
+#: Labels that mean something else at a tool than everywhere: Unsloth's banner prints the compute
+#: capability and torch.version.cuda (unsloth 2025.3.19 models/llama.py).
+_OF_ONE_TOOL = (
+    (re.compile(r"\bCUDA: (\d{1,2}\.\d)\. CUDA Toolkit: "), r"compute capability \1. torch cuda: "),
+)
+
+
+def in_common_words(text: str) -> str:
+    """Return a text in which a tool's own labels say what they mean."""
+    for pattern, words in _OF_ONE_TOOL if "CUDA: " in text else ():
+        text = pattern.sub(words, text)
+    return text
 
 
 def read_printed(line: Line, draft: Draft) -> bool:
@@ -293,9 +316,12 @@ _WRITERS: Mapping[str, Callable[[Draft, str, str, Line, int], object]] = {
         "compat.cuda_version", value.replace("-", "."), line, rank
     ),
     "cap": _put_capability,
-    "gpu": lambda draft, _, value, line, __: draft.device(0, Gpu(name=value), line, PROSE + 9),
-    "torch_cuda": lambda draft, _, value, line, rank: draft.put(
-        "torch.cuda", f"{value[:-1]}.{value[-1]}", line, rank
+    "gpu": lambda draft, _, value, line, rank: draft.device(
+        0, Gpu(name=value), line, PROSE + 9 if rank >= PROSE else LABEL + 5
+    ),
+    "nodes": lambda draft, _, value, __, ___: draft.count_nodes(int(value)),
+    "short_": lambda draft, name, value, line, rank: draft.put(
+        name.replace("__", "."), f"{value[:-1]}.{value[-1]}", line, rank
     ),
     "part_of": _put_part,
     "wheel_cuda": lambda draft, _, __, line, rank: draft.distribution(

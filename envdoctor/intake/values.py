@@ -524,6 +524,14 @@ def _build(statement: Claim, draft: Draft) -> bool:
     return True
 
 
+def _built_with_torch(statement: Claim, draft: Draft) -> bool:
+    """What a distribution's own extension was compiled with: it is loaded with no other torch."""
+    claim = claimed_version(statement.value)
+    if claim is not None and claim.version is not None:
+        draft.requirement(statement.name, f"torch=={claim.version.split('+')[0]}")
+    return claim is not None
+
+
 def _nvcc_wheel(statement: Claim, draft: Draft) -> bool:
     match = _CUDA.search(statement.value)
     if match:
@@ -593,6 +601,7 @@ KINDS: Mapping[str, _Reader] = {
     "architecture": _architecture,
     "bool": _bool,
     "build": _build,
+    "built with torch": _built_with_torch,
     "capability": _capability,
     "compat": _compat,
     "cuda": _cuda,

@@ -242,6 +242,7 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
     ("CUDA_MODULE_LOADING", "module loading", "", "cuda module loading set to"),
     ("torch", "nvcc wheel", "nvcc wheel, nvidia cuda nvcc", ""),
     ("xformers", "build", "", "build cuda"),  # xformers.info
+    ("xformers", "built with torch", "", "build torch"),
     ("nvidia-cuda-runtime", "distribution", "cuda runtime headers, cuda headers", ""),
     ("vllm", "distribution", "vllm api server, llm engine, v1 llm engine, v0 llm engine", ""),
     ("", "framework", "framework, library, engine framework, project, 框架, backend", ""),
@@ -278,7 +279,7 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         compiler driver, install location, location, summary, home page, author, license, requires,
         required by, xpu used to build pytorch, python prefix path, default data directory, gpu ids,
         numpy random seed, sys platform, c++, openmp, pytorch compiling details,
-        musa available, cpu capability usage, node, hip rocm""",
+        musa available, cpu capability usage, node, hip rocm, deepspeed wheel compiled""",
         "",
     ),
 )

@@ -58,6 +58,7 @@ _CONDITION = re.compile(
 )
 _BRACES = re.compile(r"[{|](\w+)(?=[|}])")
 _SHORTEST = 6  # of an anchor
+_SIEVED = re.compile("[A-Za-z]")  # what logs are sieved by
 
 
 def parse_signatures(document: Mapping[str, Any], origin: str, faults: Faults) -> Dict[str, Any]:
@@ -138,6 +139,8 @@ def _anchors(entry: Entry) -> List[str]:
     if not anchors:
         entry.fault("anchors", "is missing or empty")
     for anchor in anchors:
+        if _SIEVED.search(anchor) is None:
+            entry.fault("anchors", f"{anchor!r} has no letter of ASCII, which logs are sieved by")
         if len(anchor) < _SHORTEST:
             entry.fault(
                 "anchors",
@@ -325,7 +328,8 @@ def symptom_texts(row: Row) -> Iterator[str]:
         text = _ASIDE.sub("", text).strip().rstrip(".")
         if _LITERAL.search(text + " "):
             text = _EXCEPTION.sub("", text)
-            if max((len(part.strip()) for part in text.split("…")), default=0) >= _SHORTEST_SYMPTOM:
+            longest = max([part.strip() for part in text.split("…")], key=len)
+            if len(longest) >= _SHORTEST_SYMPTOM and _SIEVED.search(longest):
                 yield text
 
 

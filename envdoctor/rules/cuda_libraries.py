@@ -346,7 +346,8 @@ def check_library_path(context: Context) -> Iterator[Finding]:
         https://github.com/pytorch/pytorch/issues/80637
     """
     setting = context.facts.variable("LD_LIBRARY_PATH")
-    if not isinstance(setting, Known) or isinstance(context.facts.get("libraries"), Known):
+    libraries = context.facts.value("libraries", ())
+    if not isinstance(setting, Known) or any(library.loaded for library in libraries):
         return
     if not _may_be_from_pip(context):
         return

@@ -24,6 +24,7 @@ spec:
         "    command:\n    - vllm\n    - serve\n    args:\n    - a/b\n    - --tensor-parallel-size=2",
         '    args: ["--model", "a/b", "--tensor-parallel-size", "2"]',
         "    args:\n      - --model=a/b\n      - --tensor-parallel-size\n      - '2'",
+        '    command: ["/bin/bash", "-lc"]\n    args: ["vllm serve a/b --tensor-parallel-size 2"]',
     ],
 )
 def test_a_pod_in_all_its_forms(start):

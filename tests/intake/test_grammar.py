@@ -711,3 +711,95 @@ def test_the_memory_of_a_step_is_not_the_machine_s(step):
     described = "System RAM: 512 GiB"
     assert read(f"{step}\nPython 3.11.4").value("memory.total") is None
     assert read(f"{described}\n{step}").value("memory.total") == 512 << 30
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["assert ndim == 2 and world_size == 1", "rank == 0", "x == 2.5", "if state.step==3 it stops"],
+)
+def test_a_comparison_in_code_is_no_package(code):
+    assert read(f"torch==2.6.0\n{code}\n").value("distributions").keys() == {"torch"}
+
+
+def test_the_name_of_an_archive_is_no_release():
+    text = "Collecting flash-attn==2.8.0\n  Downloading flash_attn-2.8.0.tar.gz (7.9 MB)\n"
+    assert read(text).value("distributions")["flash-attn"].version == "2.8.0"
+
+
+BANNER = """==((====))==  Unsloth 2025.3.19: Fast Llama patching. Transformers: 4.50.0. vLLM: 0.8.1.
+   \\\\   /|    Tesla T4. Num GPUs = 1. Max memory: 14.741 GB. Platform: Linux.
+O^O/ \\_/ \\    Torch: 2.6.0+cu124. CUDA: 7.5. CUDA Toolkit: 12.4. Triton: 3.2.0
+"""
+
+
+@pytest.mark.parametrize(
+    "said", ["", "We were benchmarking on 1x A100.\n", "On 1x A100 it works.\n"]
+)
+def test_what_a_banner_prints_outranks_what_is_said(said):
+    facts = read(said + BANNER + said)
+    (device,) = facts.value("gpus")
+    assert (device.name, device.compute_capability) == ("Tesla T4", "7.5")
+    assert facts.value("torch.cuda") == "12.4"
+    assert facts.value("toolkit.version") is None
+    assert facts.value("report.cuda") is None
+
+
+def test_what_stands_for_a_value_is_none():
+    text = (
+        "nvcc version .....................  [FAIL] cannot find CUDA_HOME via "
+        "torch.utils.cpp_extension.CUDA_HOME=None\n"
+        "set the `BNB_CUDA_VERSION=<version string, e.g. 122>` environmental variable\n"
+        "NCCL_DEBUG=INFO\n"
+    )
+    assert read(text).value("variables") == {"NCCL_DEBUG": "INFO"}
+
+
+def test_the_python_of_a_build_of_conda():
+    text = "[conda] numpy      1.26.4   py310h5f9d8c6_0\n"
+    for row in (text, text.replace("py310h5f9d8c6_0", "cuda120py310hf6aebf2_300")):
+        assert read(row).value("python.version") == "3.10"
+    assert read(text.replace("py310h5", "pyhd8")).value("python.version") is None
+    stated = read(f"Python version: 3.11.9\n{text}")
+    assert stated.value("python.version") == "3.11.9"
+
+
+def test_what_xformers_was_compiled_with():
+    text = (
+        "xFormers 0.0.32+80250b32.d20250710\npytorch.version: 2.7.1+cu128\n"
+        "build.cuda_version: 1208\nbuild.torch_version: 2.8.0+cu128\n"
+    )
+    xformers = read(text).value("distributions")["xformers"]
+    assert (xformers.build, xformers.requires) == ("cu128", ("torch==2.8.0",))
+
+
+RAY_STATUS = """======== Autoscaler status: 2024-12-28 01:02:03.123456 ========
+Active:
+ 1 node_3d5a1bff0011
+ 1 node_77aa01ff0022
+Usage:
+ 1.0/128.0 CPU
+ 8.0/16.0 GPU (8.0 used of 8.0 reserved in placement groups)
+ 0.0/2.0 accelerator_type:A100
+ 44B/20.00GiB object_store_memory
+"""
+RAY_RESOURCES = """{'CPU': 64.0, 'memory': 200000000000.0, 'object_store_memory': 21474836480.0,
+'GPU': 16.0, 'accelerator_type:A100': 2.0, 'node:10.0.0.1': 1.0, 'node:10.0.0.2': 1.0,
+'node:__internal_head__': 1.0}""".replace("\n", " ")
+
+
+@pytest.mark.parametrize("text", [RAY_STATUS, RAY_RESOURCES], ids=["status", "resources"])
+def test_a_node_has_its_share_of_what_ray_states_of_a_cluster(text):
+    facts = read(text)
+    assert [device.name for device in facts.value("gpus")] == ["A100"] * 8
+    assert facts.value("request").number("object_store_memory") == 10 << 30
+    assert facts.value("memory.total") is None
+
+
+def test_a_line_that_is_cut_says_so_and_states_nothing_of_what_it_lost():
+    options = " ".join(f"-v /data/volume{n}:/mnt/volume{n}" for n in range(300))
+    whole = f"docker run --gpus all {options} --shm-size=1g vllm/vllm-openai:v0.8.5\n"
+    assert read(whole).value("shm.size") == 1 << 30
+    assert read(whole).value("report.unread") == ()
+    cut = read(whole.replace(options, " ".join([options] * 5)))
+    assert cut.value("shm.size") is None
+    assert cut.value("report.unread")[0].startswith("1: cut after its beginning: docker run")

@@ -41,3 +41,63 @@ def test_what_failed_is_not_there(text, installed):
     assert installed.items() <= listed.items()
     assert not {"torch", "xformers", "apex"} & set(listed)
     assert "torch" in facts.value("distributions.absent")
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("  ERROR: Failed building wheel for flash-attn", ["flash-attn"]),
+        ("Failed to build flash-attn xformers", ["flash-attn", "xformers"]),
+        (
+            (
+                "ERROR: Could not build wheels for deepspeed, xformers, which is required to install "
+                "pyproject.toml-based projects"
+            ),
+            ["deepspeed", "xformers"],
+        ),
+        (
+            (
+                "ERROR: Failed to build installable wheels for some pyproject.toml based projects "
+                "(flash-attn)"
+            ),
+            ["flash-attn"],
+        ),
+        (
+            "flash-attn installation failed. I could not install xformers.",
+            ["flash-attn", "xformers"],
+        ),
+        ("We are unable to build flash-attn with gcc 13", ["flash-attn"]),
+        ("安装 flash-attn 失败，无法安装 xformers", ["flash-attn", "xformers"]),
+    ],
+)
+def test_what_could_not_be_built_is_not_there(text, missing):
+    facts = parse_report(f"torch==2.6.0\n{text}\n")
+    assert list(facts.value("distributions.absent")) == missing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Failed to install the driver on vllm nodes",
+        "Failed to build the docker image",
+        "It does not fail to build",
+        "Failed to download the weights of the model with transformers",
+    ],
+)
+def test_what_else_fails_is_no_package(text):
+    assert not parse_report(f"torch==2.6.0\n{text}\n").value("distributions.absent")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "error: Failed to download `vllm==0.8.5`",
+        "  × Failed to build `vllm==0.8.5`",
+        "  × Failed to download and build `vllm==0.8.5`",
+        "ERROR: No matching distribution found for vllm==0.8.5",
+    ],
+)
+def test_the_release_that_was_asked_for_is_kept(text):
+    assert parse_report(text).value("distributions")["vllm"].version == "0.8.5"
+    built = parse_report(f"{text}\nSuccessfully installed vllm-0.8.4\n")
+    assert built.value("distributions")["vllm"].version == "0.8.4"

@@ -134,6 +134,16 @@ def test_library_path(judged: Judge, path: str, torch_cuda: str, component: str)
     assert not errors(findings)
 
 
+def test_a_copy_that_is_listed_does_not_tell_which_one_is_loaded(judged: Judge) -> None:
+    copy = Library("libnccl", "libnccl.so.2", "libnccl.so.2", "2.25.1", "ld.so.cache", False)
+    variables = {"LD_LIBRARY_PATH": "/usr/local/cuda-12.0/lib64"}
+    for libraries, fires in (((copy,), True), ((copy._replace(loaded=True),), False)):
+        facts = facts_of(
+            ["torch 2.6.0"], torch_cuda="12.4", variables=variables, libraries=libraries
+        )
+        assert ("ED208" in codes(judged(facts))) is fires
+
+
 def test_conda_toolkit_on_the_library_path(judged: Judge) -> None:
     variables = {"LD_LIBRARY_PATH": "/opt/conda/lib", "CUDA_HOME": "/opt/conda"}
     assert (
