@@ -33,6 +33,7 @@ from .pasted_configs import pasted_configs
 from .platforms import glibc_of_release
 from .presence import is_advised
 from .stated_reasons import stated_reasons, tells_of_failure
+from .stated_training import read_training
 from .subject_matter import other_matter
 
 __all__ = ["parse_report"]
@@ -241,6 +242,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     readers.finish()
     read_mentions(lines, draft)
     read_hints_of_machine(text, draft)
+    read_training(lines, draft)
     _presume_glibc(text, draft)
     facts = draft.facts()
     evidence = Evidence("report")

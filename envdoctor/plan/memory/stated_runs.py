@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Dict, Iterator, List, Tuple
 
-from ...model.evidence import NAMED, UNCOUNTED, Evidence, Known
+from ...model.evidence import Evidence, Known
 from ...model.facts import Facts
 from ...model.finding import Finding
 from ...model.memory_plan import PlanResult
@@ -19,7 +19,7 @@ from ...rules.memory_fit import findings_of
 from ..frameworks.reading import read_stated, read_stated_file
 from .result import plan_run
 from .run_facts import with_workload
-from .stated_settings import findings_of_settings
+from .stated_settings import findings_of_settings, is_counted, most_gpus
 
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
@@ -31,8 +31,6 @@ _OF_MEMORY = ("ED601", "ED602", "ED603", "ED604", "ED605")
 #: What a rule on settings says more plainly than the plan does: no room for weights leaves none for
 #: a cache, and heads that a size does not divide are an impossible value.
 _PLAINER = {"ED617": "ED603", "ED618": "ED607"}
-
-_MOST_GPUS = 8
 
 
 def with_stated_runs(facts: Facts, matrix: Matrix) -> Tuple[Facts, List[Finding]]:
@@ -79,23 +77,15 @@ def _workloads(facts: Facts) -> Iterator[Workload]:
             yield workload
 
 
-def _is_counted(facts: Facts) -> bool:
-    """Tell whether a report says how many GPUs a node has: "3 A800" of a sentence may be three
-    nodes.
-    """
-    evidence = facts.evidence("gpus")
-    return evidence is not None and evidence.detail not in (NAMED, UNCOUNTED)
-
-
 def _on_all(workload: Workload, facts: Facts) -> Workload:
     """Return a run on all GPUs of a machine of which nobody says how many it has as one on the most
     that a node has: what does not fit there fits on none.
     """
     if workload.value("gpus_per_node") or workload.value("algorithm") == "serve":
         return workload
-    if _is_counted(facts):
+    if is_counted(facts):
         return workload
-    most = max(_MOST_GPUS, len(facts.value("gpus") or ()))
+    most = most_gpus(facts)
     return workload.updated({"gpus_per_node": Known(most, Evidence("the most of a node"))})
 
 
@@ -109,7 +99,7 @@ def _findings(planned: PlanResult) -> List[Finding]:
 def _is_sure(finding: Finding, planned: PlanResult, facts: Facts) -> bool:
     """Tell whether a report says enough for a finding of a plan."""
     if finding.code == "ED615":
-        return _is_counted(facts)
+        return is_counted(facts)
     if finding.code == "ED602" and finding.severity == "warning":
         return any(
             pool.limit is not None and pool.low > pool.limit.usable

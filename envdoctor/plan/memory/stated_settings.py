@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional
 
-from ...model.evidence import Evidence, Known
+from ...model.evidence import NAMED, UNCOUNTED, Evidence, Known
 from ...model.facts import Facts
 from ...model.finding import Finding
 from ...model.memory_plan import MemoryPlan
@@ -23,13 +23,14 @@ from .levers import find_levers
 if TYPE_CHECKING:
     from ...matrix.loader import Matrix
 
-__all__ = ["findings_of_settings"]
+__all__ = ["findings_of_settings", "is_counted", "most_gpus"]
 
 _TRUE = frozenset(["true", "1", "yes", "on"])
 _HALF_PRECISION = frozenset(["bf16", "fp16", "bfloat16", "float16", "true"])
 _UNQUANTIZED_CACHE = frozenset(["auto", "bfloat16", "float16"])
 #: Of a share that nobody names, the largest that any version of vllm takes by itself.
 _LARGEST_DEFAULT_SHARE = 0.92
+_MOST_GPUS = 8
 
 
 def findings_of_settings(facts: Facts, matrix: Matrix) -> List[Finding]:
@@ -58,6 +59,22 @@ def findings_of_settings(facts: Facts, matrix: Matrix) -> List[Finding]:
     ]
 
 
+def is_counted(facts: Facts) -> bool:
+    """Tell whether a report says how many GPUs a node has: "3 A800" of a sentence may be three
+    nodes.
+    """
+    evidence = facts.evidence("gpus")
+    return evidence is not None and evidence.detail not in (NAMED, UNCOUNTED)
+
+
+def most_gpus(facts: Facts) -> int:
+    """Return how many GPUs a node of a report has at most: those that are counted, else what the
+    largest nodes have.
+    """
+    named = len(facts.value("gpus") or ())
+    return named if is_counted(facts) else max(_MOST_GPUS, named)
+
+
 def _is_planned(stated: Workload) -> bool:
     """Tell whether the settings are those of a training run that was planned as a whole; of a
     script of one's own only flags are known.
@@ -67,10 +84,13 @@ def _is_planned(stated: Workload) -> bool:
 
 
 def _what_settings_decide(workload: Workload, plan: MemoryPlan, decides_cache: bool) -> MemoryPlan:
-    """Return of a plan the cache, where an engine serves, else what a GPU has to hold."""
+    """Return of a plan the cache, where an engine serves, else what a GPU has to hold, or the host
+    where the optimizer is there.
+    """
     if workload.value("algorithm") == "serve":
         return plan._replace(pools=(), cache=plan.cache if decides_cache else None)
-    return plan._replace(pools=tuple(pool for pool in plan.pools if pool.name == "gpu"), cache=None)
+    name = "host" if workload.value("actor.offload_optimizer") else "gpu"
+    return plan._replace(pools=tuple(pool for pool in plan.pools if pool.name == name), cache=None)
 
 
 def _presumed(stated: Workload, facts: Facts) -> Optional[Workload]:
@@ -82,7 +102,7 @@ def _presumed(stated: Workload, facts: Facts) -> Optional[Workload]:
     gpus = Inputs(Workload(), {}, facts).gpus
     values: Optional[Mapping[str, Any]] = None
     if stated.number("zero_stage") is not None and gpus and stated.value("nodes") in (None, 1):
-        values = _training(stated, gpus)
+        values = _training(stated, most_gpus(facts))
     elif stated.setting("max_model_len") or stated.setting("gpu_memory_utilization"):
         values = _server(stated, gpus)
     if values is None:
@@ -93,8 +113,8 @@ def _presumed(stated: Workload, facts: Facts) -> Optional[Workload]:
 
 
 def _training(stated: Workload, gpus: int) -> Optional[Dict[str, Any]]:
-    """Return what a training run with DeepSpeed is beside its settings; None where they offload,
-    quantize or train adapters, which takes less by an amount that they do not tell.
+    """Return what a training run with DeepSpeed is beside its settings; None where they offload
+    who knows what, quantize or train adapters, which takes less by an amount that they do not tell.
     """
     if _takes_less(stated):
         return None
@@ -108,15 +128,18 @@ def _training(stated: Workload, gpus: int) -> Optional[Dict[str, Any]]:
         "actor.param_dtype": "bf16",
         # A report that names a stage and no offload: the finding says that it goes by what is
         # stated.
-        "actor.offload_optimizer": False,
+        "actor.offload_optimizer": _is_set("optimizer_offload", stated),
         "actor.offload_params": False,
     }
 
 
+def _is_set(name: str, stated: Workload) -> bool:
+    return (stated.setting(name) or "").lower() in _TRUE
+
+
 def _takes_less(stated: Workload) -> bool:
-    """Whether settings offload, quantize or train adapters."""
-    reducing = ("adam_offload", "optimizer_offload", "offload", "load_in_4bit")
-    if any((stated.setting(name) or "").lower() in _TRUE for name in reducing):
+    """Whether settings offload who knows what, quantize or train adapters."""
+    if any(_is_set(name, stated) for name in ("adam_offload", "offload", "load_in_4bit")):
         return True
     precision = stated.setting("precision") or stated.setting("dtype") or "bf16"
     has_adapters = any("lora" in name.lower() for name in stated.flags)

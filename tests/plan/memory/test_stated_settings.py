@@ -220,3 +220,34 @@ def test_weights_that_are_too_large_stand_behind_the_exception(matrix, tmp_path)
 def test_heads_against_the_tensor_parallel_size(matrix, text, sizes):
     entries = [entry for entry in judge(parse_report(text), matrix) if entry.code == "ED618"]
     assert [sizes in entry.remedies[0].text for entry in entries] == ([True] if sizes else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Full fine-tuning of Llama-2-70B with DeepSpeed ZeRO-3 on 8x A100 80GB crashes", "ED602"),
+        # a sentence may name the GPUs of one of several nodes: what a whole node holds is not said
+        ("Full fine-tuning of Llama-3.1-8B with DeepSpeed ZeRO-3 on 4x A100 40GB crashes", None),
+        ("Full fine-tuning of Llama-3.1-8B with DeepSpeed ZeRO-3 on 8x A100 80GB crashes", None),
+        (
+            (
+                "Fine-tuning Llama-2-70B, ZeRO-3 with CPU offload of optimizer and parameters, on 8x "
+                "A100 80GB with 256GB host memory"
+            ),
+            "ED601",
+        ),
+        (
+            (
+                "Fine-tuning Llama-2-70B, ZeRO-3 with CPU offload of optimizer and parameters, on 8x "
+                "A100 80GB with 2TB host memory"
+            ),
+            None,
+        ),
+        ("LoRA fine-tuning of Llama-2-70B with ZeRO-3 on 8x A100 80GB crashes", None),
+    ],
+)
+def test_a_training_run_that_only_sentences_state(matrix, text, code):
+    findings = judge(parse_report(text, matrix.package), matrix)
+    found = [one for one in findings if one.code in ("ED601", "ED602")]
+    assert [one.code for one in found] == ([code] if code else [])
+    assert all(one.severity == "warning" for one in found)

@@ -1,0 +1,63 @@
+"""How a text says that its run trains: DeepSpeed's stage, named in running text.
+
+A sentence names a stage beside much that it leaves out. So it counts only where the text speaks of
+training on one node, names one stage alone, and nothing that takes less memory than AdamW on all
+parameters does.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Sequence
+
+from .clean_text import Line
+from .draft import Draft
+
+__all__ = ["read_training"]
+
+#: ``ZeRO-3``, ``zero2``, ``ZeRO stage 3``; not the name of a configuration, whose content tells.
+_STAGE = re.compile(
+    r"(?<![\w./-])(?:ZeRO[ _-]?|[Zz]ero[_-]?)(?:[Ss]tage[ _-]?)?([123])"
+    r"(?![\w-]|\.\d|[\w./-]*\.(?:json|ya?ml))"
+)
+_MARK = re.compile("ZeRO|[Zz]ero")
+_TRAINS = re.compile(
+    r"\b(?:pre-?train\w*|train(?:s|ed|ing|er)?|fine-?tun\w*|sft|dpo)\b|微调|训练", re.IGNORECASE
+)
+#: What leaves part of the state out, keeps it elsewhere or smaller, or spreads it over nodes.
+_OTHERWISE = re.compile(
+    r"lora|adapter|infinity|nvme|\b[2348]-?bit|quanti[sz]|nf4|bitsandbytes|adafactor|galore"
+    r"|\blion\b|\bsgd\b|muon|badam|apollo|paged|fr[eo]ezen?|zero\+\+|fsdp|megatron"
+    r"|\bnodes\b|multi-?node|nnodes|hostfile|节点|多机|两台|冻结|量化",
+    re.IGNORECASE,
+)
+
+
+_OFFLOADS = re.compile(r"offload|卸载", re.IGNORECASE)
+#: The optimizer's state in the memory of the host; an offload of who knows what decides nothing.
+_OF_OPTIMIZER = re.compile(
+    r"offload\w*(?: \w+){0,3} (?:the )?optimi[sz]er|optimi[sz]er[ _-](?:state )?offload"
+    r"|offload_optimi[sz]er",
+    re.IGNORECASE,
+)
+
+
+def read_training(lines: Sequence[Line], draft: Draft) -> None:
+    """Claim the stage that a text names, where it names one alone and nothing else decides."""
+    stages: Dict[str, Line] = {}
+    for line in lines:
+        for stage in _STAGE.findall(line.text) if _MARK.search(line.text) else ():
+            stages.setdefault(stage, line)
+    offload = next((line for line in lines if _OFFLOADS.search(line.text)), None)
+    whose = next((line for line in lines if _OF_OPTIMIZER.search(line.text)), None)
+    if (
+        offload is not whose
+        or len(stages) != 1
+        or any(_OTHERWISE.search(line.text) for line in lines)
+    ):
+        return
+    if any(_TRAINS.search(line.text) for line in lines):
+        for stage, line in stages.items():
+            draft.request("zero_stage", stage, line)
+        if whose is not None:
+            draft.request("optimizer_offload", "true", whose)
