@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         FrozenSet,
         Iterator,
         List,
+        Mapping,
         Optional,
         Sequence,
-        Set,
         Tuple,
     )
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_first", "environment_after", "refused", "tried_remedies"]
 
-_MOST = 12  # remedies of one report that are tried
+_MOST = 24  # environments that are judged for what is no error
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
 _UPGRADING = frozenset(["--force-reinstall", "--upgrade", "-U"])
 _OF_LIBRARIES = "ED409"
@@ -53,45 +53,41 @@ def tried_remedies(
     """Return findings whose remedies go with what else is there.
 
     Args:
-        findings: What was found. The remedies of errors and warnings are judged; what those of
-            any finding install has to have a release for the Python that is there.
+        findings: What was found. All remedies of errors are tried, and those of warnings and
+            advice while few environments were judged; what those of any finding install has to
+            have a release for the Python that is there.
         facts: What was judged.
         matrix: What is known of releases.
         judge: Judges other facts in the same way.
     """
-    known = {finding.key for finding in findings}
-    trial = _Trial(known, facts, matrix, judge)
-    tried = []
-    left = _MOST
-    for finding in findings:
-        is_judged = finding.severity != "advice" and finding.verdict == "violated" and left > 0
-        left -= len(finding.remedies) if is_judged else 0
-        fitting: List[Remedy] = []
-        others: List[Remedy] = []
-        for remedy in finding.remedies:
-            remedy = as_it_is_carried_out(remedy, facts, matrix)
-            objection = refused_here(remedy, facts, matrix)
-            if not objection and is_judged:
-                objection = trial.objection(remedy, finding)
-            other = trial.beyond(remedy, finding) if objection and is_judged else None
-            if other is not None:
-                fitting.append(other)
-            elif objection:
-                others.append(refused(remedy, objection))
-            elif is_judged:
-                fitting.append(_with_bound(remedy, known, facts, matrix, judge))
-            else:
-                fitting.append(remedy)
-        if is_judged and finding.code == "ED301":
-            fitting += _nearest_requirer(finding, known, facts, matrix, judge)
-        row = matrix.row(finding.row) if is_judged and finding.row else None
+    trial = _Trial(findings, facts, matrix, judge)
+    return [_tried(finding, trial) for finding in findings]
+
+
+def _tried(finding: Finding, trial: _Trial) -> Finding:
+    is_judged = finding.verdict == "violated" and trial.may_judge(finding)
+    fitting: List[Remedy] = []
+    others: List[Remedy] = []
+    for remedy in finding.remedies:
+        remedy = as_it_is_carried_out(remedy, trial.facts, trial.matrix)
+        objection = refused_here(remedy, trial.facts, trial.matrix)
+        if not objection and is_judged:
+            objection = trial.objection(remedy, finding)
+        other = trial.beyond(remedy, finding) if objection and is_judged else None
+        if other is not None:
+            fitting.append(other)
+        elif objection:
+            others.append(refused(remedy, objection))
+        else:
+            fitting.append(trial.with_bound(remedy) if is_judged else remedy)
+    if is_judged and finding.severity != "advice":
+        if finding.code == "ED301":
+            fitting += trial.nearest_requirer(finding)
+        row = trial.matrix.row(finding.row) if finding.row else None
         if row is not None and (not fitting or _is_of_measurement(finding, row)):
-            nearest = list(_nearest_cures(row, known, facts, matrix, judge))
-            left -= len(nearest)
-            fitting = nearest or fitting
-        changed = (*map(as_first, fitting[:1]), *fitting[1:]) or tuple(others[:1])
-        tried.append(finding if changed == finding.remedies else finding._replace(remedies=changed))
-    return tried
+            fitting = list(trial.nearest_cures(row)) or fitting
+    changed = (*map(as_first, fitting[:1]), *fitting[1:]) or tuple(others[:1])
+    return finding if changed == finding.remedies else finding._replace(remedies=changed)
 
 
 def as_first(remedy: Remedy) -> Remedy:
@@ -109,32 +105,58 @@ def refused(remedy: Remedy, objection: str) -> Remedy:
 
 
 class _Trial:
-    """What judges the environments that remedies leave behind."""
+    """What judges the environments that remedies leave behind, each once."""
 
     def __init__(
         self,
-        known: Set[str],
+        findings: Sequence[Finding],
         facts: Facts,
         matrix: Any,
         judge: Callable[[Facts], Sequence[Finding]],
     ) -> None:
-        self._known = known
-        self._facts = facts
-        self._matrix = matrix
+        self.facts = facts
+        self.matrix = matrix
+        self._known = {finding.key for finding in findings}
         self._judge = judge
+        self._judged: Dict[FrozenSet[Tuple[str, Optional[str]]], Sequence[Finding]] = {}
+
+    def may_judge(self, finding: Finding) -> bool:
+        """Tell whether the remedies of a finding are tried."""
+        return finding.severity == "error" or len(self._judged) < _MOST
+
+    def _after(self, changed: Mapping[str, Distribution]) -> Sequence[Finding]:
+        """Return what is found once these are in the place of what is there."""
+        key = frozenset((name, entry.version) for name, entry in changed.items())
+        if key not in self._judged:
+            self._judged[key] = self._judge(with_packages(self.facts, changed, "remedy"))
+        return self._judged[key]
+
+    def _brings(self, changed: Mapping[str, Distribution]) -> str:
+        """Return in words the first error or warning about what was changed that was not known; ""
+        for none.
+        """
+        for finding in self._after(changed) if changed else ():
+            about = {finding.component, *finding.packages}
+            is_new = _counts(finding) and finding.key not in self._known
+            if is_new and not about.isdisjoint(changed):
+                return f"then, though: {finding.message}"
+        return ""
 
     def objection(self, remedy: Remedy, finding: Finding) -> str:
         """Return in words what fails, or is warned of, after a remedy and is not now, or that it
         leaves the finding as it is; "" for nothing.
         """
-        changed = _changed(remedy, self._facts, self._matrix)
+        changed = _changed(remedy, self.facts, self.matrix)
         if not changed:
             return ""
-        after = _findings_after(remedy, self._facts, self._matrix, self._judge)
-        brought = _first_new(after, set(changed), self._known)
+        brought = self._brings(changed)
         if brought:
             return brought
-        stays = any(entry.key == finding.key and _counts(entry) for entry in after)
+        stays = any(
+            entry.key == finding.key and entry.verdict == "violated"
+            for entry in self._after(changed)
+            if _counts(entry) or not _counts(finding)
+        )
         return "what is said here would hold all the same." if stays else ""
 
     def beyond(self, remedy: Remedy, finding: Finding) -> Optional[Remedy]:
@@ -144,24 +166,115 @@ class _Trial:
         call = remedy.commands[0] if len(remedy.commands) == 1 else None
         if not isinstance(call, InstallerCall) or len(call.packages) != 1:
             return None
-        changed = _changed(remedy, self._facts, self._matrix)
+        changed = _changed(remedy, self.facts, self.matrix)
         requirement = try_requirement(call.packages[0])
         if requirement is None or len(changed) != 1:
             return None
         nearest = try_version(next(iter(changed.values())).version)
         last = {
             version.release[:2]: version
-            for version in admitted(self._matrix.package(requirement.name), requirement.specifier)
+            for version in admitted(self.matrix.package(requirement.name), requirement.specifier)
             if nearest is not None and version > nearest
         }
         for version in list(last.values())[:_MOST_NEAREST]:
             exact = call._replace(packages=(f"{requirement.name}=={version}",))
             other = remedy._replace(commands=(exact,))
             fails = self.objection(other, finding)
-            if not fails and not refused_here(other, self._facts, self._matrix):
+            if not fails and not refused_here(other, self.facts, self.matrix):
                 text = f"{remedy.text.rstrip('.')}: {requirement.name} {version}, the nearest that"
                 return other._replace(text=f"{text} brings nothing else.")
         return None
+
+    def with_bound(self, remedy: Remedy) -> Remedy:
+        """Return a remedy that fits as what an installer makes of it: where the newest release that
+        it admits would break something and the nearest does not, the nearest.
+        """
+        nearest = _changed(remedy, self.facts, self.matrix)
+        newest = _changed(remedy, self.facts, self.matrix, newest=True)
+        if not nearest or nearest == newest or len(remedy.commands) != 1:
+            return remedy
+        if not self._brings(newest):
+            return remedy
+        call = remedy.commands[0]
+        exact = {name: f"{name}=={entry.version}" for name, entry in nearest.items()}
+        if not isinstance(call, InstallerCall) or len(exact) != len(call.packages):
+            return remedy
+        releases = ", ".join(f"{name} {entry.version}" for name, entry in sorted(nearest.items()))
+        return remedy._replace(
+            text=f"{remedy.text.rstrip('.')}: {releases}; newer ones break something else here.",
+            commands=(call._replace(packages=tuple(exact.values())),),
+        )
+
+    def nearest_cures(self, row: Any) -> Iterator[Remedy]:
+        """Yield for each package of a row the nearest release that the row does not speak of, with
+        which nothing is said against the pair any more and nothing else fails.
+        """
+        installed = self.facts.value("distributions", {})
+        pair = frozenset(row.packages[:2])
+        stays = ""
+        # A library that is too old is changed before what is linked to it.
+        linked = row.code == _OF_LIBRARIES
+        for term in sorted(row.terms, key=lambda term: linked and term.component != row.component):
+            there = installed.get(term.component)
+            version = try_version(there.version) if there is not None else None
+            if (term.scope, term.attribute, term.operator) != ("env", "version", "in"):
+                continue
+            if version is None or version not in term.argument:
+                continue
+            newer = _is_to_be_newer(row, term.component)
+            releases = _by_distance(self.matrix.package(term.component), version, newer)
+            fitting = [release for release in releases if release not in term.argument]
+            for release in fitting[:_MOST_NEAREST]:
+                remedy = _exactly(term.component, release, stays)
+                if not self._fails(remedy, lambda entry: _is_about(entry, pair)):
+                    yield remedy
+                    stays = term.component
+                    break
+
+    def nearest_requirer(self, finding: Finding) -> List[Remedy]:
+        """Return the nearest release of the one that asks for another release, and takes the one
+        that is there.
+        """
+        requirers = [name for name in finding.packages if name != finding.component]
+        installed = self.facts.value("distributions", {})
+        there, other = (
+            installed.get(requirers[0]) if requirers else None,
+            installed.get(finding.component),
+        )
+        version = try_version(there.version) if there is not None else None
+        wanted = try_version(other.version) if other is not None else None
+        package = self.matrix.package(requirers[0]) if len(requirers) == 1 else None
+        if version is None or wanted is None or package is None:
+            return []
+        of_other = self.matrix.package(finding.component)
+        known_other = of_other.release(wanted) if of_other is not None else None
+        day = known_other.released if known_other is not None else None
+        if not day:
+            return []
+        fitting = [
+            release
+            for release in _by_distance(package, version, None)
+            # An old release that bounds nothing did not know of what came after it.
+            if (package.release(release).released or "") >= day
+            and takes(served_here(package.release(release), self.facts), finding.component, wanted)
+        ]
+        for release in fitting[:2]:
+            remedy = _exactly(requirers[0], release, finding.component)
+            if not self._fails(remedy, lambda entry: entry.key == finding.key):
+                return [remedy]
+        return []
+
+    def _fails(self, remedy: Remedy, is_that: Callable[[Finding], bool]) -> bool:
+        """Tell whether a remedy leaves what it is to cure, brings something, or cannot be carried
+        out here.
+        """
+        changed = _changed(remedy, self.facts, self.matrix)
+        after = self._after(changed) if changed else ()
+        return (
+            any(map(is_that, after))
+            or bool(self._brings(changed))
+            or bool(refused_here(remedy, self.facts, self.matrix))
+        )
 
 
 def _is_of_measurement(finding: Finding, row: Any) -> bool:
@@ -171,44 +284,6 @@ def _is_of_measurement(finding: Finding, row: Any) -> bool:
     return finding.code in _OF_PAIRS and all(
         remedy.text == row.fix for remedy in finding.remedies if remedy.commands
     )
-
-
-def _nearest_cures(
-    row: Any,
-    known: Set[str],
-    facts: Facts,
-    matrix: Any,
-    judge: Callable[[Facts], Sequence[Finding]],
-) -> Iterator[Remedy]:
-    """Yield for each package of a row the nearest release that the row does not speak of, with
-    which nothing is said against the pair any more and nothing else fails.
-    """
-    installed = facts.value("distributions", {})
-    pair = frozenset(row.packages[:2])
-    stays = ""
-    # A library that is too old is changed before what is linked to it.
-    linked = row.code == _OF_LIBRARIES
-    for term in sorted(row.terms, key=lambda term: linked and term.component != row.component):
-        there = installed.get(term.component)
-        version = try_version(there.version) if there is not None else None
-        if (term.scope, term.attribute, term.operator) != ("env", "version", "in"):
-            continue
-        if version is None or version not in term.argument:
-            continue
-        newer = _is_to_be_newer(row, term.component)
-        releases = _by_distance(matrix.package(term.component), version, newer)
-        fitting = [release for release in releases if release not in term.argument]
-        for release in fitting[:_MOST_NEAREST]:
-            remedy = _exactly(term.component, release, stays)
-            after = _findings_after(remedy, facts, matrix, judge)
-            if (
-                not any(_is_about(entry, pair) for entry in after)
-                and not _first_new(after, {term.component}, known)
-                and not refused_here(remedy, facts, matrix)
-            ):
-                yield remedy
-                stays = term.component
-                break
 
 
 def _is_about(finding: Finding, pair: FrozenSet[str]) -> bool:
@@ -221,74 +296,6 @@ def _exactly(name: str, release: Version, stays: str) -> Remedy:
     words = f"Or, where {stays} has to stay, install" if stays else "Install"
     call = InstallerCall("install", (f"{name}=={release}",))
     return Remedy(f"{words} {name} {release}.", (call,))
-
-
-def _nearest_requirer(
-    finding: Finding,
-    known: Set[str],
-    facts: Facts,
-    matrix: Any,
-    judge: Callable[[Facts], Sequence[Finding]],
-) -> List[Remedy]:
-    """Return the nearest release of the one that asks for another release, and takes the one that
-    is there.
-    """
-    requirers = [name for name in finding.packages if name != finding.component]
-    installed = facts.value("distributions", {})
-    there, other = (
-        installed.get(requirers[0]) if requirers else None,
-        installed.get(finding.component),
-    )
-    version = try_version(there.version) if there is not None else None
-    wanted = try_version(other.version) if other is not None else None
-    package = matrix.package(requirers[0]) if len(requirers) == 1 else None
-    if version is None or wanted is None or package is None:
-        return []
-    of_other = matrix.package(finding.component)
-    known_other = of_other.release(wanted) if of_other is not None else None
-    day = known_other.released if known_other is not None else None
-    if not day:
-        return []
-    fitting = [
-        release
-        for release in _by_distance(package, version, None)
-        # An old release that bounds nothing did not know of what came after it.
-        if (package.release(release).released or "") >= day
-        and takes(served_here(package.release(release), facts), finding.component, wanted)
-    ]
-    for release in fitting[:2]:
-        remedy = _exactly(requirers[0], release, finding.component)
-        after = _findings_after(remedy, facts, matrix, judge)
-        fails = _first_new(after, {requirers[0]}, known) or refused_here(remedy, facts, matrix)
-        if not fails and all(entry.key != finding.key for entry in after):
-            return [remedy]
-    return []
-
-
-def _with_bound(
-    remedy: Remedy,
-    known: Set[str],
-    facts: Facts,
-    matrix: Any,
-    judge: Callable[[Facts], Sequence[Finding]],
-) -> Remedy:
-    """Return a remedy that fits as what an installer makes of it: where the newest release that it
-    admits would break something and the nearest does not, the nearest.
-    """
-    nearest, newest = _changed(remedy, facts, matrix), _changed(remedy, facts, matrix, newest=True)
-    if not nearest or nearest == newest or len(remedy.commands) != 1:
-        return remedy
-    if not _first_new(judge(with_packages(facts, newest, "remedy")), set(newest), known):
-        return remedy
-    call = remedy.commands[0]
-    exact = {name: f"{name}=={entry.version}" for name, entry in nearest.items()}
-    if not isinstance(call, InstallerCall) or len(exact) != len(call.packages):
-        return remedy
-    releases = ", ".join(f"{name} {entry.version}" for name, entry in sorted(nearest.items()))
-    return remedy._replace(
-        text=f"{remedy.text.rstrip('.')}: {releases}; newer ones break something else here.",
-        commands=(call._replace(packages=tuple(exact.values())),),
-    )
 
 
 def _is_to_be_newer(row: Any, name: str) -> Optional[bool]:
@@ -316,30 +323,10 @@ def _by_distance(package: Any, version: Version, newer: Optional[bool]) -> List[
     return [entry for _, entry in sorted(sides)]
 
 
-def _findings_after(
-    remedy: Remedy, facts: Facts, matrix: Any, judge: Callable[[Facts], Sequence[Finding]]
-) -> Sequence[Finding]:
-    """Return what is found once a remedy was carried out; nothing where it changes nothing."""
-    after = environment_after(remedy, facts, matrix)
-    return judge(after) if after is not None else ()
-
-
 def environment_after(remedy: Remedy, facts: Facts, matrix: Any) -> Optional[Facts]:
     """Return facts as a remedy leaves them; None where it changes nothing that is there."""
     changed = _changed(remedy, facts, matrix)
     return with_packages(facts, changed, "remedy") if changed else None
-
-
-def _first_new(findings: Sequence[Finding], changed: Set[str], known: Set[str]) -> str:
-    """Return in words the first error or warning about what was changed that was not known; "" for
-    none.
-    """
-    for finding in findings:
-        about = {finding.component, *finding.packages}
-        is_new = _counts(finding) and finding.key not in known
-        if is_new and not about.isdisjoint(changed):
-            return f"then, though: {finding.message}"
-    return ""
 
 
 def _counts(finding: Finding) -> bool:

@@ -624,6 +624,8 @@ def test_builds_paths_and_what_a_platform_lacks(said, line, signature):
         "0/3 nodes are available: 3 node(s) had untolerated taint",
         "ValueError: Unsupported conversion from INTEGER to LocalTime",
         "RuntimeError: cuDNN Error: [cudnn_frontend] No execution plans support the graph",
+        "error: subprocess-exited-with-error",
+        "  × git clone --quiet https://github.com/a/b.git did not run successfully.",
     ],
 )
 def test_what_is_like_these_and_is_none(said, line):
@@ -634,4 +636,5 @@ def test_what_is_like_these_and_is_none(said, line):
         "pod-not-placed",
         "triton-conversion",
         "cudnn-no-plan",
+        "pip-build-requirements",
     }

@@ -87,11 +87,29 @@ def test_wheels_for_cuda_are_no_remedy_of_a_torch_for_rocm():
     assert judged.remedies == finding.remedies[1:]
 
 
-def test_remedies_of_warnings_are_tried_and_those_of_advice_are_not():
-    for severity, commands in (("warning", 0), ("advice", 1)):
-        finding = broken(install("peft<0.14"), severity=severity)
-        (judged,) = tried_remedies([finding], FACTS, MATRIX, judge_by("peft", "0.13.2", [WORSE]))
-        assert len(judged.remedies[0].commands) == commands
+@pytest.mark.parametrize("severity", ["warning", "advice"])
+def test_remedies_of_warnings_and_of_advice_are_tried(severity):
+    finding = broken(install("peft<0.14"), severity=severity)
+    (judged,) = tried_remedies([finding], FACTS, MATRIX, judge_by("peft", "0.13.2", [WORSE]))
+    assert [remedy.is_refused for remedy in judged.remedies] == [True]
+
+
+def test_each_environment_is_judged_once():
+    judged = []
+
+    def judge(changed):
+        judged.append(changed.value("distributions")["peft"].version)
+        return ()
+
+    findings = [broken(install("peft<0.14"))._replace(subject=str(place)) for place in range(40)]
+    tried_remedies(findings, FACTS, MATRIX, judge)
+    assert judged == ["0.13.2"]
+
+
+def test_a_remedy_of_the_thirteenth_error_is_tried():
+    findings = [broken(install("peft<0.14"))._replace(subject=str(place)) for place in range(20)]
+    tried = tried_remedies(findings, FACTS, MATRIX, judge_by("peft", "0.13.2", [WORSE]))
+    assert all(remedy.is_refused for finding in tried for remedy in finding.remedies)
 
 
 def test_a_diagnosis_tries_what_it_advises(tmp_path):
