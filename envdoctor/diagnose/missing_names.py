@@ -411,11 +411,11 @@ def _engine_argument(asked: _Asked) -> Iterator[Optional[NameHistory]]:
 
 
 def _option(asked: _Asked) -> Iterator[Optional[NameHistory]]:
-    words = asked.groups.get("what", "").split()
+    what = asked.groups.get("what", "")
+    words = [] if what.startswith(_REQUIRED) else what.split()  # an option it asks for, it knows
     program = asked.groups.get("program", "").lower()
-    named = [package for package in _ENGINES if package in program]
-    present = [package for package in _ENGINES if package in asked.installed]
-    for package in named or present or _ENGINES:
+    owners = [package for package in _ENGINES if package in program] or _SERVERS.get(program, ())
+    for package in [owner for owner in owners if owner in asked.installed] or owners:
         settings = _ENGINES[package]
         names = asked.matrix.names_of(package)
         if names is None:
@@ -427,8 +427,15 @@ def _option(asked: _Asked) -> Iterator[Optional[NameHistory]]:
             yield history and history._replace(name=f"--{option}", kind="registry")
 
 
-#: Programs whose options are the fields of a class.
+_REQUIRED = "the following arguments are required"
+#: Programs whose options are the fields of a class, and files by which they are started: a file of
+#: another name is somebody else's program.
 _ENGINES = {"vllm": "EngineArgs", "sglang": "ServerArgs"}
+_SERVERS = {
+    "api_server.py": ("vllm",),
+    "launch_server.py": ("sglang",),
+    "__main__.py": ("vllm", "sglang"),
+}
 _QUESTIONS: Mapping[str, Question] = {
     "import-name": _name,
     "module-missing": _part,

@@ -160,3 +160,13 @@ def test_what_programs_only_warn_of_as_missing_is_no_failure(said):
 def test_an_option_is_looked_for_in_the_program_that_refuses_it(said):
     (trace,) = said("vllm: error: unrecognized arguments: --lora-path x\n").traces
     assert "sglang" not in trace.finding.message
+    (trace,) = said("launch_server.py: error: unrecognized arguments: --enable-ep-moe\n").traces
+    assert "sglang knows --enable-ep-moe in " in trace.finding.message
+    (trace,) = said("train.py: error: unrecognized arguments: --enable-ep-moe\n").traces
+    assert "sglang" not in trace.finding.message
+
+
+def test_an_option_that_a_program_asks_for_is_one_that_it_knows(said):
+    line = "launch_server.py: error: the following arguments are required: --enable-ep-moe\n"
+    (trace,) = said(line).traces
+    assert "knows" not in trace.finding.message
