@@ -108,7 +108,7 @@ class Draft:
         self._notes: Dict[str, Tuple[str, Line]] = {}
         self._contradictions: Dict[str, str] = {}
         self._disputed: Dict[str, str] = {}  # by distribution or field: the other release
-        self._missing: Dict[str, int] = {}  # distribution -> line
+        self._missing: Dict[str, Tuple[int, int]] = {}  # distribution -> rank and line
         self._withdrawn: Set[Tuple[str, str]] = set()  # distribution and release
         self._working: Dict[str, Tuple[str, int]] = {}  # distribution -> release that works, line
         self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
@@ -282,10 +282,15 @@ class Draft:
         """Claim that the release of a distribution is one of a day (``2026-02``) or before."""
         self._days.setdefault(name, day)
 
-    def no_distribution(self, name: str, line: Line) -> None:
-        """Claim that a distribution is not installed; one that is named with a version is."""
+    def no_distribution(self, name: str, line: Line, rank: int = PROSE) -> None:
+        """Claim that a distribution is not installed; one that is named with a version is, unless
+        a sentence or a command names it and a tool's own output says this.
+        """
         self._count(line)
-        self._missing.setdefault(canonicalize_name(name), line.number)
+        canonical = canonicalize_name(name)
+        self._missing[canonical] = min(
+            (rank, line.number), self._missing.get(canonical, (rank, line.number))
+        )
 
     def withdraw(self, name: str, version: str) -> None:
         """Take back that a release of a distribution is installed, which was about to be; no
@@ -559,9 +564,13 @@ class Draft:
             table["variables.complete"] = Known(False, self._lines(lines, "an excerpt"))
 
     def _settle_distributions(self, table: Dict[str, Fact[Any]]) -> None:
-        missing = {
-            name: line for name, line in self._missing.items() if name not in self._distributions
-        }
+        missing = {}
+        for name, (rank, line) in self._missing.items():
+            claim = self._distributions.get(name)
+            if claim is not None and rank < PROSE <= claim.rank:
+                del self._distributions[name]
+            if name not in self._distributions:
+                missing[name] = line
         if missing:
             evidence = self._lines(list(missing.values()))
             table["distributions.absent"] = Known(tuple(sorted(missing)), evidence)

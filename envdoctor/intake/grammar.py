@@ -13,7 +13,7 @@ from .assigned_settings import FLAGS, put_setting, read_assigned
 from .clean_text import Line
 from .container_spec import states_releases
 from .distribution_names import known_distribution
-from .draft import EXACT, Draft
+from .draft import EXACT, LABEL, Draft
 from .gpu_names import parse_gpus
 from .printed import in_common_words, read_printed
 from .sentences import FROM_SOURCE, read_sentence
@@ -218,7 +218,7 @@ class StatementReader:
                 return True
             if _NO_MODULE.fullmatch(value):
                 self._listed = line.number
-                draft.no_distribution(module.group(1), line)
+                draft.no_distribution(module.group(1), line, LABEL)
                 return True
         if _SCALAR.fullmatch(value) is None:
             return None

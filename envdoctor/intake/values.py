@@ -504,7 +504,7 @@ def _no_distribution(statement: Claim, draft: Draft) -> bool:
         if statement.name == "torch":
             draft.unknown("torch.version", "the report could not import torch")
     else:
-        draft.no_distribution(statement.name, statement.line)
+        draft.no_distribution(statement.name, statement.line, statement.rank)
     return True
 
 

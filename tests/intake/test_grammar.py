@@ -803,3 +803,16 @@ def test_a_line_that_is_cut_says_so_and_states_nothing_of_what_it_lost():
     cut = read(whole.replace(options, " ".join([options] * 5)))
     assert cut.value("shm.size") is None
     assert cut.value("report.unread")[0].startswith("1: cut after its beginning: docker run")
+
+
+def test_what_a_tool_lists_as_not_installed_outranks_a_sentence_and_a_command():
+    listing = "- `transformers` version: 4.46.3\n- xFormers version: not installed\n"
+    prose = "xFormers 0.0.16 cannot be used for training on some GPUs, so I left it out.\n"
+    command = "pip install xformers==0.0.28\n"
+    assert "xformers" in parse_report(prose).value("distributions")
+    for text in (listing + prose, prose + listing, listing + command):
+        facts = parse_report(text)
+        assert "xformers" not in facts.value("distributions")
+        assert facts.value("distributions.absent") == ("xformers",)
+    pinned = parse_report("xformers==0.0.28\nxFormers version: not installed\n")
+    assert pinned.value("distributions")["xformers"].version == "0.0.28"
