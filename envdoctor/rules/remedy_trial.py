@@ -223,7 +223,12 @@ class _Trial:
                 continue
             newer = _is_to_be_newer(row, term.component)
             releases = _by_distance(self.matrix.package(term.component), version, newer)
-            fitting = [release for release in releases if release not in term.argument]
+            bound = _bound_of_fix(row, term.component)
+            fitting = [
+                release
+                for release in releases
+                if release not in term.argument and meets(release, bound) is not False
+            ]
             for release in fitting[:_MOST_NEAREST]:
                 remedy = _exactly(term.component, release, stays)
                 if not self._fails(remedy, lambda entry: _is_about(entry, pair)):
@@ -284,6 +289,14 @@ def _is_of_measurement(finding: Finding, row: Any) -> bool:
     return finding.code in _OF_PAIRS and all(
         remedy.text == row.fix for remedy in finding.remedies if remedy.commands
     )
+
+
+def _bound_of_fix(row: Any, name: str) -> str:
+    """Return what somebody who wrote a row says of the releases that cure it; "" for nothing, and
+    where a measurement names one bound for all releases.
+    """
+    pins = map(try_requirement, () if row.origin == "derived" else row.pins)
+    return next((pin.specifier for pin in pins if pin is not None and pin.name == name), "")
 
 
 def _is_about(finding: Finding, pair: FrozenSet[str]) -> bool:
