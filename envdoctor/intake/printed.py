@@ -50,6 +50,15 @@ _TABLE = _sentences(
         ),
         LABEL,
     ),
+    (  # systemctl's words, too
+        "fabric",
+        (
+            r"fabric-?[ ]?manager(?:-\d{3})?(?:\.service)?(?: service)?\s*:?\s*(?:is |was |could )?"
+            r"(?P<false_driver__fabric_manager_running>"
+            r"not (?:be found|installed|running|started|active)\b|inactive\b|failed\b|missing\b)"
+        ),
+        LABEL,
+    ),
     (
         "nvidia-driver",
         rf"nvidia-driver(?:-\d{{3}})?(?:-\w+)*(?:/\S+)?[ -]+(?P<driver__release>{_RELEASE})",
@@ -311,6 +320,9 @@ _WRITERS: Mapping[str, Callable[[Draft, str, str, Line, int], object]] = {
     ),
     "true_": lambda draft, name, _, line, rank: draft.put(
         name.replace("__", "."), True, line, rank
+    ),
+    "false_": lambda draft, name, _, line, rank: draft.put(
+        name.replace("__", "."), False, line, rank
     ),
     "compat": lambda draft, _, value, line, rank: draft.put(
         "compat.cuda_version", value.replace("-", "."), line, rank

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..matrix.derive import driver_branch, forward_compat_verdict
 from ..model.evidence import Known
 from ..model.finding import Finding, Remedy
+from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, try_version
@@ -449,7 +450,7 @@ def check_fabric_manager(context: Context) -> Iterator[Finding]:
 
     What it checks:
         The release of nvidia-fabricmanager against the driver's, whether it runs, and the fabric
-        state of each GPU.
+        state of each GPU, or that torch reaches none of the eight of a board.
 
     Why it matters:
         On NVSwitch systems (HGX, DGX) CUDA initialisation fails with 802, "system not yet
@@ -496,14 +497,16 @@ def _other_fabric_manager(context: Context, without_fabric: bool) -> Optional[Fi
 
 def _fabric_not_set_up(context: Context, without_fabric: bool) -> Optional[Finding]:
     refused = context.facts.value("driver.init_error") == 802
+    stopped = context.facts.value("driver.fabric_manager_running") is False
     pending = [] if without_fabric else sorted(_fabric_states(context) & _PENDING)
     if refused:
         sign = "CUDA initialisation answers 802"
     elif pending:
         sign = f"the fabric state of the GPUs is {' and '.join(pending)}"
+    elif stopped and _reaches_no_switched_gpu(context):
+        sign = "torch reaches none of eight GPUs of the form that an NVSwitch joins"
     else:
         return None
-    stopped = context.facts.value("driver.fabric_manager_running") is False
     what = "does not run" if stopped else "has not set up the fabric"
     release = f" of release {context.driver}" if context.driver is not None else ""
     return _fabric_finding(
@@ -512,11 +515,28 @@ def _fabric_not_set_up(context: Context, without_fabric: bool) -> Optional[Findi
         "error" if refused else "warning",
         f"The Fabric Manager {what}: {sign}, so the GPUs of this NVSwitch system cannot be "
         f"used{'' if refused else ' yet'}.",
-        f"Start the Fabric Manager{release} and look into its log.",
+        f"Start the Fabric Manager{release}, which has to be installed, and look into its log.",
         (
             "sudo systemctl enable --now nvidia-fabricmanager",
             "journalctl -u nvidia-fabricmanager",
         ),
+    )
+
+
+#: What the GPUs of HGX and DGX boards are called: on boards of eight an NVSwitch joins them, from
+#: the A100 on (the Fabric Manager's guide lists these systems).
+_SWITCHED = pattern(r"A[18]00-SXM|\b(?:H[128]00|H20|B[23]00)\b(?!.*(?:PCIe|NVL))")
+_OF_A_BOARD = 8
+
+
+def _reaches_no_switched_gpu(context: Context) -> bool:
+    """Tell whether torch reaches no GPU of a board that an NVSwitch joins."""
+    devices = [device.name or "" for device in context.visible_gpus()]
+    return (
+        context.facts.value("torch.cuda_available") is False
+        and torch_cuda(context) is not None
+        and len(devices) >= _OF_A_BOARD
+        and all(map(_SWITCHED.search, devices))
     )
 
 
@@ -553,6 +573,7 @@ def _fabric_finding(
             "driver.fabric_manager_running",
             "driver.release",
             "driver.init_error",
+            "torch.cuda_available",
             "gpus",
         ),
         sources=(_FABRIC,),

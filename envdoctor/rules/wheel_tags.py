@@ -177,12 +177,12 @@ _ELSEWHERE = {
 
 
 def check_platform_wheels(context: Context) -> Iterator[Finding]:
-    """A package has no wheel for this operating system or processor.
+    """A package has no wheel for this operating system, processor or glibc.
 
     What it checks:
         The platform tags of all files of the releases that may be meant, for each distribution
-        that a report only names, or says is missing, against the target's operating system and
-        processor. What was seen installed got there somehow.
+        that a report only names, or says is missing, against the target's operating system,
+        processor and glibc. What was seen installed got there somehow.
 
     Why it matters:
         pip says "no matching distribution found", takes a release of years ago, or builds from
@@ -237,23 +237,36 @@ def _releases_meant(context: Context, distribution: Distribution) -> List[Tuple[
 
 
 def serves_platform(release: Release, facts: Facts) -> bool:
-    """Tell whether a wheel of a release is for a platform; of macOS either processor counts."""
+    """Tell whether a wheel of a release is for a platform, and its glibc where that is known; of
+    macOS either processor counts.
+    """
     platform = facts.value("os.platform") or "linux"
     machine = facts.value("os.architecture") or "x86_64"
+    glibc = _glibc(facts)
     tags = [tag for tags in release.platforms for tag in tags.split(".")]
-    return any(glibc_for(tag, platform, machine) is not None for tag in tags)
+    floors = [glibc_for(tag, platform, machine) for tag in tags]
+    return any(floor is not None and (glibc is None or floor <= glibc) for floor in floors)
+
+
+def _glibc(facts: Facts) -> Optional[Version]:
+    return try_version(facts.value("glibc.version"))
 
 
 def platform_words(facts: Facts) -> str:
     """Return what a platform is called for which not all packages have wheels; "" for Linux on
-    x86_64, or where it is not known.
+    x86_64 of which the glibc is not known, or where nothing is known.
     """
     platform = facts.value("os.platform")
     machine = facts.value("os.architecture")
     if platform in _ELSEWHERE:
         return _ELSEWHERE[platform][0]
-    is_arm = (platform or "linux", machine) == ("linux", "aarch64")
-    return f"Linux on {machine}" if is_arm else ""
+    if (platform or "linux") != "linux":
+        return ""
+    glibc = _glibc(facts)
+    beside = f" with glibc {glibc}" if glibc is not None else ""
+    if machine == "aarch64":
+        return f"Linux on {machine}{beside}"
+    return f"Linux{beside}" if beside else ""
 
 
 def place_without_wheels(context: Context, name: str) -> str:
@@ -284,7 +297,7 @@ def _unserved(
         effect="may-block",
         message=f"{meant} {has} wheel for {place} on the index.{source}",
         evidence=(
-            *context.evidence("os.platform", "os.architecture"),
+            *context.evidence("os.platform", "os.architecture", "glibc.version"),
             *(
                 (distribution_evidence(context.facts, distribution),)
                 if name in context.distributions
@@ -339,7 +352,7 @@ RULES_HERE: Tuple[Rule, ...] = (
         "ED311",
         "wheels-for-platform",
         "unsupported",
-        "A package has no wheel for this operating system or processor",
+        "A package has no wheel for this operating system, processor or glibc",
         check_platform_wheels,
         half="environment",
     ),

@@ -224,6 +224,12 @@ def test_editable_and_urls():
         ("torch._C._GLIBCXX_USE_CXX11_ABI: False", "torch.cxx11abi", False),
         ("torch.cuda.get_arch_list(): ['sm_50', 'sm_80', 'sm_90']", "torch.arch_list", ("sm_50", "sm_80", "sm_90")),
         ("The current PyTorch install supports CUDA capabilities sm_37 sm_50 sm_90.", "torch.arch_list", ("sm_37", "sm_50", "sm_90")),
+        ("nvidia-fabricmanager: not installed", "driver.fabric_manager_running", False),
+        (
+            "Unit nvidia-fabricmanager.service could not be found.",
+            "driver.fabric_manager_running",
+            False,
+        ),
         ("nvidia-fabricmanager-550: 550.90.07", "driver.fabric_manager", "550.90.07"),
         ("ii  nvidia-fabricmanager-550  550.90.07-1  amd64", "driver.fabric_manager", "550.90.07"),
         ("ii  cuda-compat-12-4  550.54.15-1  amd64", "compat.cuda_version", "12.4"),

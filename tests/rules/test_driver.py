@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import List
+
 import pytest
 
 from envdoctor.model.facts import Gpu
@@ -184,6 +186,36 @@ def test_fabric_manager_stopped(judged: Judge) -> None:
         driver_fabric_manager_running=False,
     )
     assert by_code(judged(facts), "ED106").severity == "error"
+
+
+BOARD = "NVIDIA H100 80GB HBM3"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "count", "available", "running", "expected"),
+    [
+        (BOARD, 8, False, False, ["warning"]),
+        ("NVIDIA A100-SXM4-40GB", 8, False, False, ["warning"]),
+        (BOARD, 8, True, False, []),  # torch reached it: whatever a guest does not see runs
+        (BOARD, 8, False, True, []),
+        (BOARD, 4, False, False, []),
+        ("NVIDIA H100 PCIe", 8, False, False, []),
+        ("NVIDIA L40S", 8, False, False, []),
+    ],
+)
+def test_no_fabric_manager_on_a_board_of_eight(
+    judged: Judge, gpu: str, count: int, available: bool, running: bool, expected: List[str]
+) -> None:
+    facts = facts_of(
+        [TORCH],
+        gpus=[gpu] * count,
+        driver_release="550.90.07",
+        driver_fabric_manager_running=running,
+        torch_cuda="12.4",
+        torch_cuda_available=available,
+    )
+    severities = [entry.severity for entry in judged(facts) if entry.code == "ED106"]
+    assert severities == expected
 
 
 def test_driver_missing_where_a_gpu_is(judged: Judge) -> None:

@@ -6,6 +6,7 @@ The rows are a site's own, loaded as every row is.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Sequence
 
 import pytest
 
@@ -223,3 +224,39 @@ def test_what_vllm_cannot_serve_is_advice_where_sglang_is(also: str, severity: s
     facts = parse_report(f"torch 2.5.1\nvllm: 0.6.4.post1\n{also}\nWe serve DeepSeek-V3.\n")
     findings = [entry for entry in judge(facts, load_matrix()) if entry.row == "deepseek-v3-vllm"]
     assert [entry.severity for entry in findings] == [severity]
+
+
+VOLTA = "GPU 0: Tesla V100-SXM2-32GB"
+
+
+@pytest.mark.parametrize(
+    ("lines", "row"),
+    [
+        (
+            ("vllm 0.5.5", "vllm serve Qwen/Qwen2-7B --dtype bfloat16", VOLTA),
+            "vllm-bfloat16-before-ampere",
+        ),
+        (
+            ("vllm 0.5.3", "vllm serve Qwen/Qwen2-7B --enable-lora", VOLTA),
+            "vllm-punica-before-ampere",
+        ),
+        (("vllm 0.5.5", "vllm serve Qwen/Qwen2-7B --dtype half", VOLTA), ""),
+        (("vllm 0.5.5", "vllm serve Qwen/Qwen2-7B --dtype bfloat16", "GPU 0: NVIDIA A10"), ""),
+        (("vllm 0.5.4", "vllm serve Qwen/Qwen2-7B --enable-lora", VOLTA), ""),
+        # which takes float16 instead, and says so
+        (
+            (
+                "vllm 0.5.5",
+                "python -m sglang.launch_server --model-path Qwen/Qwen2-7B --dtype bfloat16",
+                VOLTA,
+            ),
+            "",
+        ),
+    ],
+)
+def test_a_setting_that_asks_for_what_the_gpu_lacks(
+    judged: Judge, matrix: Matrix, lines: Sequence[str], row: str
+) -> None:
+    facts = parse_report("\n".join(lines) + "\n", matrix.package)
+    errors = [finding.row for finding in judged(facts) if finding.severity == "error"]
+    assert [entry for entry in errors if "before-ampere" in entry] == ([row] if row else [])

@@ -88,6 +88,7 @@ def test_one_of_several_files_fits(judged: Judge) -> None:
 WINDOWS = {"os_platform": "win32", "os_architecture": "x86_64"}
 MAC = {"os_platform": "darwin", "os_architecture": "arm64"}
 ARM = {"os_platform": "linux", "os_architecture": "aarch64"}
+OLD = {"os_platform": "linux", "os_architecture": "x86_64", "glibc_version": "2.27"}
 
 
 def said(*entries: Distribution, **fields: Any) -> Any:
@@ -103,6 +104,7 @@ def said(*entries: Distribution, **fields: Any) -> Any:
         ("triton", None, WINDOWS, "No release of triton has a wheel for Windows on the index."),
         ("vllm", "0.6.3", MAC, "vllm 0.6.3 has no wheel for macOS on the index. pip builds it"),
         ("vllm", "0.6.3", ARM, "vllm 0.6.3 has no wheel for Linux on aarch64 on the index."),
+        ("torch", "2.7.1", OLD, "torch 2.7.1 has no wheel for Linux with glibc 2.27 on the index."),
     ],
 )
 def test_what_has_no_wheel_for_a_platform(
@@ -120,6 +122,8 @@ def test_what_has_no_wheel_for_a_platform(
         ("torch", "2.5.1", WINDOWS),
         ("torch", "2.5.1", MAC),
         ("torch", None, ARM),
+        ("torch", "2.6.0", OLD),  # tagged for glibc 2.5, and asks for no more than 2.17
+        ("torch", "2.7.1", {**OLD, "glibc_version": "2.28"}),
         ("transformers", "4.50.0", WINDOWS),  # of any platform
         ("flash-attn", "2.7.4.post1", WINDOWS),  # no wheel for anything
         ("triton", "99.0", WINDOWS),
