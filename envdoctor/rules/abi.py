@@ -443,7 +443,7 @@ def check_cpu_torch(context: Context) -> Iterator[Finding]:
 
     What it checks:
         Packages of the default index that are linked to the CUDA libraries of torch, beside a torch
-        whose version says ``+cpu``, on x86_64.
+        whose version says ``+cpu``, on x86_64; a torchvision ``+cpu`` beside a torch for CUDA.
 
     Why it matters:
         The library that they need, libc10_cuda.so or libtorch_cuda.so, is not there: "operator
@@ -457,7 +457,10 @@ def check_cpu_torch(context: Context) -> Iterator[Finding]:
     """
     torch = installed_torch(context)
     machine = [context.facts.value(field) for field in ("os.platform", "os.architecture")]
-    if torch is None or torch.version.local != "cpu" or {*machine} - {None, "linux", "x86_64"}:
+    if torch is None or {*machine} - {None, "linux", "x86_64"}:
+        return
+    if torch.version.local != "cpu":
+        yield from _without_kernels(context, torch)
         return
     read = group_binaries(context)
     for name in _OF_CUDA_TORCH:
@@ -466,22 +469,47 @@ def check_cpu_torch(context: Context) -> Iterator[Finding]:
             continue
         if not (_is_of_default_index(installed) and installed.may_be_of_index) or installed.build:
             continue
-        yield Finding(
-            code="ED408",
-            component=name,
-            kind="abi-mismatch",
-            severity="warning",
-            effect="may-block",
-            message=f"The {name} {installed.version} of the default index is compiled for a torch "
-            f"with CUDA, but {torch} is a build without: its extension will not load.",
-            evidence=(*context.installed(name), *context.evidence("torch.version")),
-            sources=(Source("https://pytorch.org/get-started/locally/"),),
-            remedies=(
-                Remedy(f"Install the {name} of the index that torch came from."),
-                Remedy("Or install a torch with CUDA, where the machine has an NVIDIA GPU."),
-            ),
-            packages=(name, "torch"),
+        yield _of_another_kind(
+            context,
+            name,
+            f"The {name} {installed.version} of the default index is compiled for a torch with "
+            f"CUDA, but {torch} is a build without: its extension will not load.",
+            "Or install a torch with CUDA, where the machine has an NVIDIA GPU.",
         )
+
+
+def _without_kernels(context: Context, torch: Torch) -> Iterator[Finding]:
+    """Judge a torchvision for the CPU beside a torch with CUDA, which has the operators and no
+    kernels of theirs for a GPU.
+    """
+    vision = context.distributions.get("torchvision")
+    local = (vision.version or "").partition("+")[2] if vision is not None else ""
+    if vision is not None and local == "cpu" and torch.cuda is not None:
+        yield _of_another_kind(
+            context,
+            "torchvision",
+            f"torchvision {vision.version} is a build for the CPU, but {torch} is one for CUDA: "
+            "\"Could not run 'torchvision::nms' with arguments from the 'CUDA' backend\".",
+            "Or install the torch for the CPU, too, where no GPU is used.",
+        )
+
+
+def _of_another_kind(context: Context, name: str, message: str, other: str) -> Finding:
+    return Finding(
+        code="ED408",
+        component=name,
+        kind="abi-mismatch",
+        severity="warning",
+        effect="may-block",
+        message=message,
+        evidence=(*context.installed(name), *context.evidence("torch.version")),
+        sources=(Source("https://pytorch.org/get-started/locally/"),),
+        remedies=(
+            Remedy(f"Install the {name} of the index that torch came from."),
+            Remedy(other),
+        ),
+        packages=(name, "torch"),
+    )
 
 
 RULES_HERE: Tuple[Rule, ...] = (

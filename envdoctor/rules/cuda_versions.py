@@ -14,7 +14,7 @@ from .rule import Context, Rule, cuda_home, is_unindexed, minor_text, release_mi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, Optional, Tuple
+    from typing import Iterator, List, Optional, Tuple
 
 __all__ = ["RULES_HERE"]
 
@@ -53,6 +53,12 @@ _BUILDERS = (
 _RUNTIME_BUILDERS = ("deepspeed", "deepspeed-mii", "flashinfer-python", "tilelang")
 #: What brings one of them along.
 _BRINGS_BUILDERS = ("sglang",)
+
+
+def compilers_of_cuda(context: Context) -> List[str]:
+    """Return what is installed and compiles CUDA code here, what does so at run time first."""
+    builders = [*_RUNTIME_BUILDERS, *_BUILDERS]
+    return [name for name in dict.fromkeys(builders) if name in context.distributions]
 
 
 #: Packages that link against torch's CUDA libraries, so that their CUDA major has to be torch's.
@@ -263,7 +269,7 @@ def check_local_toolkit(context: Context) -> Iterator[Finding]:
     cuda = torch_cuda(context)
     if toolkit is None or cuda is None or toolkit.release[0] == cuda.release[0]:
         return
-    builders = [name for name in _BUILDERS if name in context.distributions]
+    builders = compilers_of_cuda(context)
     runtime = [name for name in _RUNTIME_BUILDERS if name in builders]
     severity = "warning"
     if runtime:

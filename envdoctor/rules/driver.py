@@ -13,6 +13,7 @@ from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, try_version
+from .cuda_versions import compilers_of_cuda
 from .images import compat_sources, image_cuda
 from .rule import Context, Rule, device_names, model_kinds, needs_cuda, torch_cuda
 
@@ -115,8 +116,8 @@ def check_minor_version(context: Context) -> Iterator[Finding]:
     excepted.
 
     What it checks:
-        The CUDA minor of torch's build against the newest one whose PTX the driver compiles, within
-        one CUDA major.
+        The CUDA minor of torch's build, and of the toolkit with which something here compiles,
+        against the newest one whose PTX the driver compiles, within one CUDA major.
 
     Why it matters:
         Machine code runs on any driver of the major, so this is no fault. But kernels that a
@@ -130,12 +131,23 @@ def check_minor_version(context: Context) -> Iterator[Finding]:
     References:
         https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
     """
-    cuda = torch_cuda(context)
-    ptx = context.target.host.attributes.get("ptx")
-    driver = context.driver
-    if cuda is None or not isinstance(ptx, Version) or driver is None or len(cuda.release) < 2:
+    ptx, driver = context.target.host.attributes.get("ptx"), context.driver
+    if not isinstance(ptx, Version) or driver is None:
         return
-    if cuda.major != ptx.major or cuda <= ptx:
+    cuda, toolkit = torch_cuda(context), context.fact_version("toolkit.version")
+    if _is_newer_minor(cuda, ptx):
+        what, name = "torch is built with", "torch"
+        evidence = context.evidence("torch.version", "torch.cuda", "driver.release")
+        other = f"Or install builds made with CUDA {ptx} or older."
+    elif _is_newer_minor(toolkit, ptx) and (builders := compilers_of_cuda(context)):
+        cuda, name = toolkit, builders[0]
+        what = f"{name} compiles here with the toolkit of"
+        evidence = (
+            *context.evidence("toolkit.version", "driver.release"),
+            *context.installed(name),
+        )
+        other = f"Or point CUDA_HOME to a toolkit of CUDA {ptx} or older."
+    else:
         return
     yield Finding(
         code="ED102",
@@ -143,10 +155,10 @@ def check_minor_version(context: Context) -> Iterator[Finding]:
         kind="too-old",
         # Rows speak for what is known to hold PTX, and the log of a run for what met it.
         severity="advice",
-        message=f"torch is built with CUDA {cuda}, driver {driver} compiles PTX up to CUDA {ptx}: "
+        message=f"{what} CUDA {cuda}, driver {driver} compiles PTX up to CUDA {ptx}: "
         "machine code runs by minor-version compatibility, "
         "but a kernel that is only there as newer PTX fails.",
-        evidence=context.evidence("torch.version", "torch.cuda", "driver.release"),
+        evidence=evidence,
         sources=(
             Source(
                 "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html",
@@ -160,10 +172,17 @@ def check_minor_version(context: Context) -> Iterator[Finding]:
                 (),
                 "changes-host",
             ),
-            Remedy(f"Or install builds made with CUDA {ptx} or older."),
+            Remedy(other),
         ),
-        packages=("torch",),
+        packages=(name,),
     )
+
+
+def _is_newer_minor(cuda: Optional[Version], ptx: Version) -> bool:
+    """Tell whether a CUDA is of the driver's major and a newer minor."""
+    if cuda is None or len(cuda.release) < 2:
+        return False
+    return cuda.major == ptx.major and cuda.release[:2] > ptx.release[:2]
 
 
 def check_forward_compatibility(context: Context) -> Iterator[Finding]:

@@ -484,6 +484,16 @@ def test_a_package_for_cuda_beside_a_torch_without(judged: Judge) -> None:
         assert "ED408" not in codes(judged(fitting))
 
 
+def test_a_torchvision_for_the_cpu_beside_a_torch_for_cuda(judged: Judge) -> None:
+    cuda = {"torch_cuda": "12.1"}
+    finding = by_code(
+        judged(facts_of(["torch 2.4.0+cu121", "torchvision 0.19.0+cpu"], **cuda)), "ED408"
+    )
+    assert (finding.component, finding.severity) == ("torchvision", "warning")
+    for fitting in (["torchvision 0.19.0+cu121"], ["torchvision 0.19.0"], ["torchaudio 2.4.0+cpu"]):
+        assert "ED408" not in codes(judged(facts_of(["torch 2.4.0+cu121", *fitting], **cuda)))
+
+
 # ED409
 
 

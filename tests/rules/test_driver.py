@@ -260,6 +260,29 @@ def test_minor_version_compatibility_is_no_error(judged: Judge) -> None:
     assert "ED102" not in codes(judged(facts_of(["torch 2.8.0+cu128"], torch_cuda="12.8")))
 
 
+@pytest.mark.parametrize(
+    ("toolkit", "packages", "is_said"),
+    [
+        ("12.8.93", ["deepspeed 0.16.4"], True),
+        ("12.8.93", ["peft 0.14.0"], False),  # nothing compiles here
+        ("12.2.140", ["deepspeed 0.16.4"], False),
+        ("13.0.48", ["deepspeed 0.16.4"], False),  # ED206 says that
+    ],
+)
+def test_a_toolkit_newer_than_the_driver(
+    judged: Judge, toolkit: str, packages: List[str], is_said: bool
+) -> None:
+    facts = facts_of(
+        ["torch 2.4.0+cu121", *packages],
+        torch_cuda="12.1",
+        driver_release="535.161.08",
+        toolkit_version=toolkit,
+    )
+    found = [finding for finding in judged(facts) if finding.code == "ED102"]
+    assert [finding.severity for finding in found] == (["advice"] if is_said else [])
+    assert all("deepspeed compiles here" in finding.message for finding in found)
+
+
 def test_image_that_puts_its_compat_in_front(judged: Judge) -> None:
     shadowed = facts_of(
         gpus=["NVIDIA A100-SXM4-80GB"],
