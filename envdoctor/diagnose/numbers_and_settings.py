@@ -26,14 +26,13 @@ from typing import (
 
 from ..intake.clean_text import is_sentence
 from ..intake.model_names import named_models
-from ..matrix.model_sizes import size_of
 from ..model.evidence import Evidence
 from ..model.finding import Remedy
 from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
 from ..model.sizes import gib_text
 from ..model.workload import stated_workload
-from ..rules.engine_settings import PACKING, is_packed, memory_of_gpu
+from ..rules.engine_settings import HeldWeights, held_weights
 from ..rules.rule import Context
 
 if TYPE_CHECKING:
@@ -439,46 +438,32 @@ def _of_profiling(asked: _Asked, is_seen: bool) -> Optional[_Relation]:
     )
 
 
-class _Model(NamedTuple):
-    """A model that a run loads at two bytes for each parameter: its name, the bytes of its weights
-    at least, and the memory of the smallest GPU.
-    """
-
-    name: str
-    weights: float
-    total: int
-
-
-def _model(asked: _Asked) -> Optional[_Model]:
-    """Return the model that is run, and the GPU that it runs on; None where one of them is not
-    known, or weights are packed or lie elsewhere.
-    """
-    context, settings = asked.context, asked.settings
+def _weights(asked: _Asked) -> Tuple[str, Optional[HeldWeights]]:
+    """Return the model that is run, by a setting or as the one that is named, and its weights."""
+    settings = asked.settings
     name = next((settings[key] for key in _MODELS if settings.get(key)), "")
     if not name:
         named = named_models(asked.text) or named_models(asked.report.partition("\n")[0])
         name = named.pop() if len(named) == 1 else ""
-    size = size_of(name, context.matrix) if name else None
-    packed = is_packed(stated_workload({**settings, "model": name}, Evidence("launch settings")))
-    devices = context.visible_gpus()
-    totals = [entry for entry in (memory_of_gpu(one, context.matrix) for one in devices) if entry]
-    if size is None or packed or any(name in settings for name in PACKING):
-        return None
-    if not totals or len(totals) < len(devices):
-        return None
-    return _Model(name, 2 * size.low, min(entry[0] for entry in totals))
+    if not name:
+        return "", None
+    sizes = (_numbers(names, asked)[:1] for names in _SPLITS)
+    split = {names[0]: str(size[0][1]) for names, size in zip(_SPLITS, sizes) if size}
+    run = stated_workload({**settings, **split, "model": name}, Evidence("launch settings"))
+    return name, held_weights(run, asked.context.facts, asked.context.matrix)
 
 
 def _of_weights(asked: _Asked) -> Optional[_Relation]:
-    """Say that the weights of the model that is run nearly fill one GPU."""
-    model = _model(asked)
-    split = next((number for _, number in _numbers(_SPLITS[0], asked)), 1)
-    if model is None or model.weights / split < _NEARLY_ALL * model.total:
+    """Say that the weights of the model that is run nearly fill a GPU; what is more than one holds
+    is what ED617 says, too.
+    """
+    model, held = _weights(asked)
+    if held is None or held.of_gpu < _NEARLY_ALL * held.memory:
         return None
-    over = f"on each of {split} GPUs" if split > 1 else "on one GPU"
+    over = f"on each of {held.split:g} GPUs" if held.split > 1 else "on one GPU"
     return _Relation(
-        f"The weights of {model.name} alone take {gib_text(model.weights / split)} of "
-        f"{gib_text(model.total)} GiB {over} at two bytes for each parameter",
+        f"The weights of {model} alone take {gib_text(held.of_gpu)} of "
+        f"{gib_text(held.memory)} GiB {over} at two bytes for each parameter",
         "Take quantized weights (AWQ, GPTQ, FP8, 4 bit), spread the model over more GPUs, or take "
         "a smaller one",
     )
@@ -499,16 +484,16 @@ def _of_training(asked: _Asked) -> Optional[_Relation]:
     adapters = any("lora" in name or "lora" in value.lower() for name, value in settings.items())
     if adapters or _LESS_STATE.search(asked.report):
         return None
-    model, gpus = _model(asked), len(asked.context.visible_gpus())
-    if model is None:
+    (model, held), gpus = _weights(asked), len(asked.context.visible_gpus())
+    if held is None:
         return None
     each = 16 if _DEEPSPEED.search(asked.report) else 8
-    state = each / 2 * model.weights / gpus
-    if state < _FULL * model.total:
+    state = each / 2 * held.whole / gpus
+    if state < _FULL * held.memory:
         return None
     spread = f", spread over all {gpus} GPUs" if gpus > 1 else ""
     return _Relation(
-        f"Training all of {model.name} takes {gib_text(state)} of {gib_text(model.total)} GiB for "
+        f"Training all of {model} takes {gib_text(state)} of {gib_text(held.memory)} GiB for "
         f"weights, gradients and Adam's state alone{spread} ({each} bytes for each parameter)",
         "Train adapters (LoRA, QLoRA), offload the optimizer's state to the host (ZeRO-3 or FSDP "
         "with offload), take an 8-bit optimizer, or more GPUs",

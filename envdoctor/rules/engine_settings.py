@@ -6,7 +6,7 @@ No plan is needed for these; what a plan of them adds is in ``plan/memory/stated
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..matrix.model_sizes import size_of
 from ..model.evidence import NAMED, Evidence
@@ -20,7 +20,14 @@ from .rule import Rule
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
 
-__all__ = ["PACKING", "RULES_HERE", "is_packed", "memory_of_gpu", "settings_findings"]
+__all__ = [
+    "RULES_HERE",
+    "HeldWeights",
+    "held_weights",
+    "is_packed",
+    "memory_of_gpu",
+    "settings_findings",
+]
 
 _FREE = Source(
     "https://github.com/pytorch/pytorch/issues/175666",
@@ -61,7 +68,7 @@ _NAMED_SIZE = re.compile(r"(?<![\d.])(\d{1,3})\s?GB?\b")
 #: Engines that load all weights onto the GPUs of one tensor parallel group.
 _ENGINES = ("vllm", "sglang")
 #: Settings by which weights take less than two bytes for each parameter, or lie elsewhere.
-PACKING = (
+_PACKING = (
     "load_in_4bit",
     "load_in_8bit",
     "load_format",
@@ -317,14 +324,10 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
         https://docs.vllm.ai/en/v0.6.3/serving/distributed_serving.html
     """
     devices = _visible_gpus(facts)
-    sizes = [size[0] for size in (memory_of_gpu(entry, matrix) for entry in devices) if size]
-    packing = any(workload.setting(name) is not None for name in PACKING)
-    if len(sizes) < len(devices) or not sizes or packing or not _serves(workload, facts):
+    held = held_weights(workload, facts, matrix) if _serves(workload, facts) else None
+    if held is None or held.of_gpu < held.memory:
         return
-    weights, total = _weights_of_gpu(workload, matrix, rough=True), min(sizes)
-    if weights is None or weights < total:
-        return
-    whole = weights * _split(workload)
+    whole, total = held.whole, held.memory
     enough = next((size for size in _SPLITS if whole / size < 0.85 * total), None)
     stated = workload.number("tensor_parallel_size") is not None
     split, how = _split(workload), "as stated"
@@ -424,6 +427,35 @@ def _split(workload: Workload) -> float:
     """Return over how many GPUs the settings spread the weights."""
     tensor = workload.number("tensor_parallel_size") or 1
     return tensor * (workload.number("pipeline_parallel_size") or 1)
+
+
+class HeldWeights(NamedTuple):
+    """Bytes of a model's weights at least, at two for each parameter, over how many GPUs the
+    settings spread them, and the memory of the smallest GPU that is seen.
+    """
+
+    whole: float
+    split: float
+    memory: int
+
+    @property
+    def of_gpu(self) -> float:
+        """The bytes on each GPU."""
+        return self.whole / self.split
+
+
+def held_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Optional[HeldWeights]:
+    """Return the weights of the model that is run against the GPUs that hold them; None where one
+    of both is not known, or weights are packed or lie elsewhere.
+    """
+    devices = _visible_gpus(facts)
+    sizes = [size[0] for size in (memory_of_gpu(entry, matrix) for entry in devices) if size]
+    if len(sizes) < len(devices) or not sizes:
+        return None
+    if any(workload.setting(name) is not None for name in _PACKING):
+        return None
+    weights, split = _weights_of_gpu(workload, matrix, rough=True), _split(workload)
+    return None if weights is None else HeldWeights(weights * split, split, min(sizes))
 
 
 def _weights_of_gpu(workload: Workload, matrix: Matrix, rough: bool = False) -> Optional[float]:
