@@ -631,7 +631,10 @@ class Draft:
             self._distributions[name] = claim._replace(value=unknown, note=why)
 
     def _settle_mentions(self, table: Dict[str, Fact[Any]]) -> None:
-        mentions = self._mentions or ([] if self._devices else self._hints)
+        is_named = any(
+            device.name for devices in self._devices.values() for device in devices.values()
+        )
+        mentions = self._mentions or ([] if is_named else self._hints)
         if not mentions or MENTION in self._devices:
             return
         models = {_model(device.name or ""): device.name for _, device, _ in mentions}
