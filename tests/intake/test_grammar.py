@@ -878,3 +878,22 @@ def test_a_day_bounds_what_a_sentence_says_is_released():
 )
 def test_what_may_be_installed_is_not_there(text):
     assert read(f"torch==2.4.0\n{text}\n").value("distributions").keys() == {"torch"}
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "expected"),
+    [
+        ("GPU型号：NVIDIA H100 80GB", "gpus", (Gpu(name="NVIDIA H100 80GB"),)),
+        ("GPU显存：80G", "gpus", (Gpu(memory_total=80 << 30),)),
+        ("驱动支持的CUDA: 12.4", "driver.cuda_version", "12.4"),
+        ("PyTorch的CUDA：12.1", "torch.cuda", "12.1"),
+        ("GPU 2 Name: NVIDIA H100 80GB", "gpus", (Gpu(name="NVIDIA H100 80GB"),)),
+    ],
+)
+def test_labels_without_a_space_between_scripts_and_of_one_of_several_gpus(text, field, expected):
+    assert read(text).value(field) == expected
+
+
+def test_the_boxes_of_a_template_state_nothing():
+    text = "torch==2.4.0\n- [x] 2. The bug has not been fixed.\n- [x] 5. Please use English.\n"
+    assert read(text).value("report.unread") == ()
