@@ -114,6 +114,7 @@ class Draft:
         self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
         self._free_memory: Optional[int] = None
         self.device_count: Optional[int] = None
+        self.label_counts = False  # the devices, whatever names them
         self._nodes = 0  # of a cluster, whose totals are stated
         self.claims = 0
         self.lines_read: Set[int] = set()
@@ -664,7 +665,8 @@ class Draft:
             elif len(gpus) == 1 and rank in (*self._uncounted, MENTION):
                 gpus *= self._most_named()
             is_uncounted = len(gpus) == 1 and rank in self._uncounted and not self.device_count
-            named = NAMED if rank >= PROSE else UNCOUNTED if is_uncounted else ""
+            is_said = rank >= PROSE and not self.label_counts
+            named = NAMED if is_said else UNCOUNTED if is_uncounted else ""
             table["gpus"] = Known(tuple(gpus), self._evidence(self._device_lines[rank], named))
         elif self._no_devices is not None:
             table["gpus"] = Known((), self._evidence(*self._no_devices))

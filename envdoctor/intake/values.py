@@ -423,6 +423,7 @@ def _gpu_count(statement: Claim, draft: Draft) -> bool:
         return False
     word = match.group(1).lower()
     draft.device_count = int(word) if word.isdigit() else COUNTS[word]
+    draft.label_counts |= statement.relation != "said"
     return True
 
 
