@@ -43,6 +43,7 @@ _SCALAR = re.compile(
 )
 #: A module that a tool lists between others.
 _MODULE = re.compile(r"([A-Za-z][\w.-]{1,40})(?: version)?")
+_NO_NAMES = frozenset(["version", "build", "compiler", "release", "location", "name"])
 _NO_MODULE = re.compile(r"(?:Module )?[Nn]ot [Ff]ound\.?|not installed")
 _NEAR = 3  # lines between two of one block
 _WHOLE_VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+]*")
@@ -210,7 +211,7 @@ class StatementReader:
         """Read what its neighbours tell to be a module that a tool lists, or a setting of a
         configuration file.
         """
-        module = _MODULE.fullmatch(key)
+        module = _MODULE.fullmatch(key) if key.lower() not in _NO_NAMES else None
         if module is not None and line.number <= self._listed + _NEAR:
             if _WHOLE_VERSION.fullmatch(value) or re.fullmatch(r"\d+\.\d+", value):
                 self._listed = line.number

@@ -501,7 +501,7 @@ def _distribution(statement: Claim, draft: Draft) -> bool:
 
 
 def _no_distribution(statement: Claim, draft: Draft) -> bool:
-    if " ".join(statement.value.lower().strip("()").split()) in _UNLEARNED:
+    if " ".join(statement.value.lower().strip("()[]{}").split()) in _UNLEARNED:
         if statement.name == "torch":
             draft.unknown("torch.version", "the report could not import torch")
     else:

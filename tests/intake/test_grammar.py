@@ -897,3 +897,13 @@ def test_labels_without_a_space_between_scripts_and_of_one_of_several_gpus(text,
 def test_the_boxes_of_a_template_state_nothing():
     text = "torch==2.4.0\n- [x] 2. The bug has not been fixed.\n- [x] 5. Please use English.\n"
     assert read(text).value("report.unread") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Version      : 0.10.0.dev", "  messages=[", "`pip install` fails as it does not find torch"],
+)
+def test_what_is_no_package_of_a_list(text):
+    facts = read(f"vllm: 0.8.5\n{text}\n")
+    assert facts.value("distributions").keys() == {"vllm"}
+    assert not facts.value("distributions.absent")
