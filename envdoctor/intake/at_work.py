@@ -24,7 +24,9 @@ _WORK = re.compile(
     r"|: ?\d)"
     r"|accept(?:ance)? (?:len(?:gth)?|rate)(?: is\b|: ?\d)"
     r"|\d[\d.]* ?(?:tokens?/s(?:ec(?:ond)?)?|tok/s|samples/s)\b"
-    r"|(?:GET|POST) /\S{1,80} HTTP/1\.\d\"? 200\b)"
+    r"|(?:GET|POST) /\S{1,80} HTTP/1\.\d\"? 200\b"
+    # What an engine says once each of its GPUs has loaded the model and run it.
+    r"|Graph capturing finished in \d|The server is fired up and ready to roll)"
     r"|[{,] ?'loss': ?[\d.'\"]+",
     re.IGNORECASE,
 )

@@ -18,6 +18,8 @@ SET = "torch 2.6.0+cu124\nsgl_kernel: 0.0.4\nvllm 0.7.2\n"
         "we get 900 tok/s on one card",
         'INFO: 10.0.0.7:1234 - "POST /v1/completions HTTP/1.1" 200 OK',
         "{'loss': 1.93, 'grad_norm': 0.4}",
+        "INFO 08-26 19:19:33 model_runner.py:1300] Graph capturing finished in 24 secs.",
+        "[2025-02-03 10:00:00] The server is fired up and ready to roll!",
     ],
 )
 def test_what_a_run_at_work_prints(text):
@@ -32,6 +34,7 @@ def test_what_a_run_at_work_prints(text):
         "decode throughput drops\nImportError: /x/_C.so: undefined symbol: _ZN3c10",
         "it did 900 tok/s with the old image; now the server fails to start",
         'INFO: "GET /health HTTP/1.1" 503',
+        "INFO 08-26 19:19:09 model_runner.py:1181] Capturing the model for CUDA graphs.",
     ],
 )
 def test_what_proves_no_work(text):
