@@ -92,7 +92,7 @@ def _ran(finding: Finding, about: Set[str], reported: Reported) -> bool:
     """
     if finding.code in _OF_ROWS:
         return reported.has_reason and bool(finding.row) and not reported.ran.isdisjoint(about)
-    return about - _TORCH <= reported.ran
+    return not about.isdisjoint(reported.ran) and about - _TORCH <= reported.ran
 
 
 def _but_it_ran(finding: Finding) -> str:

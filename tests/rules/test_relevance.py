@@ -180,3 +180,23 @@ def test_of_advice_what_the_report_says_of_the_reason_stands_first():
     said = Finding("ED908", "report", "not-judged", "advice", "The report itself says why.")
     advised = OTHER._replace(severity="advice")
     assert reasons_first([advised, said, OTHER]) == [OTHER, said, advised]
+
+
+@pytest.mark.parametrize(
+    ("packages", "ran", "severity"),
+    [
+        (("torch",), (), "error"),  # nothing was seen to run: no traceback, or none of its files
+        (("torch",), ("torch",), "advice"),
+        (("torch",), ("vllm",), "error"),
+        (("vllm", "torch"), ("vllm",), "advice"),  # most go through torch, and need not show it
+        (("vllm", "torch"), ("torch",), "error"),
+        (("vllm", "torch"), (), "error"),
+    ],
+)
+def test_only_what_was_seen_to_run_was_imported(packages, ran, severity):
+    finding = Finding(
+        "ED309", packages[0], "too-old", "error", "It fails.", packages=packages, row="measured"
+    )
+    (placed,) = set_apart([finding], Reported(ran=frozenset(ran)))
+    assert placed.severity == severity
+    assert ("a traceback goes through it" in placed.message) is (severity == "advice")
