@@ -7,7 +7,7 @@ The solver chooses, ``check`` has the last word; what uv adds comes after that (
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Collection, Dict, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Tuple, Union
 
 from ..errors import InputError, suggest
 from ..intake.wanted import Wanted
@@ -110,7 +110,7 @@ def lock(
         *(reason.text for reason in answer.passed),
         *(cause.text for cause in board_statements(facts, matrix) if answer.requires.cuda),
         *without_torch(answer, matrix),
-        *_stranger_notes(unknown, known),
+        *_stranger_notes(unknown, matrix),
         *wanted.notes,
         *_replaced_notes(answer),
     ]
@@ -187,14 +187,19 @@ def _newer_note(pinned: str, day: Optional[str]) -> str:
     )
 
 
-def _stranger_notes(roots: Sequence[Root], known: Collection[str]) -> List[str]:
-    """Name what nothing judges; of a long list, which is a file, the names alone."""
+def _stranger_notes(roots: Sequence[Root], matrix: Matrix) -> List[str]:
+    """Name what nothing judges, or nothing but what was measured of its imports; of a long list,
+    which is a file, the names alone.
+    """
+    known, measured = matrix.packages_known, matrix.packages_measured
     if len(roots) > _STRANGERS:
         names = ", ".join(root.name for root in roots)
         return [f"{len(roots)} packages are not judged by envdoctor: {names}"]
     return [
         (
-            f"{root.text} is not judged by envdoctor: the matrix does not know it"
+            f"of {root.text} the matrix has no releases: its imports alone are judged"
+            if root.name in measured
+            else f"{root.text} is not judged by envdoctor: the matrix does not know it"
             f"{suggest(root.name, known, 0.8)}"
         )
         for root in roots

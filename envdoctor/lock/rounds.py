@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    Container,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from ..errors import InputError, suggest
 from ..model.facts import Facts
@@ -130,11 +141,21 @@ class _Rounds:
                 tool=closure.tool,
             )
             strangers = _asked_by_strangers(closure, self._core, self._matrix)
-            return self._first._replace(closure=refusal), strangers
+            errors = [finding for finding in findings if finding.severity == "error"]
+            cures = _cures(errors, self._matrix.packages_known)
+            self._cured.update(cures)
+            learned = [*strangers, *map(parse_root, cures)]
+            return self._first._replace(closure=refusal), learned
         if closure.state == "refused":
             self._lacking.update({f"{hole.name}!={hole.version}": hole for hole in closure.holes})
             return closed, [parse_root(text) for text in (*closure.conflicts, *self._lacking)]
-        self._cured.update(_cures(findings, closure, self._core))
+        free = {line.name for line in closure.lines if self._core.pin(line.name) is None}
+        of_added = [
+            finding
+            for finding in findings
+            if finding.severity == "warning" and finding.component in free
+        ]
+        self._cured.update(_cures(of_added, free))
         return warned(closed, findings), [parse_root(text) for text in self._cured]
 
     def choose_again(self, learned: Sequence[Root]) -> bool:
@@ -192,22 +213,27 @@ def _asked_by_strangers(closure: Closure, core: Resolution, matrix: Matrix) -> L
     ]
 
 
-def _cures(findings: Sequence[Finding], closure: Closure, core: Resolution) -> Dict[str, Finding]:
-    """Return what check would install in place of what uv added, where it warns of that."""
+def _cures(findings: Sequence[Finding], choices: Container[str]) -> Dict[str, Finding]:
+    """Return what check would install against these findings, by requirement: of each the first
+    remedy that is about packages that may be chosen.
+    """
     from ..model.calls import InstallerCall
     from ..model.request import parse_root
 
-    free = {line.name for line in closure.lines if core.pin(line.name) is None}
-    return {
-        text: finding
-        for finding in findings
-        if finding.severity == "warning" and finding.component in free
-        for remedy in finding.remedies[:1]
-        for call in remedy.commands
-        if isinstance(call, InstallerCall) and call.action == "install"
-        for text in call.packages
-        if parse_root(text).name in free
-    }
+    cures: Dict[str, Finding] = {}
+    for finding in findings:
+        for remedy in finding.remedies:
+            texts = [
+                text
+                for call in remedy.commands
+                if isinstance(call, InstallerCall) and call.action == "install"
+                for text in call.packages
+                if parse_root(text).name in choices
+            ]
+            cures.update(dict.fromkeys(texts, finding))
+            if texts:
+                break
+    return cures
 
 
 def _why_again(

@@ -342,6 +342,11 @@ class Matrix(TableViews):
         )
 
     @property
+    def packages_measured(self) -> FrozenSet[str]:
+        """The distributions of which some release does not get what it imports or checks for."""
+        return frozenset(self._core["measured"])
+
+    @property
     def spoken_of(self) -> FrozenSet[str]:
         """The distributions whose releases are known, and those that a row speaks of."""
         return frozenset(self._core["packages"]).union(self._core["index"])

@@ -80,6 +80,17 @@ def test_what_there_is_not_is_said(text, words):
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(("version", "is_old"), [("2.2.4", True), ("2.3.0", False)])
+def test_what_was_measured_of_a_package_without_releases_binds_the_others(version, is_old):
+    """mamba-ssm 2.2.4 imports what transformers 5 does not have; its own releases are no table."""
+    assert "mamba-ssm" not in MATRIX.packages_known
+    resolution = _asked("transformers", f"mamba-ssm=={version}")
+    assert isinstance(resolution, Resolution)
+    assert (resolution.pin("transformers").version < parse_version("5")) is is_old
+    (note,) = [note for note in resolution.notes if "mamba-ssm" in note]
+    assert "its imports" in note
+
+
 def test_exactly_a_version_is_no_build_with_a_label():
     resolution = _asked("torch===2.6.0", allow_index=["pytorch"])
     assert isinstance(resolution, Resolution)

@@ -339,7 +339,8 @@ class Builder:
         bound: Dict[Tuple[str, Tuple[Tuple[str, int], ...]], BoundRow] = {}
         self._settings.clear()
         self._costing = []
-        about = self._catalog.matrix.rows_about(names)
+        others = [root.name for root in self._catalog.request.others]
+        about = self._catalog.matrix.rows_about([*names, *others])
         blocking = [row for row in about if row.binds]
         for row in (*blocking, *rows_of_builds(names, about, self._catalog)):
             for number in range(len(self.targets)):

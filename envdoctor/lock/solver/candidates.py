@@ -144,6 +144,15 @@ class Catalog:
         other._torch_of = self._torch_of
         return other
 
+    def unlisted(self, name: str) -> Optional[Subject]:
+        """Return what will be there of a package without releases in the matrix: it is asked for;
+        None for all others.
+        """
+        for root in self.request.others:
+            if root.name == name:
+                return Subject(True, {"version": VersionSet.parse(root.specifier)})
+        return None
+
     def table(self, name: str) -> CandidateTable:
         """Return the candidates of a known package."""
         tables = (self._mine if name in self._own else self._shared).tables

@@ -140,6 +140,11 @@ class InstalledCatalog(Catalog):
         )
         return bits or (table.mask(installed.constraint) if installed.constraint else 0)
 
+    def unlisted(self, name: str) -> Optional[Subject]:
+        """Return what is installed of a package without releases in the matrix."""
+        is_there = name in self.situation.listed and name not in self.known
+        return self._subject(name) if is_there else None
+
     def shown(self, name: str) -> str:
         """Return what is installed, as people write it."""
         distribution = self.situation.listed[name]

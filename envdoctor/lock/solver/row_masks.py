@@ -13,8 +13,8 @@ __all__ = ["RowMasks"]
 
 
 class _Residual(NamedTuple):
-    """What is left of a row on a target: its terms by package that the matrix knows, and the
-    packages without which it cannot be violated.
+    """What is left of a row on a target: its terms by package that has a table, and the packages
+    without which it cannot be violated.
     """
 
     row: Row
@@ -36,9 +36,7 @@ class RowMasks:
         self._rows: List[Row] = []  # keeps their identities
 
     def of(self, row: Row, number: int, there: Container[str]) -> Optional[Mapping[str, int]]:
-        """Return what violates a row on a target, or None where nothing that takes part does. What
-        the matrix does not know is there only where it is asked for.
-        """
+        """Return what violates a row on a target, or None where nothing that takes part does."""
         key = (id(row), number)
         if key in self._masks:
             return self._masks[key]
@@ -61,10 +59,13 @@ class RowMasks:
             return None
         terms: Dict[str, List[Term]] = {}
         for term in binding.residual:
-            terms.setdefault(term.component, []).append(term)
+            subject = self._catalog.unlisted(term.component)
+            if subject is None:
+                terms.setdefault(term.component, []).append(term)
+            elif not truth(term, subject):
+                return None
         known = {name: own for name, own in terms.items() if name in self._catalog.known}
-        unknown = {root.name for root in self._catalog.request.others}
-        if not unknown.isdisjoint(terms) or (terms and not known):
+        if binding.residual and not known:
             return None
         needed = tuple(
             name for name, own in terms.items() if not all(truth(term, NOT_THERE) for term in own)
