@@ -80,7 +80,10 @@ def _tell(draft: TraceDraft, histories: Sequence[SymbolHistory], context: Contex
         text += f", so also in the {version} that is installed: another copy was loaded instead"
     text += f"; {words}" if words else ""
     remedies = draft.finding.remedies
-    if not has:
+    if len(histories) > 1 and version is None:  # which CUDA it is for is not known
+        choices = " or ".join(one.requirement() for one in histories)
+        remedies = (Remedy(f"Install {choices}, as torch is built for."), *remedies)
+    elif not has:
         remedies = (_install(first, version, asker, context), *(remedies if has is None else ()))
     if has is False and asker is not None:
         draft.certainty = "established"

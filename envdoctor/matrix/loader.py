@@ -546,8 +546,12 @@ class Matrix(TableViews):
         provider, oldest, lacking, importers = missing
         known = self.package(provider)
         versions = known.versions if known is not None else ()
-        read = parse_version(oldest)
-        releases = [one for one in versions if one >= read and not one.is_prerelease]
+        read, measured = parse_version(oldest), self.measured_releases(provider)
+        releases = [
+            one
+            for one in versions
+            if one >= read and not one.is_prerelease and (str(one) in measured or not measured)
+        ]
         return history_without(provider, module, name, lacking, releases, importers)
 
     def messages_of(self, package: str) -> Optional[PackageMessages]:

@@ -104,6 +104,8 @@ HAS_NO_LIBRARY = "has no library for"
 REFUSES_CUDA = "refuses the CUDA of"
 #: What a statement says of two packages that install the same file.
 OVERWRITES = "overwrites files of"
+#: What a statement says of a check that the version of a partner begins with the own one.
+BEGINS_OTHERWISE = "refuses, where it begins otherwise,"
 #: What is said aloud, with the text of the statement.
 _SAID = (
     "refuses",
@@ -113,6 +115,7 @@ _SAID = (
     CANNOT_LOAD,
     REFUSES_CUDA,
     OVERWRITES,
+    BEGINS_OTHERWISE,
 )
 _CODES = {"": "ED308", CANNOT_LOAD: "ED409", HAS_NO_LIBRARY: "ED411", OVERWRITES: "ED390"}
 
@@ -276,6 +279,17 @@ def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def _merged(spans: Iterable[Tuple[str, str]]) -> List[Tuple[str, str]]:
+    """Return spans of releases in their order, those that overlap as one."""
+    merged: List[Tuple[str, str]] = []
+    for first, last in sorted(spans, key=lambda span: parse_version(span[0])):
+        if merged and parse_version(first) <= parse_version(merged[-1][1]):
+            before, ends = merged.pop()
+            first, last = before, max(ends, last, key=parse_version)
+        merged.append((first, last))
+    return merged
+
+
 class Surfaces:
     """The statements of a compiled text."""
 
@@ -375,7 +389,10 @@ class Surfaces:
                             self._spans(consumer, statement.importing)
                         )
         provider, spans = lacking
-        return (provider, self._head["versions"][provider][0], spans, importers) if spans else None
+        if not spans:
+            return None
+        merged = {consumer: _merged(own) for consumer, own in importers.items()}
+        return provider, self._head["versions"][provider][0], spans, merged
 
     def _rows_of_pair(self, consumer: str, provider: str, text: str) -> List[Row]:
         """All rows about what one package imports of another, made once."""
@@ -414,6 +431,10 @@ class Surfaces:
                 continue
             version = self._head["versions"][consumer][place]
             same = VersionSet.parse(f"=={version}")
+            if statement.verb == BEGINS_OTHERWISE and version.replace(".", "").isdigit():
+                same = VersionSet.parse(
+                    "||".join(f"=={version}{more}.*" for more in ("", *map(str, range(10))))
+                )
             row = self._row(consumer, provider, statement)
             yield row._replace(
                 id=f"{statement.id}-{version}:{consumer}",

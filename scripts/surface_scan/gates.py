@@ -15,6 +15,7 @@ callers]. Callers are the functions of the module that come to it, itself among 
 * ``pairs``: a table of versions of its own with versions of another that fit, ``x_y_compatible_…``
   = [(parse("1.0"), parse("2.0")), …]; what: [other package, [[own, other], …]].
 * ``equal``: ``if other.__version__ != own: raise …``; what: [package].
+* ``begins``: ``if not other.__version__.startswith(own): raise …``; what: [package].
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ from .parsing import UNPARSABLE, is_version, last_name, parse_quietly
 __all__ = ["GATES_REVISION", "read_gates"]
 
 #: Raised when another reading of the same source is wanted.
-GATES_REVISION = "gates-7"
+GATES_REVISION = "gates-8"
 
 _WORTH = re.compile(
     rb"(?:assert|check|require|ensure|validate)_\w*version\w*\("
     rb"|supports? (?:only )?\w+ versions?"
     rb"|Disabling \w+ because"
     rb"|Skipping [^\n]* incompatible|_compatible_versions\b"
-    rb"|ersion\w*\)?\s*!="
+    rb"|ersion\w*\)?\s*!=|ersion\w*\.startswith\("
     rb"|if [^\n]*ersion[^\n]*(?:[<>]|==|!=)[^\n]*:\s*(?:#[^\n]*)?\n"
     rb"|assert [^\n]*ersion[^\n]*(?:[<>]|==|!=)"
     rb"|if not is_\w+_available\(\)[^\n]*:\s*(?:#[^\n]*)?\n\s*raise\b"
@@ -131,10 +132,10 @@ class _Gates:
     def _if(self, node: ast.If, conditions: List[Condition], function: str) -> Iterator[List[Any]]:
         test = condition_of(node.test, self._scope)
         raised = next((part for part in node.body if isinstance(part, ast.Raise)), None)
-        other = self._compared_with_own(node.test) if raised is not None else ""
+        kind, other = self._compared_with_own(node.test) if raised is not None else ("", "")
         if raised is not None and other:
             text = self._text_of(raised)
-            yield self._gate("equal", [other], node.lineno, conditions, function, text)
+            yield self._gate(kind, [other], node.lineno, conditions, function, text)
         else:
             yield from self._in(node.body, [*conditions, test], function)
         yield from self._in(node.orelse, [*conditions, ["not", test]], function)
@@ -156,18 +157,18 @@ class _Gates:
         names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
         return _text(node) or next((self._words[name] for name in names if name in self._words), "")
 
-    def _compared_with_own(self, test: ast.expr) -> str:
-        """The module whose version has to be another's, as in ``x.__version__ != version``."""
+    def _compared_with_own(self, test: ast.expr) -> Tuple[str, str]:
+        """The kind of a comparison, and the module whose version has to be another's, as in
+        ``x.__version__ != version``, or to begin with it.
+        """
         for node in ast.walk(test):
-            if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.NotEq):
-                continue
-            sides = [node.left, node.comparators[0]]
-            for own, other in (sides, sides[::-1]):
-                word = version_of(other) or self._versions.get(last_name(other), "")
-                is_own = isinstance(own, ast.Name) and "version" in own.id.lower()
-                if word and is_own and last_name(own) not in self._versions:
-                    return word
-        return ""
+            for kind, one, another in _unequal(node):
+                for own, other in ((one, another), (another, one)):
+                    word = version_of(other) or self._versions.get(last_name(other), "")
+                    is_own = isinstance(own, ast.Name) and "version" in own.id.lower()
+                    if word and is_own and last_name(own) not in self._versions:
+                        return kind, word
+        return "", ""
 
     def _statement(
         self, node: ast.stmt, conditions: List[Condition], function: str
@@ -215,6 +216,16 @@ class _Gates:
         name = function.partition(".")[0]
         words = _COLOURS.sub("", message)[:300]
         return [kind, what, line, at_import, conditions, name, words, callers]
+
+
+def _unequal(node: ast.AST) -> Iterator[Tuple[str, ast.expr, ast.expr]]:
+    """Yield the two sides of ``a != b`` and of ``not a.startswith(b)``, with the kind of gate."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.NotEq):
+        yield "equal", node.left, node.comparators[0]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        call = node.operand
+        if isinstance(call, ast.Call) and last_name(call.func) == "startswith" and call.args:
+            yield "begins", getattr(call.func, "value", call), call.args[0]
 
 
 def _returns(node: ast.stmt) -> bool:

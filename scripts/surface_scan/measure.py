@@ -35,7 +35,7 @@ from .cuda_files import cuda_check_statements, cuda_file_statements
 from .documents import read_document, runs, write_document
 from .links import link_statements
 from .packages import PYTHON, Packages
-from .release import Demand, Gate, Readings, Release
+from .release import EQUAL_KINDS, Demand, Gate, Readings, Release
 from .store import Archive, Sources
 
 __all__ = ["Measurement", "measure"]
@@ -292,11 +292,13 @@ def gate_statements(
         if gate.effect == "blocks" and len(refused) == len(others) > 0:
             continue  # nobody could import it: the check was misread
         allowed = [measurement.allowed(releases[number], gate.package) for number in numbers]
-        if gate.kind != "equal" and not any(row[number] for row in allowed for number in refused):
+        if gate.kind not in EQUAL_KINDS and not any(
+            row[number] for row in allowed for number in refused
+        ):
             continue
         path, line, newest = places[numbers[-1]]
         kind, component = "version-mismatch", gate.package
-        if refused and gate.kind != "equal":
+        if refused and gate.kind not in EQUAL_KINDS:
             kind, component = _direction(consumer, gate.package, refused, len(others))
         statement: Dict[str, Any] = {
             "id": gate.identity,
@@ -319,7 +321,7 @@ def gate_statements(
         asked = list(_others(gate.limits, consumer, gate.package))
         if asked:
             statement["with"] = asked
-        if gate.kind == "equal":
+        if gate.kind in EQUAL_KINDS:
             statement["equal"] = [releases[number].archive.version for number in numbers]
         else:
             # What is refused while a package is not there that the message asks for.

@@ -27,6 +27,8 @@ from typing import (
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
+from envdoctor.matrix.measured_rows import BEGINS_OTHERWISE
+
 from .conditions import (
     AS_TEXT,
     NEGATED,
@@ -53,7 +55,7 @@ from .packages import Entry, Packages
 from .parsing import without_refusals
 from .store import Archive, Sources
 
-__all__ = ["Demand", "Readings", "Release"]
+__all__ = ["EQUAL_KINDS", "Demand", "Readings", "Release"]
 
 _ALIAS = re.compile(r"\w+\(\s*f?[\"'][^\"'\n]*\.(\w+)[\"'],\s*[\"'](\.[\w.]+)[\"']")
 _TEXT = re.compile(r"[\"'.](\w+)[\"']")
@@ -81,6 +83,10 @@ class Demand(NamedTuple):
     line: int
     alternatives: Tuple[Tuple[str, str], ...]
     used: bool = False
+
+
+#: Gates that ask for the own version of who asks.
+EQUAL_KINDS = ("equal", "begins")
 
 
 class Gate(NamedTuple):
@@ -117,6 +123,7 @@ class Gate(NamedTuple):
             "disable": "disables",
             "absent": "goes on as if there were no",
             "skips": "leaves a part out with",
+            "begins": BEGINS_OTHERWISE,
         }.get(self.kind, "refuses")
 
     @property
@@ -126,6 +133,7 @@ class Gate(NamedTuple):
             "window": "supports",
             "disable": "disables",
             "equal": "equals",
+            "begins": "equals",
             "absent": "passes-over",
             "skips": "skips",
         }
@@ -134,8 +142,8 @@ class Gate(NamedTuple):
         return "-".join(filter(None, parts))
 
     def refuses(self, version: Version) -> bool:
-        """Tell whether a release is not accepted."""
-        return not any(
+        """Tell whether a release is not accepted, whoever asks."""
+        return bool(self.specifier) and not any(
             all(clause_holds(*_clause(clause), version) for clause in part.split(","))
             for part in self.specifier.split("||")
         )
@@ -615,7 +623,7 @@ class Release:
         self, kind: str, what: Any, module: str, foreign: Foreign
     ) -> Iterator[Tuple[str, str, Limits]]:
         """Yield (package, specifier that is accepted, what else has to hold)."""
-        if kind == "equal":
+        if kind in EQUAL_KINDS:
             yield what[0], "", Limits()
         elif kind == "pairs":
             fitting = [Version(other) for own, other in what[1] if Version(own) == self.version]

@@ -289,3 +289,33 @@ def test_on_a_mac_a_release_proves_nothing(tmp_path):
     assert "older than 0.7.0" in told["Ubunt"]
     assert "older than" not in told["macOS"]
     assert "not known" in told["macOS"]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "releases", "askers"),
+    [
+        # torch 1 was not read, so nothing is said of it
+        ("torch.distributed.fsdp", "FSDPModule", "in 2.6.0 to ", "trl 0.29.0 to "),
+        (
+            "torch.utils._python_dispatch",
+            "return_and_correct_aliasing",
+            "in 2.2.0 to ",
+            "torchao 0.0.1, 0.0.3 to ",
+        ),
+    ],
+)
+def test_who_lacks_a_name_tells_of_releases_that_were_read(finding, module, name, releases, askers):
+    said = finding(f"ImportError: cannot import name '{name}' from '{module}' (/x/torch/a.py)\n")
+    assert f"{name} {releases}" in said.message
+    assert f"imported by {askers}" in said.message
+    (requirement,) = (command.packages[0] for command in commands(said))
+    assert requirement.startswith("torch>=2.")
+
+
+def test_an_error_that_a_lazy_import_quotes(finding):
+    said = finding(
+        "RuntimeError: Failed to import transformers.x because of the following error (look up to "
+        "see its traceback): No module named 'trl.models.auxiliary_modules'\n",
+        "trl==0.24.0",
+    )
+    assert commands(said) == installed("trl==0.23.1")

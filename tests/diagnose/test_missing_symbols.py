@@ -186,6 +186,30 @@ def test_a_function_of_nccl_tells_which_releases_have_it_and_who_asks(finding):
 
 
 @pytest.mark.parametrize(
+    "symbol",
+    [
+        "ncclCommRegister",
+        "__nvJitLinkAddData_12_1",
+        "cublasLtGetEnvironmentMode",
+        "cudnnGetVersion",
+        "cusparseSpMM_bufferSize",
+        "cudaGetDriverEntryPointByVersion",
+        "nvshmem_selected_device_transport",
+    ],
+)
+def test_a_function_of_any_of_nvidia_s_libraries_is_one_of_theirs(finding, symbol):
+    said = finding(f"/v/ext.so: undefined symbol: {symbol}")
+    assert said.message.startswith(f"{symbol} is in no loaded library of NVIDIA's, and /v/ext.so")
+
+
+def test_without_a_known_cuda_no_package_is_chosen(finding):
+    said = finding("/v/ext.so: undefined symbol: ncclCommRegister")
+    first = said.remedies[0]
+    assert "nvidia-nccl-cu11>=2.19.3 or nvidia-nccl-cu12>=2.19.3" in first.text
+    assert not first.commands
+
+
+@pytest.mark.parametrize(
     ("version", "severity", "word"),
     [
         ("2.26.2", "error", "cannot be loaded with nvidia-nccl-cu12"),

@@ -202,6 +202,19 @@ def test_a_partner_of_another_version(workshop):
     assert [(gate[0], gate[1], gate[3]) for gate in gates] == [("equal", ["partner"], True)]
 
 
+def test_a_version_has_to_begin_with_the_own():
+    """flashinfer takes builds of its cache for any CUDA: 0.6.1+cu129."""
+    source = (
+        "import os\nimport partner\nfrom .own import __version__ as own_version\n"
+        "def check():\n    partner_version = partner.__version__\n"
+        "    if not os.getenv('SKIP') and not partner_version.startswith(own_version):\n"
+        "        raise RuntimeError('differ')\n"
+        "check()\n"
+    )
+    gates = read_gates(source.encode())
+    assert [(gate[0], gate[1], gate[3]) for gate in gates] == [("begins", ["partner"], True)]
+
+
 def test_a_condition_that_cannot_be_is_none(workshop):
     user = workshop.release("user", {"user/__init__.py": "", "user/a.py": ""})
     assert user._limits("user", [["const", False]], lambda name: None) == NEVER
