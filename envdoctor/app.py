@@ -57,7 +57,7 @@ __all__ = [
     "watch",
 ]
 
-_SUSPECTS_SAID = 2
+_SUSPECTS_SAID = 3
 """In a sentence; ``diagnose`` lists all."""
 
 
@@ -157,13 +157,13 @@ def _findings_of(traces: Sequence[Trace]) -> List[Finding]:
     # A line that the log holds is no presumption.
     findings = [_with_reason(trace)._replace(presumed=False) for trace in traces]
     roots = [entry for entry in findings if entry.verdict == "violated" and not entry.caused_by]
-    if not roots or all(map(tells_of_stop, roots)):
-        if findings and tells_of_stop(findings[0]):
-            return [_as_stop(findings[0]), *findings[1:]]
-    else:
-        return findings
+    is_open = not roots or all(map(tells_of_stop, roots))
+    if is_open and findings and tells_of_stop(findings[0]):
+        return [_as_stop(findings[0]), *findings[1:]]
     for number, trace in enumerate(traces):
-        if trace.certainty == "candidate" and trace.meaning and not trace.finding.caused_by:
+        if trace.certainty != "candidate" or trace.finding.caused_by:
+            continue
+        if trace.is_failure or (is_open and trace.meaning):
             findings[number] = _open_failure(trace, findings[number])
             break
     return findings
@@ -191,13 +191,17 @@ def _with_reason(trace: Trace) -> Finding:
 
 
 def _open_failure(trace: Trace, finding: Finding) -> Finding:
-    """Return the finding of a failure without a known cause, with its likeliest suspects."""
+    """Return the finding of a failure without a known cause, with its likeliest suspects. That the
+    run failed with this exception is an error, whatever stands behind it.
+    """
     likely = [suspect for suspect in trace.suspects if suspect.confidence == "high"]
-    behind = "; or: ".join(suspect.text.rstrip(".") for suspect in likely[:_SUSPECTS_SAID])
+    suspects = likely or (trace.suspects if trace.is_failure else ())
+    behind = "; or: ".join(suspect.text.rstrip(".") for suspect in suspects[:_SUSPECTS_SAID])
     message = f"{finding.message.rstrip('.')}. No line that was understood says why."
     if behind:
-        message += f" Most likely: {behind}."
-    return finding._replace(verdict="violated", severity="warning", message=message)
+        message += f" {'Most likely' if likely else 'Candidates, none established'}: {behind}."
+    severity = "error" if trace.is_failure else "warning"
+    return finding._replace(verdict="violated", severity=severity, message=message)
 
 
 def _with_tried_remedies(

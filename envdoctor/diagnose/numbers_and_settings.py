@@ -30,7 +30,7 @@ from ..model.evidence import Evidence
 from ..model.finding import Remedy
 from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
-from ..model.sizes import gib_text
+from ..model.sizes import gib_text, parse_size, size_text
 from ..model.workload import stated_workload
 from ..rules.engine_settings import HeldWeights, held_weights
 from ..rules.rule import Context
@@ -108,6 +108,13 @@ _DEEPSPEED = re.compile(
     r"\bzero[-_ ]?(?:stage[-_ ]?)?[123]\b|zero_stage|--deepspeed\b|deepspeed (?:zero|config|stage)|"
     r"\bds_config",
     re.IGNORECASE,
+)
+_SIZE = r"[\d.]{1,12} (?:[KMG]iB|bytes)"
+#: What torch's allocator counts where it was refused memory (CUDACachingAllocator.cpp of 2.1 to
+#: 2.9): the request, the GPU, what is free of it, and what this process holds with its context.
+_ALLOCATOR = re.compile(
+    rf"Tried to allocate (?P<wanted>{_SIZE})\. GPU \d+ has a total capac\w+ of (?P<all>{_SIZE})"
+    rf" of which (?P<free>{_SIZE}) is free\..{{0,400}}?this process has (?P<own>{_SIZE}) memory in"
 )
 _FULL = 0.9  # of a GPU, from which a training's state alone leaves nothing for activations
 #: Several processes of an engine, as people tell it.
@@ -391,11 +398,42 @@ def _of_memory(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
     if asked.of_host:
         return None
     return (
-        _of_hidden_gpus(asked)
+        _of_request(asked)
+        or _of_hidden_gpus(asked)
         or _of_neighbours(asked)
         or _of_profiling(asked, is_seen=True)
         or (_of_training(asked) if _is_training(asked) else _of_weights(asked))
         or _of_profiling(asked, is_seen=False)
+    )
+
+
+def _of_request(asked: _Asked) -> Optional[_Relation]:
+    """Say whether the request alone is larger than the GPU, or who holds its memory where it is not
+    the process that failed.
+    """
+    match = _ALLOCATOR.search(asked.text)
+    if match is None:
+        return None
+    wanted, total, free, own = (
+        parse_size(match.group(n)) for n in ("wanted", "all", "free", "own")
+    )
+    if wanted is None or total is None or free is None or own is None:
+        return None
+    if wanted > total:
+        return _Relation(
+            f"The request alone is larger than the GPU: {size_text(wanted)} of {size_text(total)}, "
+            "whoever else uses it",
+            "Lower what makes this one tensor so large (batch, sequence length, logits of the "
+            "whole vocabulary, an attention that writes its whole matrix), or split it",
+        )
+    others = total - free - own
+    if others < wanted - free or others <= own:
+        return None
+    return _Relation(
+        f"This process holds {size_text(own)} of the GPU; other processes hold {size_text(others)}",
+        "See who holds it (nvidia-smi, fuser -v /dev/nvidia*): end what a former run left behind, "
+        "give an engine or rank that shares the GPU less, or take another GPU "
+        "(CUDA_VISIBLE_DEVICES)",
     )
 
 

@@ -429,6 +429,7 @@ def _trace(draft: TraceDraft) -> Trace:
         draft.meaning,
         tuple(draft.suspects),
         draft.signature.collect if draft.signature is not None else (),
+        draft.is_failure,
     )
 
 

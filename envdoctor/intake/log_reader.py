@@ -292,6 +292,8 @@ class _Search:
         # The last letter of a colour's escape would stick to the word behind it.
         plain = _COLOUR.sub(b" ", data) if b"\x1b[" in data else data
         words = set(plain.translate(_LETTERS).split())
+        if not data.isascii():
+            words.add(b"")
         for word in self._by_word.keys() & words:
             for anchor, needed in self._by_word[word]:
                 if needed <= words:
@@ -454,14 +456,22 @@ class _Search:
 
 @cache  # the anchors are those of the matrix, for each log the same
 def key_word(anchor: bytes) -> bytes:
-    """Return the word of an anchor that windows are sieved by: whole, long and not common."""
+    """Return the word of an anchor that windows are sieved by: whole, long and not common; none of
+    one in another script, which only windows beyond ASCII can hold.
+    """
     words = anchor.translate(_LETTERS).split()
 
     def rarity(word: bytes) -> Tuple[bool, int, bytes]:
         return (word.lower() not in _COMMON and len(word) > 2, len(word), word)
 
-    best = max(words, key=rarity)
-    if best == words[0] and best[:1].islower() and anchor[:1].isalpha() and len(words) > 1:
+    best = max(words, key=rarity, default=b"")
+    if (
+        words
+        and best == words[0]
+        and best[:1].islower()
+        and anchor[:1].isalpha()
+        and len(words) > 1
+    ):
         other = max(words[1:], key=rarity)  # the anchor may begin within a word
         best = other if len(other) > 2 else best
     return best

@@ -139,12 +139,10 @@ def _anchors(entry: Entry) -> List[str]:
     if not anchors:
         entry.fault("anchors", "is missing or empty")
     for anchor in anchors:
-        if _SIEVED.search(anchor) is None:
-            entry.fault("anchors", f"{anchor!r} has no letter of ASCII, which logs are sieved by")
-        if len(anchor) < _SHORTEST:
+        if len(anchor.encode()) < _SHORTEST:
             entry.fault(
                 "anchors",
-                f"{anchor!r} is shorter than {_SHORTEST} characters, so it is in lines that mean "
+                f"{anchor!r} is shorter than {_SHORTEST} bytes, so it is in lines that mean "
                 "nothing",
             )
     return anchors

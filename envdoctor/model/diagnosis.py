@@ -32,7 +32,7 @@ class Trace(NamedTuple):
 
     certainty: ``established`` (an error), ``likely`` (a warning), ``candidate`` (undetermined: the
     suspects are all there is). ``finding.caused_by`` is the key of the trace that it is a
-    consequence of.
+    consequence of. is_failure: the run ended with this exception, whatever stands behind it.
     """
 
     finding: Finding
@@ -43,6 +43,7 @@ class Trace(NamedTuple):
     meaning: str = ""
     suspects: Tuple[Suspect, ...] = ()
     collect: Tuple[str, ...] = ()
+    is_failure: bool = False
 
 
 def traces_tree(traces: Sequence[Trace]) -> List[Tuple[Trace, int]]:

@@ -335,6 +335,23 @@ def test_a_failure_whose_cause_is_open_is_said_before_what_followed_from_it(envd
     assert "No line that was understood says why" in first["message"]
 
 
+def test_the_failing_exception_leads_whatever_stands_behind_it(envdoctor, tmp_path):
+    (tmp_path / "train.py").write_text(
+        "raise RuntimeError('CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate')"
+    )
+    log = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, check=False
+    ).stderr
+    # A report of which a rule warns on its own stands before it.
+    for before in (b"", b"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\nvllm 0.6.3\n\n"):
+        report = checked(envdoctor, "-", input=before + log)
+        first = report["findings"][0]
+        assert (first["severity"], first["verdict"]) == ("error", "violated")
+        assert "cuBLAS failed with CUBLAS_STATUS_NOT_INITIALIZED" in first["message"]
+        assert "none established: Another copy of cuBLAS" in first["message"]
+        assert "cuBLAS failed" in report["summary"]["line"]
+
+
 def test_a_log_of_any_size_is_diagnosed(envdoctor, tmp_path):
     """No report is so long; what decides is found all the same, also in a pipe."""
     path = tmp_path / "run.log"

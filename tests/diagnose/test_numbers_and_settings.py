@@ -369,3 +369,27 @@ def test_a_container_that_was_handed_no_gpu(text, sentence, tmp_path):
 def test_a_gpu_that_is_unused_for_another_reason(text, tmp_path):
     with pytest.raises(StopIteration):
         finding(text, tmp_path)
+
+
+ALLOCATOR = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {0} GiB. GPU 0 has a total "
+    "capacity of 79.15 GiB of which {1} GiB is free. Including non-PyTorch memory, this process has "
+    "{2} GiB memory in use. Of the allocated memory 1.50 GiB is allocated by PyTorch, and 12.00 MiB "
+    "is reserved by PyTorch but unallocated."
+)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "sentence"),
+    [
+        (("2.00", "1.20", "2.04"), "This process holds 2 GiB of the GPU; other processes hold"),
+        (("120.00", "70.20", "8.94"), "The request alone is larger than the GPU: 120 GiB of 79.1"),
+        (("2.00", "1.20", "77.00"), ""),
+        (("40.00", "20.00", "29.00"), "This process holds 29 GiB of the GPU; other processes hold"),
+        (("40.00", "1.00", "50.00"), ""),
+    ],
+)
+def test_who_holds_the_memory_of_a_gpu(numbers, sentence, tmp_path):
+    message = finding(ALLOCATOR.format(*numbers), tmp_path).message
+    assert sentence in message
+    assert sentence or "process" not in message
