@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from .diagnose.trace_draft import Knowledge
     from .matrix.loader import Matrix
-    from .model.diagnosis import Diagnosis, Trace
+    from .model.diagnosis import Diagnosis, Suspect, Trace
     from .model.evidence import Fact
     from .model.log import Event, Pattern, Reading
     from .model.memory_plan import PlanResult, Variant
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .rules.changes import TargetChanges
     from .rules.node_table import ClusterReport, Kind, NodeTable, Section
     from .rules.relevance import Reported
+    from .watch.command_output import Kept
     from .watch.recording import Recording
 
 __all__ = [
@@ -195,7 +196,11 @@ def _open_failure(trace: Trace, finding: Finding) -> Finding:
     run failed with this exception is an error, whatever stands behind it.
     """
     likely = [suspect for suspect in trace.suspects if suspect.confidence == "high"]
-    suspects = likely or (trace.suspects if trace.is_failure else ())
+    if trace.is_failure and not likely:
+        fair = [suspect for suspect in trace.suspects if suspect.confidence != "low"]
+        suspects: Sequence[Suspect] = fair or trace.suspects
+    else:
+        suspects = likely
     behind = "; or: ".join(suspect.text.rstrip(".") for suspect in suspects[:_SUSPECTS_SAID])
     message = f"{finding.message.rstrip('.')}. No line that was understood says why."
     if behind:
@@ -723,7 +728,19 @@ def diagnose_output(
 
     kills = recording.oom_kills if recording.group.directory is not None else 0
     own = facts.updated({"memory.oom_kills": Known(kills, Evidence("watch"))})
-    return diagnose(recording.output, own, run=run, framework=framework, facts_from="this machine")
+    output = _with_end(recording)
+    return diagnose(output, own, run=run, framework=framework, facts_from="this machine")
+
+
+def _with_end(recording: Recording) -> Sequence[Kept]:
+    """Return what a command wrote, with the signal that ended it as its last line: a process that
+    is killed says nothing of it.
+    """
+    *others, last = recording.output
+    if (recording.exit_code or 0) <= 128:
+        return recording.output
+    end = f"\nThe command ended with exit code {recording.exit_code}\n"
+    return (*others, type(last)(last.name, last.getvalue() + end.encode(), last.left_out))
 
 
 def watch(**options: Any) -> Recording:

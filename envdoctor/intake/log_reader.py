@@ -465,13 +465,9 @@ def key_word(anchor: bytes) -> bytes:
         return (word.lower() not in _COMMON and len(word) > 2, len(word), word)
 
     best = max(words, key=rarity, default=b"")
-    if (
-        words
-        and best == words[0]
-        and best[:1].islower()
-        and anchor[:1].isalpha()
-        and len(words) > 1
-    ):
+    if len(best) <= 2 and not anchor.isascii():
+        return b""
+    if best == words[0] and best[:1].islower() and anchor[:1].isalpha() and len(words) > 1:
         other = max(words[1:], key=rarity)  # the anchor may begin within a word
         best = other if len(other) > 2 else best
     return best

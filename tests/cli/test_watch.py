@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -193,6 +194,55 @@ def test_an_end_by_exception_is_diagnosed():
     code, output, errors = run("--diagnose", "--", "python3", "-c", "print(1); int('x')")
     assert (code, output) == (1, "1\n")
     assert "The run failed with ValueError" in errors.split("of CPU time")[1]
+
+
+@pytest.mark.parametrize(("number", "words"), [(9, "SIGKILL"), (11, "SIGSEGV"), (6, "SIGABRT")])
+def test_an_end_by_a_signal_is_diagnosed(number, words):
+    program = f"import os; print(1, flush=True); os.kill(os.getpid(), {number})"
+    code, output, errors = run("--diagnose", "--", "python3", "-c", program)
+    assert (code, output) == (128 + number, "1\n")
+    assert f"A process was ended by {words}" in errors.split("of CPU time")[1]
+
+
+@pytest.fixture
+def small_group(prerequisite):
+    """A control group with 512 MiB of memory, of version 1 or 2; what joins a process to it."""
+    root = Path("/sys/fs/cgroup")
+    version_1 = (root / "memory").is_dir()
+    group = (root / "memory" if version_1 else root) / "envdoctor-test-watch"
+    try:
+        group.mkdir(exist_ok=True)
+        name = "memory.limit_in_bytes" if version_1 else "memory.max"
+        (group / name).write_text(str(512 << 20))
+    except OSError as error:
+        prerequisite(False, f"no control group can be made: {error}")
+    yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+    for _ in range(50):
+        with contextlib.suppress(OSError):
+            group.rmdir()
+            break
+        time.sleep(0.1)
+
+
+def test_a_run_that_its_control_group_killed(small_group):
+    """As in a container or a job with a limit: the kernel writes nothing into the run's output."""
+    program = "import time; x = []\nwhile True: x.append(b'1' * (16 << 20)); time.sleep(0.05)"
+    command = ("python3", "-c", program)
+    code, _, errors = run("--diagnose", "--", *command, preexec_fn=small_group)  # noqa: PLW1509
+    assert code == 137
+    said = errors.split("of CPU time")[1]
+    assert "The kernel has killed 1 process of this control group" in said, errors
+    assert "consequence: A process was ended by SIGKILL" in said
+
+
+def test_a_signal_behind_an_exception_is_its_consequence():
+    program = "import os, traceback\ntry:\n    int('x')\nexcept ValueError:\n"
+    program += "    traceback.print_exc()\n    os.kill(os.getpid(), 9)"
+    code, _, errors = run("--diagnose", "--", "python3", "-c", program)
+    assert code == 137
+    said = errors.split("of CPU time")[1]
+    assert "The run failed with ValueError" in said
+    assert "consequence: A process was ended by SIGKILL" in said
 
 
 @pytest.mark.parametrize("program", ["exit 0", "kill -TERM $PPID; exec sleep 20"])
