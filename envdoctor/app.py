@@ -736,11 +736,13 @@ def _with_end(recording: Recording) -> Sequence[Kept]:
     """Return what a command wrote, with the signal that ended it as its last line: a process that
     is killed says nothing of it.
     """
-    *others, last = recording.output
     if (recording.exit_code or 0) <= 128:
         return recording.output
+    from .watch.command_output import Kept
+
+    *others, last = recording.output or (Kept("its end", b"", 0),)
     end = f"\nThe command ended with exit code {recording.exit_code}\n"
-    return (*others, type(last)(last.name, last.getvalue() + end.encode(), last.left_out))
+    return (*others, Kept(last.name, last.getvalue() + end.encode(), last.left_out))
 
 
 def watch(**options: Any) -> Recording:

@@ -190,7 +190,7 @@ def say_why(
         names = ", ".join(f"SIG{name}" for name in map(_signal_name, recording.stopped_by))
         write_error(f"envdoctor watch: it was asked to end ({names}), so nothing is diagnosed")
         return None
-    if not recording.output:
+    if not recording.output and recording.exit_code <= 128:
         write_error("envdoctor watch: nothing is known of its output, so nothing is diagnosed")
         return None
     from ..app import diagnose_output

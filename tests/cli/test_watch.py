@@ -228,7 +228,7 @@ def test_a_run_that_its_control_group_killed(small_group):
     """As in a container or a job with a limit: the kernel writes nothing into the run's output."""
     program = "import time; x = []\nwhile True: x.append(b'1' * (16 << 20)); time.sleep(0.05)"
     command = ("python3", "-c", program)
-    code, _, errors = run("--diagnose", "--", *command, preexec_fn=small_group)  # noqa: PLW1509
+    code, _, errors = run("--diagnose", "--", *command, preexec_fn=small_group)
     assert code == 137
     said = errors.split("of CPU time")[1]
     assert "The kernel has killed 1 process of this control group" in said, errors
