@@ -75,6 +75,19 @@ class ModelSize(NamedTuple):
         return self.vocabulary * self.hidden * (1 if self.tied else 2)
 
     @property
+    def adapted_width(self) -> float:
+        """Parameters of an adapter of rank 1 on every linear layer, those of each expert too: the
+        inputs and outputs of them all; 0 where the dimensions are not known.
+        """
+        if not (self.hidden and self.layers and self.intermediate):
+            return 0.0
+        width: float = self.layers * (8 * self.hidden + 3 * (self.hidden + self.intermediate))
+        if self.experts and self.active:
+            # Their own width is not kept; what a token goes through has at least that of these.
+            width += self.experts * (1 / self.hidden + self.active / self.intermediate)
+        return width
+
+    @property
     def shared_heads(self) -> int:
         """A number that any of its divisors may share a layer by: heads of attention, and those of
         keys and values unless there is one, go whole to GPUs (vllm/model_executor/models/qwen2.py).

@@ -164,6 +164,9 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     "rollout.quantization": Field(
         "str", "What the engine's weights are stored in: none, fp8, int8, int4, fp4, unknown."
     ),
+    "rollout.draft": Field("str", "Model whose guesses the engine verifies, name or path."),
+    "rollout.adapters": Field("int", "Adapters that the engine has room for at once."),
+    "rollout.adapter_rank": Field("int", "The largest rank of these."),
     "rollout.offload_weights": Field("int", "Weights per GPU that stay in host memory, bytes."),
     "rollout.cpu_weights": Field(
         "bool",

@@ -25,7 +25,7 @@ from .hf_trainer import (
 from .megatron_options import CUT_DEFAULTS, derive_megatron
 from .serving import packed_as
 from .settings import flags
-from .trainer import Launch, Trainer, TrainerReading, visible_devices
+from .trainer import Launch, Trainer, TrainerReading, seen_gpus, visible_devices
 
 __all__ = ["ADAPTER"]
 
@@ -259,13 +259,12 @@ def _derive_trainer(reading: TrainerReading) -> None:
 
 def _is_spread(run: Run, processes: Optional[int]) -> bool:
     """Tell whether a process has several GPUs, over which it spreads the layers."""
-    visible = run.variables.get("CUDA_VISIBLE_DEVICES")
-    count = visible.text.count(",") + 1 if visible is not None and visible.known else None
     if run.launcher:
         return False
     if "NPROC_PER_NODE" not in run.variables:
         return processes != 1
-    return count is not None and processes is not None and count > processes
+    visible = seen_gpus(run)
+    return isinstance(visible, Known) and processes is not None and visible.value > processes
 
 
 def _presets(reading: TrainerReading) -> Dict[str, Fact[Any]]:
@@ -413,21 +412,20 @@ def _derive_generation(reading: TrainerReading, backend: Fact[Any], packed: str)
     """
     run, fields = reading.run, reading.fields
     visible_devices(reading)
-    visible = run.variables.get("CUDA_VISIBLE_DEVICES")
-    seen = visible.text.count(",") + 1 if visible is not None and visible.known else None
+    visible = seen_gpus(run)
     processes = (reading.number("gpus_per_node") or 1) if "NPROC_PER_NODE" in run.variables else 1
-    if seen is None:
+    if not isinstance(visible, Known):
         fields["rollout.engine"] = Unknown("over which GPUs the layers lie (CUDA_VISIBLE_DEVICES)")
         return
     reading.put("rollout.engine", "hf", backend)
     for part, count in (
         ("tensor_parallel", 1),
-        ("pipeline_parallel", max(seen // processes, 1)),
+        ("pipeline_parallel", max(visible.value // processes, 1)),
         ("data_parallel", processes),
     ):
         reading.put(f"rollout.{part}", count, fields["gpus_per_node"])
         reading.keys.pop(f"rollout.{part}", None)
-    reading.put("gpus_per_node", seen)
+    reading.put("gpus_per_node", visible.value)
     if packed.startswith("fp"):
         # Whether it stays packed hangs on the GPU and on kernels that are installed.
         reading.put("rollout.quantization", "unknown")

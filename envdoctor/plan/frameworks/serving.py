@@ -7,6 +7,7 @@ takes certainty away (:mod:`.unread`).
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -58,6 +59,8 @@ class Engine(NamedTuple):
     subcommands: Tuple[str, ...]  # of the program of the engine's name
     fields: Fields
     aliases: Mapping[str, str]  # "-tp" → "--tensor-parallel-size"
+    #: Options for the number of adapters at once and their largest rank, with their defaults.
+    adapters: Tuple[Tuple[str, int], Tuple[str, int]]
 
 
 class ServingAdapter:
@@ -97,6 +100,8 @@ class ServingAdapter:
         fields["rollout.quantization"] = _packing(configuration, fields["actor.model"])
         shared = any(setting.key == "enable_dp_attention" for setting in settings)
         fields["gpus_per_node"] = _gpus(fields, shared)
+        fields.update(_adapters(configuration, self.engine))
+        fields.update(_draft(configuration))
         spreads = configuration.get("enable_expert_parallel", convert=boolean, missing=False)
         fields["rollout.expert_parallel"] = spread_experts(fields, spreads)
         keys = {
@@ -124,6 +129,7 @@ class ServingAdapter:
         names = (word.text[2:].replace("-", "_") for word in words if word.text.startswith("--"))
         switches = [name for name in names if _SWITCH.match(name)]
         settings, rest = flags(words, run.name, (*_SWITCHES, *switches))
+        settings = [_unfolded(setting) for setting in settings]
         alone = rest[1:] if run.entry == self.name else rest
         if alone:
             settings.append(_model(alone[0], run.name))
@@ -142,6 +148,16 @@ class ServingAdapter:
         text = run.text(named, (run.base,))
         read = read_config(text, named) if text else []
         return [setting._replace(key=setting.key.replace("-", "_")) for setting in read]
+
+
+def _unfolded(setting: Setting) -> Setting:
+    """Return an option whose word is an object of JSON with that object as its value."""
+    if not isinstance(setting.value, str) or not setting.value.startswith("{"):
+        return setting
+    try:
+        return setting._replace(value=json.loads(setting.value))
+    except (ValueError, RecursionError):
+        return setting
 
 
 def _model(word: Word, name: str) -> Setting:
@@ -173,6 +189,46 @@ def _gpus(fields: Mapping[str, Fact[Any]], shared: bool) -> Fact[Any]:
         return nodes
     of_node = -(-total // max(int(nodes.value), 1))
     return Known(of_node, Evidence("tensor × pipeline × data parallel"))
+
+
+def _adapters(configuration: Configuration, engine: Engine) -> Dict[str, Fact[Any]]:
+    """Return how many adapters an engine has room for, and their rank: 0 where it takes none."""
+    names = ("rollout.adapters", "rollout.adapter_rank")
+    wanted = configuration.get("enable_lora", convert=boolean, missing=False)
+    if not isinstance(wanted, Known):
+        return dict.fromkeys(names, wanted)
+    if not wanted.value:
+        return {}
+    return {
+        name: configuration.get(option, convert=integer, missing=default, unset=default)
+        for name, (option, default) in zip(names, engine.adapters)
+    }
+
+
+def _draft(configuration: Configuration) -> Dict[str, Fact[Any]]:
+    """Return the model that an engine drafts with: a whole one, or a head of whose size no name
+    tells anything. Without a model it guesses from the text, or with a layer of the checkpoint.
+    """
+    model = configuration.get(*_DRAFTS, convert=text_of, missing="")
+    method = configuration.get(*_METHODS, convert=text_of, missing="")
+    how = f"{method.value if isinstance(method, Known) else ''}".lower()
+    named = model.value if isinstance(model, Known) else ""
+    if named.strip("[]") in _WITHOUT_DRAFT:
+        return {}
+    if isinstance(model, Known) and named and how not in _WITHOUT_DRAFT:
+        is_whole = how in _WHOLE_DRAFT and not _HEAD.search(named)
+        return {"rollout.draft" if is_whole else "others": model}
+    if isinstance(method, Known) and how and how not in _WITHOUT_DRAFT:
+        return {"others": Known(f"drafting by {how}", method.evidence)}
+    return {}
+
+
+#: Options of vllm, of releases before 0.8 and of SGLang.
+_DRAFTS = ("speculative_config.model", "speculative_model", "speculative_draft_model_path")
+_METHODS = ("speculative_config.method", "speculative_algorithm")
+_WITHOUT_DRAFT = frozenset(("ngram", "suffix"))
+_WHOLE_DRAFT = frozenset(("", "draft_model", "standalone"))
+_HEAD = re.compile(r"eagle|medusa|mtp|dflash|hydra|spec(?:ul|ali)|accelerator", re.IGNORECASE)
 
 
 def spread_experts(fields: Mapping[str, Fact[Any]], spreads: Fact[Any]) -> Fact[Any]:

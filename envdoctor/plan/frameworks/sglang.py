@@ -29,5 +29,7 @@ ADAPTER = ServingAdapter(
             "rollout.offload_weights": (("cpu_offload_gb",), gib),
         },
         {},
+        # Without a rank it takes that of what it loads: 64, an allowance.
+        (("max_loras_per_batch", 8), ("max_lora_rank", 64)),
     )
 )

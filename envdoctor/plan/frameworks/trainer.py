@@ -20,7 +20,14 @@ from .problems import value_problems
 from .settings import Setting, as_option, flags, override, overrides
 from .unread import other_models, unread_settings
 
-__all__ = ["Launch", "Trainer", "TrainerReading", "options_and_overrides", "visible_devices"]
+__all__ = [
+    "Launch",
+    "Trainer",
+    "TrainerReading",
+    "options_and_overrides",
+    "seen_gpus",
+    "visible_devices",
+]
 
 
 class Launch(NamedTuple):
@@ -162,20 +169,32 @@ def visible_devices(
     reading: TrainerReading, nodes: str = "NNODES", each: str = "NPROC_PER_NODE"
 ) -> None:
     """Fill in nodes and GPUs of a launcher that takes them from variables, and without these every
-    GPU that it sees.
+    GPU of the machine, where that is known.
     """
     run, fields = reading.run, reading.fields
     fields["nodes"] = _variable(run, nodes) or Known(1, Evidence(f"{nodes} is not set"))
-    count = _variable(run, each)
-    visible = run.variables.get("CUDA_VISIBLE_DEVICES") or run.variables.get(
-        "ASCEND_RT_VISIBLE_DEVICES"
-    )
-    if count is None and visible is not None and visible.known and visible.text:
-        place = Evidence(f"{run.name}:{visible.line}", f"CUDA_VISIBLE_DEVICES={visible.text}")
-        count = Known(visible.text.count(",") + 1, place)
+    count = _variable(run, each) or seen_gpus(run)
     fields["gpus_per_node"] = count or Unknown("all GPUs that are visible")
     reading.keys["nodes"], reading.keys["gpus_per_node"] = nodes, each
     share_gpus(fields)
+
+
+def seen_gpus(run: Run) -> Optional[Fact[Any]]:
+    """Return how many GPUs a process sees: those of CUDA_VISIBLE_DEVICES, without it all of the
+    machine; None where that is not known. A report may tell the kind of GPU alone.
+    """
+    visible = run.variables.get("CUDA_VISIBLE_DEVICES") or run.variables.get(
+        "ASCEND_RT_VISIBLE_DEVICES"
+    )
+    if visible is not None:
+        place = Evidence(f"{run.name}:{visible.line}", f"CUDA_VISIBLE_DEVICES={visible.text}")
+        count = visible.text.count(",") + 1
+        return Known(count, place) if visible.known and visible.text else None
+    devices = run.facts.get("gpus") if run.facts is not None and run.at_hand else None
+    if not isinstance(devices, Known):
+        return None
+    seen = sum(device.visible is not False for device in devices.value)
+    return Known(seen, devices.evidence) if seen else None
 
 
 def _variable(run: Run, name: str) -> Optional[Fact[Any]]:

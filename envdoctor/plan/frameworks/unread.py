@@ -66,7 +66,7 @@ _NAMES = (
     r"|disable_log_\w+|enable_log_\w+|uvicorn_\w+|ssl_\w+|allowed_\w+|root_path|revision"
     r"|\w*generation_config|download_dir|block_size|disable_custom_all_reduce|node_rank"
     r"|distributed_executor_backend|(?:no_)?enable_prefix_caching|dist_init_addr|enable_metrics"
-    r"|schedule_\w+|decode_log_interval|tool_server"
+    r"|schedule_\w+|decode_log_interval|tool_server|num_speculative_tokens"
     # optimizer's numbers, losses, sampling
     r"|lr|lr_\w+|learning_rate|\w+_learning_rate|min_lr\w*|weight_decay|warmup_\w+|adam_\w+|betas"
     r"|grad_clip|clip_grad|max_norm|max_grad_norm|l2|kl_\w+|init_kl_coef|use_kl_(?:loss"

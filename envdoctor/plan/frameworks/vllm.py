@@ -42,6 +42,7 @@ ENGINE = Engine(
         "-dp": "--data-parallel-size",
         "-q": "--quantization",
     },
+    (("max_loras", 1), ("max_lora_rank", 16)),
 )
 
 

@@ -71,7 +71,11 @@ def sizes_of(
         size = size_of(str(name), matrix, config, configs.get(f"{name}#index"))
         if size is not None:
             sizes[role] = size
-    return sizes
+    draft = workload.value("rollout.draft")
+    size = (
+        size_of(draft, matrix, configs.get(draft), configs.get(f"{draft}#index")) if draft else None
+    )
+    return {**sizes, "draft": size} if size is not None else sizes
 
 
 def _stated(config: Optional[Mapping[str, str]]) -> Optional[Dict[str, Any]]:
@@ -133,6 +137,9 @@ def _unknown_sizes(inputs: Inputs) -> Iterator[str]:
     if "actor" not in inputs.sizes:
         name = value("actor.model")
         yield f"the size of {name} (its config.json)" if name else "actor.model"
+    draft = value("rollout.draft")
+    if draft and "draft" not in inputs.sizes:
+        yield f"the size of {draft} (its config.json)"
     if inputs.serves:
         return
     for role in ROLES[1:]:

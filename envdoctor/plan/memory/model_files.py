@@ -20,7 +20,7 @@ def read_model_files(workload: Workload) -> Dict[str, Dict[str, Any]]:
     """Read config.json and the safetensors index of each model of a run, where it is a folder;
     raises :class:`InputError` for a file that is no JSON.
     """
-    models = (workload.value(f"{role}.model") for role in ROLES)
+    models = [workload.value(f"{role}.model") for role in ROLES] + [workload.value("rollout.draft")]
     files: Dict[str, Dict[str, Any]] = {}
     for name in {str(model) for model in models if model}:
         for file_name, suffix in _FILES.items():

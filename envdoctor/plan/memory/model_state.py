@@ -114,19 +114,13 @@ class ModelState:
         return (0.0, per[1] / 2) if self.get("fused_backward") else per
 
     def _adapter_share(self) -> float:
-        """Return adapters as a share of the model: one on every linear layer, those of each expert
-        too, takes rank times its inputs and outputs.
-        """
+        """Return adapters as a share of the model, where every linear layer has one."""
         size, rank = self.role.size, self.lora or 0
         whole = size.root / size.high if self.get("trains_embedding") else 0.0
-        if not (size.hidden and size.layers and size.intermediate):
+        if not size.adapted_width:
             return 0.1 + whole
-        each: float = size.layers * (8 * size.hidden + 3 * (size.hidden + size.intermediate))
-        if size.experts and size.active:
-            # Their own width is not kept; what a token goes through has at least that of these.
-            each += size.experts * (1 / size.hidden + size.active / size.intermediate)
         side_by_side = int(self.inputs.get(f"{self.role.name}.adapters") or 1)
-        return side_by_side * rank * each / size.high + whole
+        return side_by_side * rank * size.adapted_width / size.high + whole
 
     def resident(
         self,

@@ -78,6 +78,9 @@ _PACKED_BYTES: Mapping[str, Tuple[float, float]] = {
     "fp4": (0.5, 0.75),
     "unknown": (0.25, 2.0),
 }
+#: Inputs and outputs of all linear layers as a share of the parameters, of a model of which no
+#: dimensions are known: hidden sizes from about 900 on.
+_UNKNOWN_WIDTH = 1 / 200
 #: Shares that releases of vllm take where nobody names one.
 _DEFAULT_SHARES = (0.9, 0.92)
 
@@ -90,7 +93,8 @@ def engine_weights(inputs: Inputs, size: ModelSize) -> Tuple[int, int]:
     takes 0.4 to 0.6 GiB more than its parameters, llm-d-planner#205). Packed weights are those of
     the layers; embedding and head stay in two bytes, and so does the attention of some checkpoints
     in fp8. Layers that a pipeline does not divide evenly, with the embedding or the head, make one
-    GPU's part larger.
+    GPU's part larger. Room for adapters is made beside them, whether any is loaded or not, and a
+    draft may lie whole on each GPU.
     """
     width = inputs.width("rollout.dtype", (2, 2))
     packed = _PACKED_BYTES.get(str(inputs.get("rollout.quantization")), width)
@@ -102,8 +106,23 @@ def engine_weights(inputs: Inputs, size: ModelSize) -> Tuple[int, int]:
     few, many = _spread(inputs, size)
     whole = 1.02 * high * many / stages
     uneven = (whole / max(size.layers // stages, 1) + 2 * root / split) if stages > 1 else 0
-    tower = width[1] * size.vision
-    return max(int(low * few / stages) - away, 0), max(int(whole + uneven + tower) - away, 0)
+    beside: float = width[1] * size.vision + _adapter_slots(inputs, size)
+    draft = inputs.sizes.get("draft")
+    if draft is not None:
+        low += _PACKED_BYTES["int4"][0] * draft.low
+        beside += 1.02 * width[1] * draft.high
+    return max(int(low * few / stages) - away, 0), max(int(whole + uneven + beside) - away, 0)
+
+
+def _adapter_slots(inputs: Inputs, size: ModelSize) -> int:
+    """Return the most bytes that the slots of adapters take on one GPU: which layers get one is
+    the model's, and which half of it is divided among GPUs the layer's
+    (vllm/lora/layers@v0.19.1, create_lora_weights).
+    """
+    slots, rank = (int(inputs.get(f"rollout.{name}") or 0) for name in ("adapters", "adapter_rank"))
+    ends = 2 * (size.hidden + size.vocabulary)  # embedding and head
+    width = (size.adapted_width or _UNKNOWN_WIDTH * size.high) + ends
+    return int(2 * slots * rank * width)
 
 
 def _spread(inputs: Inputs, size: ModelSize) -> Tuple[float, float]:
@@ -301,9 +320,15 @@ def _takes_its_share(inputs: Inputs) -> bool:
 
 
 def cache_per_token(inputs: Inputs, size: ModelSize) -> int:
-    """Return bytes of cache for one token on one GPU; heads are split no further than there are,
-    and a latent cache not at all (vllm/v1/attention/backends/mla; SGLang's docs on DP attention).
+    """Return bytes of cache for one token on one GPU, a draft's too; heads are split no further
+    than there are, and a latent cache not at all (vllm/v1/attention/backends/mla; SGLang's docs on
+    DP attention).
     """
+    draft = inputs.sizes.get("draft")
+    return _values_per_token(inputs, size) + (_values_per_token(inputs, draft) if draft else 0)
+
+
+def _values_per_token(inputs: Inputs, size: ModelSize) -> int:
     split = 1 if size.latent else min(inputs.tensor_parallel, size.kv_heads or 1)
     width = 1 if str(inputs.get("rollout.kv_dtype", "")).startswith("fp8") else 2
     layers = -(-size.layers // inputs.pipeline_parallel) / size.layers if size.layers else 1
@@ -345,16 +370,27 @@ def cache_check(
         "rollout.max_num_batched_tokens",
         "actor.model",
     )
+    beside = tuple(_beside(inputs))
+    least = 0 if beside else share[0] - weights[1] - high - graphs - GIB
     return CacheCheck(
         per_token * (length or 0),
-        max(share[0] - weights[1] - high - graphs - GIB, 0),
+        max(least, 0),
         max(share[1] - weights[0] - low, 0),
         length or 0,
         per_token,
         " - ".join(words),
         used,
-        tuple(_unknown_of_cache(inputs, size, length)),
+        (*_unknown_of_cache(inputs, size, length), *beside),
     )
+
+
+def _beside(inputs: Inputs) -> Iterator[str]:
+    """Yield what lies beside the cache and takes an amount that is not known."""
+    draft, others = inputs.sizes.get("draft"), inputs.get("others")
+    if inputs.get("rollout.draft") and (draft is None or not draft.cache_values):
+        yield f"the config.json of {inputs.get('rollout.draft')}"
+    if others:
+        yield f"what {others} takes, and where"
 
 
 def _unknown_of_cache(inputs: Inputs, size: ModelSize, length: Optional[int]) -> Iterator[str]:

@@ -129,6 +129,6 @@ def test_training_comes_before_a_server_of_the_same_script(tmp_path):
 
 def test_what_is_not_understood_is_named():
     workload = read(
-        *["vllm", "serve", "m", "--port", "1", "--num-gpu-blocks-override", "9", "--enable-lora"]
+        *["vllm", "serve", "m", "--port", "1", "--num-gpu-blocks-override", "9", "--enable-dbo"]
     )
-    assert workload.unread == ("--num-gpu-blocks-override", "--enable-lora")
+    assert workload.unread == ("--num-gpu-blocks-override", "--enable-dbo")

@@ -8,7 +8,8 @@ import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.matrix.loader import load_matrix
-from envdoctor.model.evidence import Absent
+from envdoctor.model.evidence import Absent, Evidence, Known
+from envdoctor.model.facts import Facts, Gpu
 from envdoctor.plan.frameworks import read_workload
 from envdoctor.plan.memory.estimate import make_plan, sizes_of
 from envdoctor.plan.memory.setting_change import change_workload, setting_text
@@ -220,6 +221,15 @@ def test_ms_swift_spreads_one_process_over_several_gpus(read):
     workload = read("CUDA_VISIBLE_DEVICES=0,1 swift sft --model Qwen/Qwen2.5-7B-Instruct")
     assert workload.value("actor.strategy") is None
     assert "device_map" in workload.get("actor.strategy").reason
+
+
+@pytest.mark.parametrize(("gpus", "strategy"), [(1, "ddp"), (2, None)])
+def test_without_a_variable_a_process_sees_the_gpus_of_its_machine(gpus, strategy):
+    facts = Facts({"gpus": Known((Gpu(name="A100"),) * gpus, Evidence("nvidia-smi"))})
+    command = "swift sft --model Qwen/Qwen2.5-7B-Instruct --max_length 2048"
+    workload = read_workload(command.split(), facts=facts, environ={})
+    assert workload.value("gpus_per_node") == gpus
+    assert workload.value("actor.strategy") == strategy
 
 
 def test_ms_swift_trains_before_it_serves(read):

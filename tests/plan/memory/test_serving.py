@@ -117,7 +117,7 @@ INFER = "swift infer --max_length 8192 --max_new_tokens 1024 --model"
         # Layers that several GPUs have no room for go to the host (device_map="auto").
         (f"CUDA_VISIBLE_DEVICES=0,1 {INFER} Qwen/Qwen2.5-72B-Instruct", "tight"),
         (f"CUDA_VISIBLE_DEVICES=0,1,2,3 {INFER} Qwen/Qwen2.5-72B-Instruct", "fits"),
-        (f"{INFER} Qwen/Qwen2.5-7B-Instruct", "cannot tell"),
+        (f"{INFER} Qwen/Qwen2.5-7B-Instruct", "fits"),  # over all eight GPUs of the machine
         (f"CUDA_VISIBLE_DEVICES=0 {INFER} Qwen/Qwen2.5-7B-Instruct --max_batch_size 99", "tight"),
         ("CUDA_VISIBLE_DEVICES=0 swift infer --model Qwen/Qwen2.5-7B-Instruct", "cannot tell"),
         (
@@ -176,3 +176,65 @@ def test_a_latent_cache_is_whole_on_each_gpu(matrix):
     packed = Inputs(workload(rollout__kv_dtype="fp8", rollout__tensor_parallel=8), {})
     sparse = size._replace(indexed=61 * 132)
     assert cache_per_token(packed, sparse) == 61 * (576 + 132)
+
+
+TARGET = "vllm serve Qwen/Qwen2.5-72B-Instruct -tp 4 --max-model-len 65536"
+DRAFT = "Qwen/Qwen2.5-7B-Instruct"
+
+
+@pytest.mark.parametrize(
+    ("options", "draft", "verdict"),
+    [
+        (
+            f"""--speculative-config '{{"model":"{DRAFT}","num_speculative_tokens":5}}'""",
+            DRAFT,
+            "fits",
+        ),
+        (f"--speculative_config.model {DRAFT}", DRAFT, "fits"),
+        (f"--speculative-model {DRAFT} --num-speculative-tokens 5", DRAFT, "fits"),
+        ("""--speculative-config '{"method":"ngram","num_speculative_tokens":5}'""", None, "fits"),
+        ("--speculative-model '[ngram]'", None, "fits"),
+        (
+            """--speculative-config '{"model":"a/EAGLE3-LLaMA3.1-8B","method":"eagle3"}'""",
+            None,
+            "cannot tell",
+        ),
+        ("""--speculative-config '{"method":"mtp"}'""", None, "cannot tell"),
+        ("--speculative-model someone/unheard-of", "someone/unheard-of", "cannot tell"),
+    ],
+)
+def test_a_draft_counts_or_leaves_no_upper_bound(served, options, draft, verdict):
+    result = served(f"{TARGET} {options}")
+    assert result.workload.value("rollout.draft") == draft
+    assert result.plan.verdict == verdict
+    assert not result.workload.unread
+
+
+def test_a_draft_takes_weights_and_cache(served, matrix):
+    alone, with_draft = (
+        served(f"{TARGET}{more}").plan for more in ("", f" --speculative-model {DRAFT}")
+    )
+    weights = 2 * size_of(DRAFT, matrix).parameters
+    # 28 layers x 4 heads x 128 values x 2 (keys, values) x 2 bytes on 4 GPUs
+    assert with_draft.cache.per_token == alone.cache.per_token + 28 * 4 * 128 * 2 * 2 // 4
+    # It may be packed and divided, or whole on each GPU.
+    assert weights / 16 <= alone.cache.high - with_draft.cache.high <= weights / 4
+    assert alone.cache.low - with_draft.cache.low >= weights
+
+
+def test_room_for_adapters_is_taken_from_the_cache(served):
+    """Of 36 layers of Qwen3-4B (hidden 2560, heads 32 and 8 of 128, 9728 wide), in two bytes."""
+    alone, one, many = (
+        served(f"vllm serve Qwen/Qwen3-4B --max-model-len 4096{more}").plan.cache
+        for more in ("", " --enable-lora", " --enable-lora --max-loras 8 --max-lora-rank 128")
+    )
+    layer = (2560 + 4096) * 2 + 2 * (2560 + 1024) + 3 * (2560 + 9728)
+    assert alone.low - one.low >= 36 * layer * 16 * 2
+    assert alone.low - many.low == 64 * (alone.low - one.low)
+    assert alone.high == one.high == many.high  # which layers get one is the model's
+
+
+def test_without_lora_its_options_take_nothing(served):
+    command = "vllm serve Qwen/Qwen3-4B --max-model-len 4096"
+    stated = served(f"{command} --max-loras 8").plan.cache
+    assert stated.low == served(command).plan.cache.low
