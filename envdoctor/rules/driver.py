@@ -13,7 +13,6 @@ from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, try_version
-from .cuda_versions import compilers_of_cuda
 from .images import compat_sources, image_cuda
 from .rule import Context, Rule, device_names, model_kinds, needs_cuda, torch_cuda
 
@@ -139,7 +138,7 @@ def check_minor_version(context: Context) -> Iterator[Finding]:
         what, name = "torch is built with", "torch"
         evidence = context.evidence("torch.version", "torch.cuda", "driver.release")
         other = f"Or install builds made with CUDA {ptx} or older."
-    elif _is_newer_minor(toolkit, ptx) and (builders := compilers_of_cuda(context)):
+    elif _is_newer_minor(toolkit, ptx) and (builders := _compilers_here(context)):
         cuda, name = toolkit, builders[0]
         what = f"{name} compiles here with the toolkit of"
         evidence = (
@@ -176,6 +175,13 @@ def check_minor_version(context: Context) -> Iterator[Finding]:
         ),
         packages=(name,),
     )
+
+
+def _compilers_here(context: Context) -> List[str]:
+    # A start of a baked image judges the host alone, and loads no rule of the environment.
+    from .cuda_versions import compilers_of_cuda
+
+    return compilers_of_cuda(context)
 
 
 def _is_newer_minor(cuda: Optional[Version], ptx: Version) -> bool:
