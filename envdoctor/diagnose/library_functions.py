@@ -29,12 +29,25 @@ _ASKED_FILE = pattern(
     r"\bversion lib(?:cudart|cublas|cublasLt|nvrtc|nvJitLink|cupti)\.so\.(\d\d)\b"
 )
 _MOST_ASKERS = 3
+#: What findings call the library whose functions begin so.
+_LIBRARIES = (
+    ("nvJitLink", "libnvJitLink"),
+    ("nccl", "nvidia-nccl"),
+    ("cublas", "libcublas"),
+    ("cudnn", "libcudnn"),
+    ("cusparse", "libcusparse"),
+    ("nvshmem", "libnvshmem"),
+    ("cuda", "cuda-runtime"),
+)
 
 
 def tell_library_function(draft: TraceDraft, modules: Mapping[str, str], context: Context) -> None:
     """Say where a function of CUDA's libraries or of the driver is that the loader did not find."""
     for event in draft.events:
         symbol = groups_of(event, modules).get("symbol", "")
+        for begin, library in _LIBRARIES:
+            if symbol.lstrip("_").startswith(begin):
+                draft.finding = draft.finding._replace(component=library)
         histories = context.matrix.library_histories(symbol)
         chosen = _of_this_cuda(histories, event.first.text, context)
         if chosen:

@@ -200,6 +200,7 @@ def test_a_function_of_nccl_tells_which_releases_have_it_and_who_asks(finding):
 def test_a_function_of_any_of_nvidia_s_libraries_is_one_of_theirs(finding, symbol):
     said = finding(f"/v/ext.so: undefined symbol: {symbol}")
     assert said.message.startswith(f"{symbol} is in no loaded library of NVIDIA's, and /v/ext.so")
+    assert said.component not in ("", "cuda-libraries")
 
 
 def test_without_a_known_cuda_no_package_is_chosen(finding):
