@@ -38,7 +38,7 @@ _MOST_COPIES = 200  # of libraries
 #: The fields that are releases.
 _RELEASES = ("python.version", "driver.release", "glibc.version", "toolkit.version")
 _QUOTED = 120  # characters of a sentence
-_STANDS_FOR = re.compile(r"<[\w -]+|\.\.\.|(?:None|null)\Z")
+_STANDS_FOR = re.compile(r"<[\w -]+|(?:\.\.\.|None|null)\Z")
 _MAJORS_AHEAD = 2  # of the newest release that is known, for what is older than the report
 
 
