@@ -112,7 +112,7 @@ def check(
     if not run:
         findings = _with_tried_remedies(findings, nodes, matrix)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
-    report = report._replace(examined=examined_of(judged, options))
+    report = report._replace(examined=examined_of(judged, options, nodes, matrix))
     if changes is None:
         return report
     earlier = _judge_all(tuple(changes.before.values()), matrix, run, framework)

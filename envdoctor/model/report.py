@@ -57,12 +57,15 @@ class Judged(NamedTuple):
 
 class Examined(NamedTuple):
     """How much was judged: rules that ran, rows of the matrix that were held against a target, and
-    how many of those ask for a GPU where there is none.
+    how many of those ask for a GPU where there is none; how many packages there are, and of how
+    many of them the matrix knows nothing.
     """
 
     rules: int
     rows: int
     rows_without_gpu: int = 0
+    packages: int = 0
+    unknown_packages: int = 0
 
 
 class Report(NamedTuple):

@@ -40,7 +40,7 @@ def lay_out(report: Report, view: View) -> List[Block]:
 
         blocks += since_blocks(report.since, verbose, len(report.nodes) == 1)
     blocks += all_findings(report, verbose)
-    blocks += _examined(report)
+    blocks += _examined(report, verbose)
     blocks += _questions(report, verbose)
     blocks += _ignored(report, verbose)
     blocks += _next(report)
@@ -170,16 +170,22 @@ def _labelled(label: str, text: str, indent: int) -> Block:
     return Block(fold(clean(text)), label.ljust(_LABEL_WIDTH - 1), style, indent, _LABEL_WIDTH)
 
 
-def _examined(report: Report) -> Iterator[Block]:
-    """Say what a verdict without findings rests on."""
+def _examined(report: Report, verbose: bool) -> Iterator[Block]:
+    """Say what a verdict without findings rests on, and how much is known of what is there."""
     examined = report.examined
-    if examined is None or report.findings or not examined.rules + examined.rows:
+    is_silent = bool(report.findings) and not verbose
+    if examined is None or is_silent or not examined.rules + examined.rows:
         return
     text = f"Looked at: {counted(examined.rules, 'check')}"
     if examined.rows:
         verb = "concerns" if examined.rows == 1 else "concern"
         text += f", {counted(examined.rows, 'known combination')} that {verb} this environment"
-    yield Block(f"{text}{_without_gpu(examined)}.", style="dim", hang=2)
+    text += _without_gpu(examined)
+    if examined.unknown_packages:
+        verb = "is" if examined.unknown_packages == 1 else "are"
+        packages = counted(examined.packages, "package")
+        text += f"; {examined.unknown_packages} of {packages} {verb} not in the matrix"
+    yield Block(f"{text}.", style="dim", hang=2)
 
 
 def _without_gpu(examined: Examined) -> str:

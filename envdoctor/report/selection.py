@@ -146,15 +146,19 @@ def _exit_code(violated: Sequence[Finding], undetermined: Sequence[Finding], fai
     return int(any(severity_rank(finding.severity) <= worst for finding in violated))
 
 
-def examined_of(judged: Set[Judged], options: Options) -> Examined:
+def examined_of(
+    judged: Set[Judged], options: Options, nodes: Sequence[Facts], matrix: Matrix
+) -> Examined:
     """Count what was judged and may be reported; a row that asks for a GPU is in vain where no
     node has one.
     """
+    packages = {name for facts in nodes for name in facts.value("distributions") or ()}
     counted = {entry for entry in judged if _is_wanted(entry.code, entry.rule, options)}
     rows = {entry.rule for entry in counted if entry.is_row}
     met = {entry.rule for entry in counted if entry.is_row and not entry.without_gpu}
     checks = {entry.rule for entry in counted if not entry.is_row}
-    return Examined(len(checks), len(rows), len(rows - met))
+    unknown = packages - matrix.spoken_of - matrix.packages_measured
+    return Examined(len(checks), len(rows), len(rows - met), len(packages), len(unknown))
 
 
 def _selects(pattern: str, code: str) -> bool:

@@ -159,6 +159,7 @@ def test_a_verdict_is_as_long_as_a_wide_terminal_lets_it_be():
         (Examined(61, 15, 15), "(all need a GPU, and there is none)"),
         (Examined(1, 1), "1 check, 1 known combination that concerns this environment.\n"),
         (Examined(68, 0), "Looked at: 68 checks.\n"),
+        (Examined(68, 0, 0, 9, 1), "68 checks; 1 of 9 packages is not in the matrix.\n"),
     ],
 )
 def test_a_healthy_machine_says_what_was_looked_at(examined, words):

@@ -3,6 +3,7 @@
 import pytest
 
 from envdoctor.errors import InputError
+from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.finding import Finding, Gap
 from envdoctor.model.report import Ignore, Judged
@@ -103,5 +104,6 @@ def test_what_was_left_out_was_not_examined():
         Judged("ED390", "gpu-row", True, True),
         Judged("ED502", "ED502"),
     }
-    assert examined_of(judged, Options()) == (2, 2, 1)
-    assert examined_of(judged, Options(skip=["ED3"])) == (1, 0, 0)
+    nodes = [parse_report("torch==2.6.0\nhomemade-kernels==1.2\n")]
+    assert examined_of(judged, Options(), nodes, load_matrix()) == (2, 2, 1, 2, 1)
+    assert examined_of(judged, Options(skip=["ED3"]), (), load_matrix()) == (1, 0, 0, 0, 0)

@@ -348,7 +348,9 @@ def _file_digest(path: str) -> str:
 
 def _check_digest(source: str, digest: str, wanted: str) -> None:
     if digest != wanted:
-        raise InputError(f"{source}: expected sha256 {wanted}, found {digest}; nothing was changed")
+        raise InputError(
+            f"{source}: expected sha256 {wanted}, found sha256 {digest}; nothing was changed"
+        )
 
 
 def _digest_beside(source: str, scratch: str) -> str:

@@ -23,6 +23,7 @@ from envdoctor.matrix import compiled, loader, place
 from envdoctor.matrix.source import write_compiled
 from envdoctor.matrix.update.archive import unpack
 from envdoctor.matrix.update.installation import open_archive, rollback, update
+from envdoctor.model.redaction import redact
 
 from ..folders import FAR, row_text, small_matrix
 from .conftest import DAYS, OLD, generations, make, refused, serving
@@ -247,6 +248,9 @@ def test_digests(tmp_path, home):
     beside.write_text("0" * 64 + "\n")
     refused(home, other, "expected sha256")
     listed = hashlib.sha256(other.read_bytes()).hexdigest()
+    with pytest.raises(InputError) as caught:
+        update(str(other))
+    assert f"found sha256 {listed}" in redact(str(caught.value))  # as the command prints it
     beside.write_text(f"{'0' * 64}  another.tar.gz\n{listed} *{other.name}\n")
     assert update(str(other)).changed
 
