@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Collection, Iterator, List, Sequence, Set, Tuple
 
@@ -38,9 +40,10 @@ def run_whole(
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="of these packages")
     names = parser.parse_args(arguments).only
     worst = 0
-    for name, command in _steps(names, measured, compiled, linked):
+    for name, *commands in _steps(names, measured, compiled, linked):
         start = time.monotonic()
-        code = subprocess.run([sys.executable, *command], check=False).returncode
+        with ThreadPoolExecutor(len(commands)) as threads:
+            code = max(threads.map(_run, commands), key=abs)
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
         worst = max(worst, code)
         if code > 1 or code < 0:
@@ -53,7 +56,8 @@ def _steps(
     measured: Sequence[str],
     compiled: Collection[str],
     linked: Collection[str],
-) -> Iterator[Tuple[str, List[str]]]:
+) -> Iterator[Tuple[Any, ...]]:
+    """Yield the name of each step, and the commands that run at once in it."""
     wheels = _only(names, compiled)
     symbols = _only(names, linked)
     read = [name for name in names if name in measured]
@@ -67,13 +71,28 @@ def _steps(
     if read or not names:
         yield "sources", [_script("measure_surfaces"), "--collect", *only]
         yield "statements", [_script("measure_surfaces"), "--measure", *only]
-        importers = sorted(importers_of(read) - set(read))
-        if importers:
-            again = ["--measure", "--only", *importers, "--about", *read]
-            yield "what others say of them", [_script("measure_surfaces"), *again]
+        others = [
+            [_script("measure_surfaces"), "--measure", "--only", *some, "--about", *read]
+            for some in _shares(importers_of(read) - set(read), os.cpu_count() or 1)
+        ]
+        if others:
+            yield ("what others say of them", *others)
         yield "names", [_script("measure_surfaces"), "--names", *only]
         yield "messages", [_script("measure_surfaces"), "--messages", "--steps", *only]
     yield "compiled form", [_script("compile_matrix")]
+
+
+def _run(command: Sequence[str]) -> int:
+    return subprocess.run([sys.executable, *command], check=False).returncode
+
+
+def _shares(names: Collection[str], count: int, matrices: Path = _MATRICES) -> List[List[str]]:
+    """Deal packages out, those with the most statements first, so that each share takes about as
+    long; there are as many shares as processors, or as packages.
+    """
+    sizes = {name: (matrices / "surfaces" / f"{name}.json").stat().st_size for name in names}
+    dealt = sorted(names, key=lambda name: (-sizes[name], name))
+    return [dealt[place::count] for place in range(min(count, len(dealt)))]
 
 
 def _only(names: Sequence[str], known: Collection[str]) -> List[str]:
