@@ -319,15 +319,26 @@ def _configure_update(parser: argparse.ArgumentParser) -> None:
         metavar="HEX",
         help="digest of the archive (default: what URL.sha256 or FILE.sha256 says)",
     )
+    parser.add_argument(
+        "--signers",
+        metavar="FILE",
+        help="install only what one of OpenSSH's allowed signers in this file signed: URL.sig or "
+        "FILE.sig, of 'ssh-keygen -Y sign -n envdoctor-matrix'",
+    )
 
 
 def _update(options: argparse.Namespace) -> Tuple[Answer, int]:
     from ..matrix.authoring.diff import compare
     from ..matrix.update.installation import rollback, update
 
-    if options.rollback and options.sha256 is not None:
-        raise InputError("--sha256 goes with --from")
-    done = rollback() if options.rollback else update(options.source, options.sha256)
+    for option, value in (("--sha256", options.sha256), ("--signers", options.signers)):
+        if options.rollback and value is not None:
+            raise InputError(f"{option} goes with --from")
+    done = (
+        rollback()
+        if options.rollback
+        else update(options.source, options.sha256, signers=options.signers)
+    )
     changes = compare(done.before, done.now, "before", "now")["changes"] if done.changed else []
     note = done.note
     if os.environ.get("ENVDOCTOR_MATRIX"):

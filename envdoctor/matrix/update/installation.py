@@ -50,13 +50,18 @@ class Update(NamedTuple):
 
 
 def update(
-    source: str, sha256: Optional[str] = None, environment: Mapping[str, str] = os.environ
+    source: str,
+    sha256: Optional[str] = None,
+    environment: Mapping[str, str] = os.environ,
+    signers: Optional[str] = None,
 ) -> Update:
     """Install a matrix.
 
     Args:
         source: an https address, a file: address or a path of a .tar.gz or .zip.
         sha256: its digest; where left out, ``<source>.sha256`` beside it says so.
+        signers: a file of OpenSSH's allowed signers, one of whom made ``<source>.sig``; where left
+            out, nobody has to have signed it.
         environment: names the folder of updates.
 
     Raises:
@@ -71,6 +76,7 @@ def update(
         _check_digest(
             source, digest, wanted if wanted is not None else _digest_beside(source, scratch)
         )
+        signer = _signer(source, archive, signers, scratch) if signers is not None else None
         before = _serving(where)
         old = place.current(where)
         if old is not None and old.digest == digest[:12] and load_generation(old) is not None:
@@ -97,7 +103,11 @@ def update(
         _remove_needless(where)
     now = _serving(where)
     return Update(
-        True, f"The matrix of {now.date} is installed", now, before, _verified_note(source, sha256)
+        True,
+        f"The matrix of {now.date} is installed",
+        now,
+        before,
+        f"signed by {signer}" if signer is not None else _verified_note(source, sha256),
     )
 
 
@@ -199,7 +209,7 @@ def _verified_note(source: str, sha256: Optional[str]) -> str:
         return ""
     return (
         "the digest came with the archive, so it proves that the download is whole, not who "
-        "made it; --sha256 takes one from elsewhere"
+        "made it; --sha256 takes one from elsewhere, --signers asks for a signature"
     )
 
 
@@ -353,14 +363,29 @@ def _check_digest(source: str, digest: str, wanted: str) -> None:
         )
 
 
+def _beside(source: str, ending: str) -> str:
+    """Return the address of a file whose name has an ending more."""
+    split = urlsplit(source)
+    if "://" in source:
+        return split._replace(path=f"{split.path}{ending}").geturl()
+    return f"{source}{ending}"
+
+
+def _signer(source: str, archive: str, signers: str, scratch: str) -> str:
+    """Return who signed an archive, of those who may."""
+    from .signature import check_signature
+
+    beside, path = _beside(source, ".sig"), os.path.join(scratch, "signature")
+    try:
+        _fetch(beside, path, 1 << 16)
+    except InputError as error:
+        raise InputError(f"a signature is needed, in {beside} ({error})") from error
+    return check_signature(source, archive, path, signers)
+
+
 def _digest_beside(source: str, scratch: str) -> str:
     """Return the digest of the file ``<source>.sha256``, as sha256sum writes it."""
-    split = urlsplit(source)
-    beside = (
-        split._replace(path=f"{split.path}.sha256").geturl()
-        if "://" in source
-        else f"{source}.sha256"
-    )
+    beside = _beside(source, ".sha256")
     path = os.path.join(scratch, "digest")
     try:
         _fetch(beside, path, 1 << 16)
