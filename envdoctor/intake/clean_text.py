@@ -50,7 +50,7 @@ _TAG = re.compile(
     r"</?(?:br|code|pre|summary|details|td|tr|th|table|b|i|p|li|ul|strong|em)\s{0,4}/?>",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"(?:[-*•+–]\s+|\d{1,3}[.)]\s+)(?:\[[ xX]\]\s+)?")
+_BULLET = re.compile(r"(?:[-*•+–]\s+|\d{1,3}[.)]\s+)(?:\[[ xX]\]\s+(?:\d{1,2}[.)]\s+)?)?")
 _PROMPT = re.compile(
     r"(?:\([\w.+-]{1,60}\)\s+)?(?:[\w.+-]{1,60}@[\w.+-]{1,80}[:\s][^$#%]"
     r"{0,120})?(?:[$#❯➜]|%(?=\s+[a-z]))\s*(?=\S)"

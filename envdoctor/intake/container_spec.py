@@ -25,7 +25,8 @@ _RUN = re.compile(r"\b(docker|podman|nerdctl)\s+(?:container\s+)?(?:run|create)\
 _FRAGMENT = re.compile(
     r"--(?:shm-size|gpus|memory|ulimit|pids-limit|cpus|runtime|ipc)[ =]\S+(?:\s+-|$)"
 )
-# docs.docker.com/engine/containers/run: "/dev/shm … 64M" where --shm-size is left out
+# docs.docker.com/engine/containers/run: "/dev/shm … 64M" where --shm-size is left out; containerd
+# gives the containers of a pod the same (pkg/cri/server/podsandbox: defaultShmSize).
 _DOCKER_SHM = 64 << 20
 _WITH_VALUE = words(
     """
@@ -198,11 +199,14 @@ class ContainerReader:
         self._list_below = -1  # the indentation of "args:" whose entries follow
         self._entries: List[str] = []  # of that list
         self._count = 0  # GPUs that a container asks for
+        self._containers: Optional[Line] = None  # where a pod lists its own
+        self._mounts_shm = False
         self._gpu: Optional[Tuple[str, Line]] = None  # of the nodes that it may run on
 
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
         text = line.text
+        self._mounts_shm |= "shm" in text or "..." in text or "…" in text
         run = _RUN.search(text) if "run " in text or "create " in text else None
         if run:
             _read_run(run.group(1), run.group(2), line, draft)
@@ -240,6 +244,10 @@ class ContainerReader:
                 words = ["python3", "-m", server, *words]
             read_launch(words, line, draft)
             draft.commands.append((line.number, shlex.join(words)))
+        if self._containers is not None and self._count and not self._mounts_shm:
+            why = "a pod's default: nothing is mounted at /dev/shm"
+            if not draft.claimed("container.ipc_host"):
+                draft.put("shm.size", _DOCKER_SHM, self._containers, PROSE, why)
         if self._gpu is not None:
             name, line = self._gpu
             count = max(1, min(self._count, _MOST_GPUS))
@@ -298,6 +306,8 @@ class ContainerReader:
         if value and flow is None:
             parents = [name for _, name in self._parents]
             return self._read_pair(key, value, parents, line, draft)
+        if key == "containers" and draft.claimed("container.runtime") == "kubernetes":
+            self._containers = line
         if len(self._parents) < 40:
             self._parents.append((indent, key))
         return self._read_flow(flow.group(1), line, draft) if flow else key in _SECTIONS

@@ -76,6 +76,7 @@ _ALIASES = {
     "flash-attention": "flash-attn",
     "flash-attention-2": "flash-attn",
     "flashattention": "flash-attn",
+    "flashattention-2": "flash-attn",
     "flashattn": "flash-attn",
     "flashattention2": "flash-attn",
     "llama-factory": "llamafactory",

@@ -114,6 +114,7 @@ class Draft:
         self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
         self._free_memory: Optional[int] = None
         self.device_count: Optional[int] = None
+        self.label_counts = False  # the devices, whatever names them
         self._nodes = 0  # of a cluster, whose totals are stated
         self.claims = 0
         self.lines_read: Set[int] = set()
@@ -631,7 +632,10 @@ class Draft:
             self._distributions[name] = claim._replace(value=unknown, note=why)
 
     def _settle_mentions(self, table: Dict[str, Fact[Any]]) -> None:
-        mentions = self._mentions or ([] if self._devices else self._hints)
+        is_named = any(
+            device.name for devices in self._devices.values() for device in devices.values()
+        )
+        mentions = self._mentions or ([] if is_named else self._hints)
         if not mentions or MENTION in self._devices:
             return
         models = {_model(device.name or ""): device.name for _, device, _ in mentions}
@@ -661,7 +665,8 @@ class Draft:
             elif len(gpus) == 1 and rank in (*self._uncounted, MENTION):
                 gpus *= self._most_named()
             is_uncounted = len(gpus) == 1 and rank in self._uncounted and not self.device_count
-            named = NAMED if rank >= PROSE else UNCOUNTED if is_uncounted else ""
+            is_said = rank >= PROSE and not self.label_counts
+            named = NAMED if is_said else UNCOUNTED if is_uncounted else ""
             table["gpus"] = Known(tuple(gpus), self._evidence(self._device_lines[rank], named))
         elif self._no_devices is not None:
             table["gpus"] = Known((), self._evidence(*self._no_devices))

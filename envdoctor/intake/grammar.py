@@ -7,7 +7,7 @@ H100"``) states its label's subject; any other is read as sentences.
 from __future__ import annotations
 
 import re
-from typing import List, Optional, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from .assigned_settings import FLAGS, put_setting, read_assigned
 from .clean_text import Line
@@ -43,6 +43,7 @@ _SCALAR = re.compile(
 )
 #: A module that a tool lists between others.
 _MODULE = re.compile(r"([A-Za-z][\w.-]{1,40})(?: version)?")
+_NO_NAMES = frozenset(["version", "build", "compiler", "release", "location", "name"])
 _NO_MODULE = re.compile(r"(?:Module )?[Nn]ot [Ff]ound\.?|not installed")
 _NEAR = 3  # lines between two of one block
 _WHOLE_VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+]*")
@@ -59,7 +60,9 @@ _EXAMPLES = re.compile(
     re.IGNORECASE,
 )
 #: Wide marks, and the particle that stands between words where others have a space.
-_WIDE = str.maketrans("：＝，、（）；．～的", ":=,,();.~ ")
+_WIDE = str.maketrans(
+    {**dict(zip("：＝（）．～的", ":=().~ ")), "，": ", ", "、": ", ", "；": "; "}
+)
 _INNER_CUDA = re.compile(
     r"\bCUDA(?: version)?[: ]*(\d{1,2}\.\d{1,2})|\b(cu\d{2,3})\b", re.IGNORECASE
 )
@@ -119,11 +122,7 @@ class StatementReader:
         answers = text.split()
         if len(subjects) < 2 or len(subjects) != len(answers):
             return False
-        understood = False
-        for subject, answer in zip(subjects, answers):
-            if subject is not None:
-                understood |= state(Claim(subject, "labelled", answer, line), draft)
-        return understood
+        return _state_each(subjects, answers, line, draft)
 
     def _is_question(self, text: str, line: Line, draft: Draft) -> bool:
         """Keep a question whose answer is the next line; a flag alone may be whole."""
@@ -175,6 +174,8 @@ class StatementReader:
 
     def _read_pair(self, key: str, value: str, line: Line, draft: Draft) -> Optional[bool]:
         """Read ``key: value``; None leaves the line to the reader of sentences."""
+        if "/" in key and _read_slashed(key, value, line, draft):
+            return True
         subject = self._subject(key, line)
         if subject is None and _UNHEARD_OF.fullmatch(key) and _WHOLE_VERSION.fullmatch(value):
             subject = Topic(key, "distribution")
@@ -210,7 +211,7 @@ class StatementReader:
         """Read what its neighbours tell to be a module that a tool lists, or a setting of a
         configuration file.
         """
-        module = _MODULE.fullmatch(key)
+        module = _MODULE.fullmatch(key) if key.lower() not in _NO_NAMES else None
         if module is not None and line.number <= self._listed + _NEAR:
             if _WHOLE_VERSION.fullmatch(value) or re.fullmatch(r"\d+\.\d+", value):
                 self._listed = line.number
@@ -245,6 +246,28 @@ class StatementReader:
         """Take what is indented further for a part of this."""
         outer = [entry for entry in self._sections if entry[0] < line.indent]
         self._sections = [*outer[-20:], (line.indent, name)]
+
+
+def _state_each(
+    subjects: Sequence[Optional[Topic]], values: Sequence[str], line: Line, draft: Draft
+) -> bool:
+    """State each value of its subject; False where none was understood."""
+    stated = 0
+    for subject, value in zip(subjects, values):
+        if subject is not None:
+            stated += state(Claim(subject, "labelled", value, line), draft)
+    return stated > 0
+
+
+def _read_slashed(key: str, value: str, line: Line, draft: Draft) -> bool:
+    """Read ``PyTorch/CUDA: 2.5.1/12.4``, and ``CUDA/cuDNN: 12.8``, whose first stands alone."""
+    subjects = [subject_of(part) for part in key.split("/")]
+    values = [part.strip() for part in value.split("/")]
+    if None in subjects or len(values) not in (1, len(subjects)):
+        return False
+    if len(values) == 1 and subject_of(key) is not None:
+        return False
+    return _state_each(subjects, values, line, draft)
 
 
 def _parts_of(kind: str, value: str) -> Tuple[str, List[str]]:

@@ -46,6 +46,7 @@ _NOT_DONE = re.compile(
     r"|(?:wheel )?(?:installation|install|build) (?:has |always |keeps )?fail(?:s|ed|ing)\b)"
 )
 _NAMES = re.compile(r"[\s,`'()\u300c\u300d]+(?:and |the |package )?")
+_INSTALLERS = ("pip", "uv", "conda")
 _BEHIND_NAME = re.compile(r"[=<>~!\[.:]")
 _SAYS_UNMATCHED = re.compile("matching|satisfies")
 _MAY_FAIL = re.compile(r"(?i:fail|not|n't|unable)|\u65e0\u6cd5|\u5931\u8d25")
@@ -82,7 +83,7 @@ def read_failure(line: Line, draft: Draft) -> bool:
             known = known_distribution(_BEHIND_NAME.split(word)[0])
             if known is None and "==" not in word:
                 break  # the rest of a sentence
-            is_named = known not in COMMON_WORDS
+            is_named = known not in (*COMMON_WORDS, *_INSTALLERS)
             understood |= is_named and _put_missing(word.rstrip(".:"), line, draft)
     return understood and _BEGINS.match(line.text) is not None
 

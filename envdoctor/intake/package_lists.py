@@ -8,7 +8,7 @@ from typing import List, NamedTuple, Optional, Tuple
 from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name, split_clauses, try_version
 from .clean_text import Line
-from .distribution_names import COMMON_WORDS, known_distribution
+from .distribution_names import COMMON_WORDS, known_distribution, of_conda
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 from .installer_progress import read_failure, read_progress
 
@@ -39,6 +39,7 @@ PIN = re.compile(
     rf"(?<![\w.<>=!~@/+-])({_NAME})(?:\[[\w,.-]{{1,80}}\])?\s?==\s?v?([0-9][\w.!+]{{0,80}})"
     rf"(?![\w*])"
 )
+_CONDA_PIN = re.compile(rf"(?<![\w.<>=!~@/+-])({_NAME})=(\d[\w.]{{0,40}})(?![\w*])")
 _CONDA_HEADER = re.compile(r"# packages in environment at (\S{1,300}?):?$")
 _CONDA_ROW = re.compile(
     r"([A-Za-z0-9_][\w.-]{0,80})\s+(\d\S{0,60})(?:\s+(\S{1,80}))?(?:\s+(\S{1,80}))?\s*$"
@@ -336,7 +337,8 @@ class PackageReader:
             return True
         install = _INSTALL.search(text) if "install" in text or " add " in text else None
         if install:
-            self._read_install(install.group(1), line, draft)
+            conda = "conda" in install.group() or "mamba" in install.group()
+            self._read_install(install.group(1), line, draft, conda=conda)
             return line.prompt or install.start() == 0
         archive = _ARCHIVE.search(text) if ".tar.gz" in text else None
         if archive:
@@ -367,11 +369,24 @@ class PackageReader:
             return bool(pins) and len(line.text) < 60 and not _DIGIT.search(PIN.sub("", line.text))
         return read_range(line.text, line, draft)
 
-    def _read_install(self, rest: str, line: Line, draft: Draft) -> None:
+    @staticmethod
+    def _read_conda_install(rest: str, line: Line, draft: Draft) -> None:
+        """Read ``pytorch=2.3.0``, and ``pytorch-cuda=12.1``, which chooses torch's build."""
+        for name, version in _CONDA_PIN.findall(rest)[:100]:
+            if name == "pytorch-cuda":
+                draft.put("torch.cuda", version, line, INTENT)
+            elif name == "python":
+                draft.put("python.version", version, line, INTENT)
+            else:
+                draft.distribution(of_conda(name), version, line, INTENT)
+
+    def _read_install(self, rest: str, line: Line, draft: Draft, *, conda: bool) -> None:
         index = _WHEEL_INDEX.search(rest)
         wheel = wheel_file(rest)
         if wheel:
             draft.distribution(wheel[0], wheel[1], line, INTENT, tags=wheel[2])
+        if conda:
+            self._read_conda_install(rest, line, draft)
         for name, version in PIN.findall(rest)[:100]:
             label = (
                 f"+{index.group(1)}"

@@ -42,8 +42,8 @@ FORMATS = (
     "torch, vllm or sglang collect_env, transformers-cli env, accelerate env, ds_report, pip list, "
     "pip freeze, pip show, uv pip list, conda list, "
     "nvidia-smi (table, csv, -L), nvcc --version, "
-    "docker run, compose and Kubernetes fragments, ulimit -a, df -h /dev/shm, free, ldd --version, "
-    "uname -a, environment variables"
+    "docker run, compose and Kubernetes fragments, ulimit -a, df -h /dev/shm, free, ldd, "
+    "LD_DEBUG=libs, dpkg -l, rpm -qa, ray status, uname -a, environment variables"
 )
 _ASSIGNMENT = re.compile(
     r"(?:.{0,120}?\bENV\s+|export\s+|set\s+|declare\s+-x\s+|-e\s+|--env\s+)?([A-Z_][A-Z0-9_]{1,80})\s?[=:]\s?(.*)$"

@@ -107,8 +107,13 @@ _TABLE = _sentences(
         "mismatches the version",
         (
             r"detected CUDA version \(?(?P<toolkit__version>\d{1,2}\.\d)\)? mismatches"
-            r" .{0,80}?(?:PyTorch \((?P<torch__cuda>\d{1,2}\.\d)\))?"
+            r"(?:.{0,80}?PyTorch \((?P<torch__cuda>\d{1,2}\.\d)\))?"
         ),
+        PROSE,
+    ),
+    (
+        "to use the same cuda versions",
+        r"\bPyTorch ?\((?P<torch__cuda>\d{1,2}\.\d)\)\. Please make sure",
         PROSE,
     ),
     (

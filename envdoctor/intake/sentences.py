@@ -80,7 +80,7 @@ _HAD = re.compile(
     re.IGNORECASE,
 )
 _MAY_STATE = re.compile(
-    r"\d|\b(?:no|not|without|missing|single|one|two|four|eight|true|false|Jetson)\b|--|未|没有",
+    r"\d|\b(?:no|not|without|missing|installed|single|one|two|four|eight|true|false|Jetson)\b|--|未|没有|没装|已安装",
     re.IGNORECASE,
 )
 #: A name and its version without a space: ``torch2.1.0+cuda12.1``, ``pytorch.2.3.0``,
@@ -199,13 +199,28 @@ _COUNTED = re.compile(
     r"(?! ?(?:\d|memory|hours?|RAM))",
     re.IGNORECASE,
 )
-_MAY_BE_ABSENT = re.compile(r"no |without |not ins|missing|未安装|没有安装", re.IGNORECASE)
+_MAY_BE_ABSENT = re.compile(r"no |without |not ins|missing|未安装|没有安装|没装", re.IGNORECASE)
 _ABSENT = re.compile(
-    r"(?:\bno |\bwithout |\bnot installed:? ?)([A-Za-z][\w-]{1,40}(?: [a-z]+)?)"
-    r"|([A-Za-z][\w-]{1,40})(?: package| module)? (?:is |was |are )?"
+    r"(?:\bno |\bwithout |\bnot installed:? ?|未安装 ?|没有安装 ?|没装 ?)"
+    r"([A-Za-z][\w-]{1,40}(?: [a-z]+)?)"
+    r"|([A-Za-z][\w-]{1,40})(?: package| module)? (?:is |was |are |seems to be )?"
     r"(?:not installed|missing|未安装|没有安装)",
     re.IGNORECASE,
 )
+#: ``flash-attn is installed``, ``I have peft installed``, and the day that may stand behind.
+_PRESENT = re.compile(
+    r"(?<![\w./-])([A-Za-z][\w-]{1,40})(?: package| library)? (?:is|was|are) (?:already )?"
+    r"(?:installed|released)\b(?! (?:by|with|only|if|when|on demand))"
+    r"|\b(?:I|we|I've|we've) (?:have |already |also |just )*(?:installed )?(?:the )?"
+    r"([A-Za-z][\w-]{1,40}) installed\b|已安装 ?(?:了 ?)?([A-Za-z][\w-]{1,40})",
+    re.IGNORECASE,
+)
+_MAY_BE_PRESENT = re.compile(r"installed|released|已安装")
+_SUPPOSED = re.compile(
+    r"\b(?:if|when|once|whether|sure|ensure|until|unless|check|verify|assum\w+|where)\b|如果|确保",
+    re.IGNORECASE,
+)
+_RELEASED_ON = re.compile(r"\breleased? (?:on |in |of )?(20\d\d-\d\d(?:-\d\d)?)\b")
 #: Behind "we have": a device that is theirs.
 _OWNED = re.compile(
     rf"\s*(?:on |with |in )?(?:an? |the |one |single |my |our )?(?:\d{{1,3}} )?{GPU_NAME.pattern}"
@@ -285,6 +300,8 @@ def _read_clauses(
     for clause in _CLAUSES.split(statement):
         wanted, had = _WANTED.search(clause), _HAD.search(clause)
         understood |= _read_absent(clause, line, draft)
+        if wanted is None and not sentence.endswith("?"):
+            understood |= _read_present(clause, line, draft)
         if wanted and (had is None or had.start() < wanted.start()):
             asked = _first_subject(clause[wanted.end() :]) or asked
             wished = True
@@ -482,6 +499,23 @@ def _read_absent(text: str, line: Line, draft: Draft) -> bool:
         ):
             draft.no_distribution(name, line)
             understood = True
+    return understood
+
+
+def _read_present(text: str, line: Line, draft: Draft) -> bool:
+    """Read what is there in a release that nobody names; the day of it bounds which."""
+    understood = False
+    for match in _PRESENT.finditer(text) if _MAY_BE_PRESENT.search(text) else ():
+        name = known_distribution(next(filter(None, match.groups())))
+        if name in (None, *COMMON_WORDS) or _SUPPOSED.search(text[: match.start()]):
+            continue
+        day = _RELEASED_ON.search(text, match.start())
+        if day is None and "released" in match.group():
+            continue
+        draft.distribution(str(name), None, line, PROSE)
+        if day is not None:
+            draft.released(str(name), day.group(1))
+        understood = True
     return understood
 
 

@@ -423,6 +423,7 @@ def _gpu_count(statement: Claim, draft: Draft) -> bool:
         return False
     word = match.group(1).lower()
     draft.device_count = int(word) if word.isdigit() else COUNTS[word]
+    draft.label_counts |= statement.relation != "said"
     return True
 
 
@@ -500,7 +501,7 @@ def _distribution(statement: Claim, draft: Draft) -> bool:
 
 
 def _no_distribution(statement: Claim, draft: Draft) -> bool:
-    if " ".join(statement.value.lower().strip("()").split()) in _UNLEARNED:
+    if " ".join(statement.value.lower().strip("()[]{}").split()) in _UNLEARNED:
         if statement.name == "torch":
             draft.unknown("torch.version", "the report could not import torch")
     else:

@@ -86,7 +86,7 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         """gpu, gpus, gpu type, gpu types, gpu model, gpu models, gpus used, gpu used, gpu name,
         graphics card, graphics cards, video card, gpu device, gpu devices, gpu hardware, hardware,
         accelerator, accelerators, nvidia gpu, nvidia gpus, device name, gpu card, cuda device,
-        devices, card, cards, gpu 0 type, gpu 1 type, gpu on node, gpu on host, visible gpus, 显卡,
+        devices, card, cards, gpu 0 type, gpu 0 name, gpu on node, gpu on host, visible gpus, 显卡,
         显卡型号, gpu 型号,
         设备, 硬件, 加速卡, gpu 卡, 机器""",
         "gpu type, gpu name, torch cuda get device name 0, torch cuda get device name",
@@ -103,7 +103,7 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         "gpus",
         "gpu memory",
         """gpu memory, vram, gpu ram, gpu mem, gpu memory total, gpu total, gpu total memory, memory
-        per gpu, gpu 0 memory, gpu 1 memory, device memory, total gpu memory, 显存, gpu 显存,
+        per gpu, gpu 0 memory, gpu 0 memory total, device memory, total gpu memory, 显存, gpu 显存,
         显存大小, gpu vram""",
         "",
     ),
@@ -336,12 +336,16 @@ _UNITS = {
 }
 _MARKS = re.compile(r"[\s_./:*`\"'\[\]{}#,-]+")
 _ASIDE = re.compile(r"\([^()]*\?\)|\s+w\.\s*$")
+_JOINED_SCRIPTS = re.compile(r"(?<=[a-z0-9])(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?=[a-z0-9])")
+_OF_ONE_GPU = re.compile(r"^gpu \d{1,2} (?=\D)")
 
 
 def plain(label: str) -> str:
     """Strip what does not tell: ``PyTorch version (GPU?)`` gives ``pytorch``."""
     text = _ASIDE.sub("", label.lower()) if "(" in label or " w." in label else label.lower()
     spaced = text.replace("(", " ").replace(")", " ").replace("版本", " 版本 ")
+    if not spaced.isascii():
+        spaced = _JOINED_SCRIPTS.sub(" ", spaced)
     parts = _MARKS.sub(" ", spaced).split()
     while len(parts) > 1 and parts[0] in _NOISE_BEFORE:
         del parts[0]
@@ -391,7 +395,7 @@ def setting_name(name: str) -> Optional[str]:
 @lru_cache(maxsize=4096)
 def subject_of(label: str) -> Optional[Topic]:
     """Return what a label names, or None where it is in no vocabulary."""
-    text = plain(label)
+    text = _OF_ONE_GPU.sub("gpu 0 ", plain(label))
     subject = _LABELS.get(text) or _named_distribution(text)
     if subject is not None:
         return subject

@@ -13,7 +13,7 @@ MACHINE = ["--assume", "memory=1TB", "--assume", "gpu=A100-SXM4-80GB:8", "--assu
 SMALL = ["--assume", "memory=200GiB", "--assume", "gpu=A100-SXM4-80GB:8", "--assume", "shm=400GiB"]
 
 
-def run(*arguments, columns=None):
+def run(*arguments, columns=None, text=None):
     settings = environment()
     if columns:
         settings["COLUMNS"] = str(columns)
@@ -24,6 +24,7 @@ def run(*arguments, columns=None):
         text=True,
         check=False,
         timeout=60,
+        input=text,
     )
 
 
@@ -34,6 +35,19 @@ def test_verdict_and_exit_code():
     assert small.stdout.startswith("simplerl")
     assert "does not fit (host memory)" in small.stdout
     assert "actor_rollout_ref.rollout.swap_space=4" in small.stdout
+
+
+@pytest.mark.parametrize("command", [["plan"], ["check", "--plan"], ["check"]])
+def test_a_script_on_standard_input_is_read_as_its_file_is(command):
+    script = RUNS / "simplerl_84.sh"
+    of_file = run(*command, script, *SMALL, "--format", "json")
+    piped = run(*command, "-", *SMALL, "--format", "json", text=script.read_text())
+    assert piped.returncode == of_file.returncode == 1
+    codes = [
+        [finding["code"] for finding in json.loads(output.stdout)["findings"]]
+        for output in (of_file, piped)
+    ]
+    assert codes[0] == codes[1]
 
 
 def test_what_if_is_judged_as_changed():

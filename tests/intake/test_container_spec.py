@@ -54,3 +54,21 @@ def test_each_container_of_a_pod_starts_its_own_command():
     )
     assert list(facts.value("report.runs").values()) == ["vllm serve a/b serve-fast"]
     assert facts.value("variables") == {"VLLM_USE_V1": "1"}
+
+
+@pytest.mark.parametrize(
+    ("volume", "size"),
+    [
+        ("", 64 << 20),
+        ("    volumeMounts:\n    - mountPath: /dev/shm\n      name: dshm\n", None),
+        ("  hostIPC: true\n", None),
+        ("    # ...\n", None),
+    ],
+)
+def test_a_pod_that_mounts_nothing_has_the_default_of_shared_memory(volume, size):
+    spec = (
+        "kind: Pod\nspec:\n  containers:\n  - name: server\n    image: vllm/vllm-openai:v0.11.0\n"
+        "    args: [--model, a/b]\n    resources:\n      limits:\n        nvidia.com/gpu: 8\n"
+    )
+    assert parse_report(spec + volume).value("shm.size") == size
+    assert parse_report(spec.replace("nvidia.com/gpu: 8", "cpu: 8")).value("shm.size") is None

@@ -816,3 +816,94 @@ def test_what_a_tool_lists_as_not_installed_outranks_a_sentence_and_a_command():
         assert facts.value("distributions.absent") == ("xformers",)
     pinned = parse_report("xformers==0.0.28\nxFormers version: not installed\n")
     assert pinned.value("distributions")["xformers"].version == "0.0.28"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PyTorch/CUDA: 2.5.1/12.4", {"torch.version": "2.5.1", "report.cuda": "12.4"}),
+        ("- CUDA/cuDNN version: 12.8", {"report.cuda": "12.8"}),
+        ("OS/Arch: Ubuntu 22.04/x86_64", {"os.name": "Ubuntu 22.04", "os.architecture": "x86_64"}),
+        (
+            (
+                "The detected CUDA version (12.8) mismatches the version that was used to compile\n"
+                "PyTorch (11.7). Please make sure to use the same CUDA versions."
+            ),
+            {"toolkit.version": "12.8", "torch.cuda": "11.7"},
+        ),
+        (
+            "conda install pytorch=2.3.0 python=3.10 pytorch-cuda=12.1 -c pytorch -c nvidia",
+            {"torch.version": "2.3.0", "torch.cuda": "12.1", "python.version": "3.10"},
+        ),
+        ("操作系统：CentOS 7，glibc 2.17", {"os.name": "CentOS 7", "glibc.version": "2.17"}),
+        ("FlashAttention-2 is not installed", {"distributions.absent": ("flash-attn",)}),
+        ("torch 2.4，未安装 flash-attn", {"distributions.absent": ("flash-attn",)}),
+    ],
+)
+def test_pairs_and_negations(text, expected):
+    facts = read(text)
+    assert {name: facts.value(name) for name in expected} == expected
+
+
+def test_a_size_alone_leaves_the_name_to_a_sentence():
+    (device,) = read("显存 80G 的 A800, torch 2.4").value("gpus")
+    assert (device.name, device.memory_total) == ("A800", 80 << 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("bitsandbytes is installed.", "bitsandbytes"),
+        ("I have flash-attn installed, but it is not found", "flash-attn"),
+        ("已安装 deepspeed", "deepspeed"),
+    ],
+)
+def test_what_is_installed_in_a_release_that_nobody_names(text, name):
+    assert read(text).value("distributions")[name].version is None
+
+
+def test_a_day_bounds_what_a_sentence_says_is_released():
+    facts = parse_report("deepspeed was released 2024-05, torch 2.4", load_matrix().package)
+    assert facts.value("distributions")["deepspeed"].constraint == "<=0.14.2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "make sure flash-attn is installed",
+        "if xformers is installed it crashes",
+        "Is peft installed?",
+        "vllm was released yesterday",
+    ],
+)
+def test_what_may_be_installed_is_not_there(text):
+    assert read(f"torch==2.4.0\n{text}\n").value("distributions").keys() == {"torch"}
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "expected"),
+    [
+        ("GPU型号：NVIDIA H100 80GB", "gpus", (Gpu(name="NVIDIA H100 80GB"),)),
+        ("GPU显存：80G", "gpus", (Gpu(memory_total=80 << 30),)),
+        ("驱动支持的CUDA: 12.4", "driver.cuda_version", "12.4"),
+        ("PyTorch的CUDA：12.1", "torch.cuda", "12.1"),
+        ("GPU 2 Name: NVIDIA H100 80GB", "gpus", (Gpu(name="NVIDIA H100 80GB"),)),
+    ],
+)
+def test_labels_without_a_space_between_scripts_and_of_one_of_several_gpus(text, field, expected):
+    assert read(text).value(field) == expected
+
+
+def test_the_boxes_of_a_template_state_nothing():
+    text = "torch==2.4.0\n- [x] 2. The bug has not been fixed.\n- [x] 5. Please use English.\n"
+    assert read(text).value("report.unread") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Version      : 0.10.0.dev", "  messages=[", "`pip install` fails as it does not find torch"],
+)
+def test_what_is_no_package_of_a_list(text):
+    facts = read(f"vllm: 0.8.5\n{text}\n")
+    assert facts.value("distributions").keys() == {"vllm"}
+    assert not facts.value("distributions.absent")

@@ -63,3 +63,29 @@ def test_an_error_on_health_is_a_false_alarm():
     last = run("-", stdin=json.dumps(case) + "\n").stdout.splitlines()[-1]
     assert last.startswith("cases: 0/0 named, ")
     assert ", 0 false alarms" not in last
+
+
+def test_what_a_named_cause_hides_is_counted():
+    warned = {
+        "id": "warned",
+        "class": 10,
+        "env_kind": "report",
+        "env_text": "PyTorch version: 2.4.0+cu121\nGPU 0: NVIDIA H20\nPython version: 3.10.12",
+        "expected": [{"kind": "none"}],
+    }
+    to_read = {
+        "id": "to-read",
+        "class": 1,
+        "env_kind": "report",
+        "env_text": "Nvidia driver version: 470.57.02\nPyTorch version: 2.11.0+cu130",
+        "expected": [{"component": "nvidia-driver", "kind": "too-old", "needs": "a newer one"}],
+    }
+    wrong = {
+        **to_read,
+        "id": "wrong",
+        "expected": [{"component": "nvidia-driver", "kind": "too-old", "needs": "<400"}],
+    }
+    done = run("-", stdin="".join(f"{json.dumps(case)}\n" for case in (warned, to_read, wrong)))
+    line = next(line for line in done.stdout.splitlines() if "wrong remedies" in line)
+    assert line.startswith("warnings on healthy cases: 1; wrong remedies: 1; named by component")
+    assert "(what is needed could not be compared): 1;" in line

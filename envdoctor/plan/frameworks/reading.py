@@ -16,6 +16,7 @@ from ...model.redaction import redact, redact_value, redact_words, redacted_star
 from ...model.requirement import try_requirement
 from ...model.sizes import whole_number
 from ...model.workload import WORKLOAD_FIELDS, ConfigurationProblem, Workload
+from ...text_files import name_of, read_text
 from ..shell.reader import MARK, MAX_SCRIPT_BYTES, Script, Word, read_script
 from .adapter import Adapter, Checkout, Run, RunReading
 from .checkout import find_checkout, installed, old_checkout
@@ -213,7 +214,7 @@ class _Source:
         if configs == others and os.path.isfile(first):
             files = tuple(setting for path in configs for setting in _config(path))
             return self._of_script(first, ())._replace(files=files)
-        if not others and first.endswith((*_SCRIPTS, ".bash")):
+        if not others and (first == "-" or first.endswith((*_SCRIPTS, ".bash"))):
             return self._of_script(first, ())
         return self._of_command()
 
@@ -243,7 +244,7 @@ class _Source:
         if environ is not None:
             # What sbatch is told in the script itself, its job finds in its environment.
             environ = {**batch_variables(text), **environ}
-        name, base = os.path.basename(path), os.path.dirname(path) or "."
+        name, base = os.path.basename(name_of(path)), os.path.dirname(path) or "."
         script = read_script(text, name, environ=environ, arguments=arguments)
         if script.ends and not _best(list(started(script, base))):
             beyond = read_script(text, name, environ=environ, arguments=arguments, past_ends=True)
@@ -380,6 +381,8 @@ def _without_secret_variables(environ: Mapping[str, str]) -> Dict[str, str]:
 
 
 def _text(path: str, limit: int, what: str) -> str:
+    if path == "-":
+        return read_text(path, lenient=True)
     try:
         if not os.path.isfile(path):
             kind = (
