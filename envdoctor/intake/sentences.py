@@ -80,7 +80,8 @@ _HAD = re.compile(
     re.IGNORECASE,
 )
 _MAY_STATE = re.compile(
-    r"\d|\b(?:no|not|without|missing|installed|single|one|two|four|eight|true|false|Jetson)\b|--|未|没有|没装|已安装",
+    r"\d|\b(?:no|not|without|missing|installed|single|one|two|four|eight|true|false|Jetson)\b"
+    r"|--|未|没有|没装|已安装",
     re.IGNORECASE,
 )
 #: A name and its version without a space: ``torch2.1.0+cuda12.1``, ``pytorch.2.3.0``,

@@ -489,7 +489,7 @@ def test_a_library_that_the_linker_does_not_find(said, tmp_path, prerequisite, l
 
 
 def test_a_hub_that_refused_is_no_hub_that_was_not_reached(said):
-    """The chain of transformers 4.50 and huggingface_hub 0.30 before a hub that answers with 403."""
+    """The chain of transformers 4.50 and huggingface_hub 0.30 before a hub that answers 403."""
     direct = "\nThe above exception was the direct cause of the following exception:\n\n"
     at = 'Traceback (most recent call last):\n  File "/v/site-packages/hub.py", line 1, in load\n'
     refused = (

@@ -373,9 +373,9 @@ def test_a_gpu_that_is_unused_for_another_reason(text, tmp_path):
 
 ALLOCATOR = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {0} GiB. GPU 0 has a total "
-    "capacity of 79.15 GiB of which {1} GiB is free. Including non-PyTorch memory, this process has "
-    "{2} GiB memory in use. Of the allocated memory 1.50 GiB is allocated by PyTorch, and 12.00 MiB "
-    "is reserved by PyTorch but unallocated."
+    "capacity of 79.15 GiB of which {1} GiB is free. Including non-PyTorch memory, this process "
+    "has {2} GiB memory in use. Of the allocated memory 1.50 GiB is allocated by PyTorch, and "
+    "12.00 MiB is reserved by PyTorch but unallocated."
 )
 
 

@@ -50,8 +50,8 @@ def test_what_failed_is_not_there(text, installed):
         ("Failed to build flash-attn xformers", ["flash-attn", "xformers"]),
         (
             (
-                "ERROR: Could not build wheels for deepspeed, xformers, which is required to install "
-                "pyproject.toml-based projects"
+                "ERROR: Could not build wheels for deepspeed, xformers, which is required to "
+                "install pyproject.toml-based projects"
             ),
             ["deepspeed", "xformers"],
         ),

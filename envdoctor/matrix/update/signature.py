@@ -36,9 +36,9 @@ def check_signature(source: str, archive: str, signature: str, signers: str) -> 
     """
     if not os.path.isfile(signers):
         raise InputError(f"--signers {signers}: expected a file of allowed signers, found none")
-    found = _run(["find-principals", "-s", signature, "-f", signers], None)
-    names = found.stdout.split()
-    if found.returncode != 0 or not names:
+    known = _run(["find-principals", "-s", signature, "-f", signers], None)
+    names = known.stdout.split()
+    if known.returncode != 0 or not names:
         raise InputError(
             f"{source}: expected the signature of somebody whom {signers} names, found that of "
             "somebody else, or none that can be read; nothing was changed"

@@ -231,15 +231,15 @@ def test_heads_against_the_tensor_parallel_size(matrix, text, sizes):
         ("Full fine-tuning of Llama-3.1-8B with DeepSpeed ZeRO-3 on 8x A100 80GB crashes", None),
         (
             (
-                "Fine-tuning Llama-2-70B, ZeRO-3 with CPU offload of optimizer and parameters, on 8x "
-                "A100 80GB with 256GB host memory"
+                "Fine-tuning Llama-2-70B, ZeRO-3 with CPU offload of optimizer and parameters, on "
+                "8x A100 80GB with 256GB host memory"
             ),
             "ED601",
         ),
         (
             (
-                "Fine-tuning Llama-2-70B, ZeRO-3 with CPU offload of optimizer and parameters, on 8x "
-                "A100 80GB with 2TB host memory"
+                "Fine-tuning Llama-2-70B, ZeRO-3 with CPU offload of optimizer and parameters, on "
+                "8x A100 80GB with 2TB host memory"
             ),
             None,
         ),
