@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["COMMAND", "MATRIX_SCHEMA_VERSION"]
 
 MATRIX_SCHEMA_VERSION = 1
+#: Names the address or file of 'matrix update' without --from.
+ADDRESS_VARIABLE = "ENVDOCTOR_MATRIX_ADDRESS"
 
 Answer = Dict[str, Any]
 
@@ -304,12 +306,13 @@ def _named_matrix(name: str, stack: ExitStack) -> Matrix:
 
 
 def _configure_update(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_mutually_exclusive_group(required=True)
+    group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--from",
         dest="source",
         metavar="URL|FILE",
-        help="https address or file: a .tar.gz or .zip of a matrices folder",
+        help="https address or file: a .tar.gz or .zip of a matrices folder (default: "
+        f"${ADDRESS_VARIABLE})",
     )
     group.add_argument(
         "--rollback", action="store_true", help="go back to the matrix before the last update"
@@ -334,11 +337,10 @@ def _update(options: argparse.Namespace) -> Tuple[Answer, int]:
     for option, value in (("--sha256", options.sha256), ("--signers", options.signers)):
         if options.rollback and value is not None:
             raise InputError(f"{option} goes with --from")
-    done = (
-        rollback()
-        if options.rollback
-        else update(options.source, options.sha256, signers=options.signers)
-    )
+    if options.rollback:
+        done = rollback()
+    else:
+        done = update(_update_source(options), options.sha256, signers=options.signers)
     changes = compare(done.before, done.now, "before", "now")["changes"] if done.changed else []
     note = done.note
     if os.environ.get("ENVDOCTOR_MATRIX"):
@@ -356,6 +358,19 @@ def _update(options: argparse.Namespace) -> Tuple[Answer, int]:
         "note": note,
     }
     return answer, 0
+
+
+def _update_source(options: argparse.Namespace) -> str:
+    """Return where a newer matrix comes from: this envdoctor has no address of its own, whoever
+    publishes one sets it.
+    """
+    source: str = options.source or os.environ.get(ADDRESS_VARIABLE, "")
+    if not source:
+        raise InputError(
+            "matrix update: expected --from URL|FILE, or the address of whoever publishes the "
+            f"matrix in ${ADDRESS_VARIABLE}; or --rollback"
+        )
+    return source
 
 
 def _totals(changes: List[Mapping[str, Any]], selects: Callable[[str], bool]) -> str:

@@ -121,7 +121,7 @@ def check_matrix_age(context: Context) -> Iterator[Finding]:
         message=f"The matrix is {age} days old ({date}): newer releases and faults are not in it.",
         remedies=(
             Remedy(
-                "Update envdoctor, or the matrix alone (envdoctor matrix update --from URL).",
+                "Update envdoctor, or the matrix alone (envdoctor matrix update).",
                 (),
                 "safe",
             ),

@@ -77,7 +77,9 @@ def _steps(
         ]
         if others:
             yield ("what others say of them", *others)
-        yield "names", [_script("measure_surfaces"), "--names", *only]
+        named = _with_names(read or measured)
+        if named:
+            yield "names", [_script("measure_surfaces"), "--names", "--only", *named]
         yield "messages", [_script("measure_surfaces"), "--messages", "--steps", *only]
     yield "compiled form", [_script("compile_matrix")]
 
@@ -93,6 +95,13 @@ def _shares(names: Collection[str], count: int, matrices: Path = _MATRICES) -> L
     sizes = {name: (matrices / "surfaces" / f"{name}.json").stat().st_size for name in names}
     dealt = sorted(names, key=lambda name: (-sizes[name], name))
     return [dealt[place::count] for place in range(min(count, len(dealt)))]
+
+
+def _with_names(names: Sequence[str], matrices: Path = _MATRICES) -> List[str]:
+    """Return the packages of which the matrix has the names by release: what they are of all would
+    take is more than all else, so who adds one measures its names once.
+    """
+    return [name for name in names if (matrices / "names" / f"{name}.json").exists()]
 
 
 def _only(names: Sequence[str], known: Collection[str]) -> List[str]:

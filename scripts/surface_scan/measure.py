@@ -89,6 +89,16 @@ class Measurement:
             return self._sources.archives(package)
         return [Archive(package, version, "", "", "", {}) for version in self.requires(package)]
 
+    def is_read(self, package: str) -> bool:
+        """Tell whether all releases that were measured of a package were read on this machine, but
+        those that the index has no more.
+        """
+        if package == PYTHON or package in self.packages.elsewhere:
+            return True
+        known = read_document(self.matrices / "surfaces" / f"{package}.json").get("measured", ())
+        listed = set(known) & self.requires(package).keys()
+        return listed <= {release.archive.version for release in self.releases(package)}
+
     def newest(self, package: Optional[str]) -> Optional[Release]:
         """Return the newest release of a package, which speaks for functions that another imports
         from it.
@@ -161,16 +171,24 @@ def measure(
     say: Callable[[str], None],
     about: Collection[str] = (),
 ) -> None:
-    """Write the statements of packages; a file whose statements did not change stays as it is.
+    """Write the statements of packages; a file whose statements did not change stays as it is, and
+    so does what is said of a package whose releases were read on another machine.
 
     about: What is said of other packages than these stays as it was; nothing: all is measured.
     """
     measurement = Measurement(packages, sources, matrices)
     for name in names:
+        if not measurement.is_read(name):
+            say(f"{name}: not read on this machine, statements as before")
+            continue
+        old = read_document(matrices / "surfaces" / f"{name}.json").get("statements", [])
         statements = statements_of(measurement, name, about)
-        if about:
-            old = read_document(matrices / "surfaces" / f"{name}.json").get("statements", [])
-            statements = _exchanged(old, statements, about)
+        spoken_of = {statement["provider"] for statement in (*old, *statements)}
+        unread = {provider for provider in spoken_of if not measurement.is_read(provider)}
+        if about or unread:
+            statements = _exchanged(old, statements, (spoken_of & set(about or spoken_of)) - unread)
+        if unread:
+            say(f"{name}: as before, not read on this machine: {', '.join(sorted(unread))}")
         written = write_statements(matrices, name, statements, measurement)
         say(f"{name}: {len(statements)} statements{'' if written else ', as before'}")
         measurement.readings.flush()
@@ -180,7 +198,7 @@ def _exchanged(
     old: Sequence[Dict[str, Any]], new: Sequence[Dict[str, Any]], about: Collection[str]
 ) -> List[Dict[str, Any]]:
     """Return the old statements with those about some packages exchanged, each at its place."""
-    by_id = {statement["id"]: statement for statement in new}
+    by_id = {one["id"]: one for one in new if one["provider"] in about}
     kept = [
         statement if statement["provider"] not in about else by_id.pop(statement["id"], None)
         for statement in old

@@ -275,7 +275,7 @@ def test_show_a_driver_and_a_cuda_version(envdoctor):
         ),
         (["diff", "built-in", "/etc"], "/etc: expected a whole matrices folder"),
         (["diff", "built-in", "/etc/passwd"], "passwd: expected a .tar.gz or .zip"),
-        (["update"], "one of the arguments --from --rollback is required"),
+        (["update"], "expected --from URL|FILE, or the address of whoever publishes"),
         (["update", "--from", "x", "--rollback"], "not allowed with argument"),
         (["update", "--rollback", "--sha256", "x"], "--sha256 goes with --from"),
         (
@@ -585,6 +585,17 @@ def test_update_and_rollback(at_home, tmp_path):
     done = at_home("matrix", "update", "--rollback")
     assert done.returncode == 2
     assert b"there is no update to take back" in done.stderr
+
+
+def test_the_address_of_whoever_publishes(at_home, tmp_path):
+    path = archive_of(tmp_path, "new-row", "2026-11-02")
+    done = at_home("matrix", "update", "--json", ENVDOCTOR_MATRIX_ADDRESS=path)
+    assert answer(done)["date"] == "2026-11-02"
+    assert at_home("matrix", "show", "new-row").returncode == 0
+    address = {"ENVDOCTOR_MATRIX_ADDRESS": "http://localhost/x"}
+    assert b"expected an https address" in at_home("matrix", "update", **address).stderr
+    other = archive_of(tmp_path, "other-row", "2026-11-03")  # what is asked for counts
+    assert answer(at_home("matrix", "update", "--from", other, "--json", **address))["changed"]
 
 
 def test_check_uses_the_update_and_no_home_is_no_fault(at_home, tmp_path, broken):

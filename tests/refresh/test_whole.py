@@ -13,7 +13,8 @@ from matrix_refresh import whole
 def steps(monkeypatch):
     ran = []
 
-    def run(arguments, codes=()):
+    def run(arguments, codes=(), measured=("peft", "torch", "trl")):
+        ran.clear()
         left = list(codes)
 
         def called(command, check):
@@ -21,9 +22,7 @@ def steps(monkeypatch):
             return subprocess.CompletedProcess(command, left.pop(0) if left else 0)
 
         monkeypatch.setattr(whole.subprocess, "run", called)
-        return whole.run_whole(
-            arguments, ["peft", "torch", "trl"], {"torch"}, {"torch", "xformers"}
-        ), ran
+        return whole.run_whole(arguments, measured, {"torch"}, {"torch", "xformers"}), list(ran)
 
     return run
 
@@ -38,7 +37,7 @@ def test_all_of_it(steps):
         ["measure_symbols"],
         ["measure_surfaces", "--collect"],
         ["measure_surfaces", "--measure"],
-        ["measure_surfaces", "--names"],
+        ["measure_surfaces", "--names", "--only", "peft", "trl"],
         ["measure_surfaces", "--messages", "--steps"],
         ["compile_matrix"],
     ]
@@ -56,6 +55,18 @@ def test_one_package_with_those_that_import_it(steps):
     importers = [name for step in others for name in step[3:-2]]
     assert len(importers) == len(set(importers))
     assert "trl" in importers  # its older releases import what peft has no more
+
+
+def test_names_stay_those_of_the_packages_that_have_them(steps):
+    """grpcio has none: a refresh without a new release writes no file."""
+    asked = [
+        step[1:] for step in steps(["--only", "peft", "grpcio"], measured=["peft", "grpcio"])[1]
+    ]
+    assert ["--names", "--only", "peft"] in asked
+    assert ["--measure", "--only", "peft", "grpcio"] in asked
+    assert not [
+        step for step in steps(["--only", "grpcio"], measured=["grpcio"])[1] if "--names" in step
+    ]
 
 
 def test_a_compiled_package(steps):

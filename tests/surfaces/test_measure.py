@@ -4,6 +4,7 @@ import json
 
 import pytest
 from surface_scan.measure import Measurement, measure, statements_of
+from surface_scan.store import Sources
 
 FILLED = {
     "maker/__init__.py": "from . import types, filler\n",
@@ -57,3 +58,36 @@ def test_what_is_said_of_other_packages_stays(workshop):
     after = run(["third"])
     assert after == run() == {**before, "third": [["2.0", "2.0"]]}
     assert before.keys() == {"maker"}
+
+
+def test_what_was_read_on_another_machine_stays(workshop, tmp_path):
+    """A new release enters where the readings of the others are not kept."""
+    workshop.release("maker", OWN)
+    workshop.release("third", {"third/__init__.py": ""})
+    workshop.release("user", {"user/__init__.py": "import maker.gone\nimport third.old\n"})
+    where = workshop.folder / "surfaces" / "user.json"
+    (workshop.folder / "packages").mkdir(exist_ok=True)
+    for name in ("maker", "third", "user"):
+        listed = {"releases": [{"version": "1.0", "requires": []}]}
+        (workshop.folder / "packages" / f"{name}.json").write_text(json.dumps(listed))
+    said = []
+
+    def run(sources, names=("user",)):
+        measure(workshop.packages, names, sources, workshop.folder, said.append)
+        return json.loads(where.read_text("utf-8"))["statements"]
+
+    before = run(workshop.sources, ("maker", "third", "user"))
+    assert [statement["provider"] for statement in before] == ["maker", "third"]
+    text = where.read_bytes()
+    assert run(Sources(str(tmp_path / "empty"))) == before
+    assert where.read_bytes() == text
+    assert said[-1] == "user: not read on this machine, statements as before"
+    own = Sources(str(tmp_path / "own"))
+    for archive in workshop.sources.archives("user"):
+        own.keep(
+            archive,
+            [(key, workshop.sources.source(key)) for key in archive.members.values() if key],
+        )
+    assert run(own) == before
+    assert where.read_bytes() == text
+    assert "user: as before, not read on this machine: maker, third" in said[-2]

@@ -21,7 +21,6 @@ import pytest
 from envdoctor.errors import InputError
 from envdoctor.matrix import compiled, loader, place
 from envdoctor.matrix.source import write_compiled
-from envdoctor.matrix.update.archive import unpack
 from envdoctor.matrix.update.installation import open_archive, rollback, update
 from envdoctor.model.redaction import redact
 
@@ -85,27 +84,6 @@ def test_file_addresses_and_a_digest_from_elsewhere(tmp_path):
     path = make(tmp_path, beside=False)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert update(path.as_uri(), digest.upper()).changed
-
-
-def test_an_archive_as_the_documentation_makes_it(tmp_path):
-    small_matrix(tmp_path / "matrices", row_text("new-row", OLD, date=DAYS[0]))
-    shutil.copy(MATRICES / "README.md", tmp_path / "matrices")
-    subprocess.run(
-        "tar czf matrix.tar.gz matrices && sha256sum matrix.tar.gz > matrix.tar.gz.sha256",
-        cwd=tmp_path,
-        shell=True,
-        check=True,
-    )
-    assert update(str(tmp_path / "matrix.tar.gz")).changed
-    assert serving() == "new-row"
-
-
-def test_every_file_of_the_folder_may_stand_in_an_archive(tmp_path):
-    archive = tmp_path / "matrix.tar.gz"
-    (tmp_path / "unpacked").mkdir()
-    subprocess.run(["tar", "czf", archive, "-C", MATRICES.parent, "matrices"], check=True)
-    sizes = unpack(str(archive), str(tmp_path / "unpacked"))
-    assert len(sizes) == sum(path.is_file() for path in MATRICES.rglob("*"))
 
 
 def test_an_archive_can_be_looked_at(tmp_path, home):

@@ -2,15 +2,19 @@
 
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from envdoctor.errors import InputError
+from envdoctor.matrix.update.archive import unpack
 from envdoctor.matrix.update.installation import update
-from envdoctor.matrix.update.signature import NAMESPACE
+from envdoctor.matrix.update.signature import NAMESPACE, check_signature
 
 from .conftest import DAYS, make, serving
 
+MATRICES = Path(__file__).resolve().parents[3] / "matrices"
 pytestmark = pytest.mark.usefixtures("home")
 
 
@@ -89,3 +93,26 @@ def test_without_openssh_it_says_what_is_needed(tmp_path, key, monkeypatch):
     with pytest.raises(InputError, match="--signers needs ssh-keygen of OpenSSH"):
         update(str(archive), signers=str(signers))
     assert serving() == "old-torch"
+
+
+def test_the_archive_of_the_script(tmp_path, key):
+    """Every file of the folder, checked by sha256sum and ssh-keygen; the same when made again."""
+    path, line = key("alice")
+    signers = tmp_path / "signers"
+    signers.write_text(line)
+    archive = tmp_path / "matrix.tar.gz"
+    for name in ("other.tar.gz", archive.name):
+        subprocess.run(
+            [sys.executable, MATRICES.parent / "scripts" / "pack_matrix", "--key", path, name],
+            cwd=tmp_path,
+            check=True,
+        )
+    assert archive.read_bytes() == (tmp_path / "other.tar.gz").read_bytes()
+    for name in (archive.name, "other.tar.gz"):
+        subprocess.run(["sha256sum", "--check", f"{name}.sha256"], cwd=tmp_path, check=True)
+    (tmp_path / "unpacked").mkdir()
+    sizes = unpack(str(archive), str(tmp_path / "unpacked"))
+    files = [file for file in MATRICES.rglob("*") if file.is_file()]
+    assert sizes == {str(file.relative_to(MATRICES)): file.stat().st_size for file in files}
+    signed_by = check_signature("it", str(archive), f"{archive}.sig", str(signers))
+    assert signed_by == "alice@example.org"
