@@ -33,7 +33,7 @@ class Sources(NamedTuple):
     Without ``facts`` and ``report`` it is this machine; ``requirements`` replaces the environment.
 
     ``lock`` is compared with it. ``elsewhere``: a driver or a GPU that is assumed is that of
-    another machine.
+    another machine, as it always is beside ``requirements``.
     """
 
     facts: Sequence[str] = ()
@@ -88,8 +88,11 @@ def gather(sources: Sources) -> Tuple[Facts, ...]:
         from .intake.assumptions import of_another_machine, with_assumptions
 
         targets = [(path, with_assumptions(facts, assumed)) for path, facts in targets]
-        if sources.elsewhere:
-            targets = [(path, of_another_machine(facts, assumed)) for path, facts in targets]
+        of_file = sources.requirements is not None and not sources.facts and not sources.report
+        if sources.elsewhere or of_file:
+            targets = [
+                (path, of_another_machine(facts, assumed, of_file)) for path, facts in targets
+            ]
     return _named(targets) if len(targets) > 1 else (targets[0][1],)
 
 

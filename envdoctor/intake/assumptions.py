@@ -147,14 +147,19 @@ def with_assumptions(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
     return Facts(table)
 
 
-def of_another_machine(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
+def of_another_machine(
+    facts: Facts, assumed: Mapping[str, Fact[Any]], wholly: bool = False
+) -> Facts:
     """Return facts without what this machine says of itself alone, where a part of a machine is
     assumed: who plans for a cluster may sit at a Mac, at a machine with another nvcc, or in a
     container with a small /dev/shm.
+
+    wholly: nothing runs here either: all that is not of system, interpreter and packages goes.
     """
     unknown = Unknown("what is assumed is another machine")
     table: Dict[str, Fact[Any]] = dict(facts)
-    dropped = set(fields_of("memory", "limits")) if _machine_parts() & set(assumed) else set()
+    groups = _OF_RUNS if wholly else ("memory", "limits")
+    dropped = set(fields_of(*groups)) if _machine_parts() & set(assumed) else set()
     if {"driver.release", "gpus"} & set(assumed):
         dropped |= set(fields_of("toolkit"))
         if facts.value("os.platform") not in (None, "linux") and "os.platform" not in assumed:
@@ -167,6 +172,13 @@ def of_another_machine(facts: Facts, assumed: Mapping[str, Fact[Any]]) -> Facts:
         dropped |= set(fields_of("gpu"))
     table.update((field, unknown) for field in dropped if field in table and field not in assumed)
     return Facts(table)
+
+
+#: What a machine and a shell add to an environment.
+_OF_RUNS = (
+    *("cluster", "container", "driver", "gpu", "image", "limits", "memory", "network"),
+    *("scheduler", "toolkit", "variables"),
+)
 
 
 def _machine_parts() -> FrozenSet[str]:

@@ -26,7 +26,20 @@ from envdoctor.model.workload import stated_workload
 from envdoctor.rules import judge
 from envdoctor.rules.matrix_rows import SEVERITY_OF_EFFECT
 
-__all__ = ["BASES", "Recalled", "basis_of", "machines_of", "recall", "recall_lines", "recall_row"]
+__all__ = [
+    "BASES",
+    "Recalled",
+    "basis_of",
+    "is_refused_by_metadata",
+    "is_said_anyway",
+    "machines_of",
+    "recall",
+    "recall_lines",
+    "recall_row",
+    "subjects",
+    "violated",
+    "with_packages",
+]
 
 _HERE = Evidence("recall")
 _SINCE = "2023-01-01"
@@ -104,21 +117,22 @@ def recall_row(row: Row, matrix: Matrix, bare: Matrix, chance: random.Random) ->
     by = ""
     spurious = False
     for facts in machines_of(row, matrix, chance):
-        findings = _violated(facts, bare)
-        if _is_refused_by_metadata(findings, row):
+        findings = violated(facts, bare)
+        if is_refused_by_metadata(findings, row):
             continue
         machines += 1
         match = next((finding for finding in findings if _says(finding, row)), None)
         if match is None:
             continue
         if not named:
-            spurious = _is_said_anyway(match, row, facts, bare)
+            spurious = is_said_anyway(match, row, facts, bare)
             by = match.row or match.code
         named += 1
     return Recalled(row, basis_of(row), machines, named, spurious, by)
 
 
-def _violated(facts: Facts, matrix: Matrix) -> List[Finding]:
+def violated(facts: Facts, matrix: Matrix) -> List[Finding]:
+    """Return what is wrong with a machine on the day of the matrix."""
     return [
         finding
         for finding in judge(facts, matrix, today=matrix.date)
@@ -126,14 +140,16 @@ def _violated(facts: Facts, matrix: Matrix) -> List[Finding]:
     ]
 
 
-def _subjects(finding: Finding) -> Set[str]:
+def subjects(finding: Finding) -> Set[str]:
+    """Return all that a finding names."""
     return {*finding.packages, finding.component, finding.subject}
 
 
-def _is_refused_by_metadata(findings: Sequence[Finding], row: Row) -> bool:
+def is_refused_by_metadata(findings: Sequence[Finding], row: Row) -> bool:
+    """Tell whether pip told whoever installed the packages of a row that they do not fit."""
     packages = set(row.packages)
     return len(packages) > 1 and any(
-        finding.code in _METADATA and len(packages & _subjects(finding)) > 1 for finding in findings
+        finding.code in _METADATA and len(packages & subjects(finding)) > 1 for finding in findings
     )
 
 
@@ -150,17 +166,17 @@ def _says(finding: Finding, row: Row) -> bool:
     }
     return (
         finding.code not in _METADATA
-        and present <= _subjects(finding)
+        and present <= subjects(finding)
         and severity_rank(finding.severity) <= severity_rank(asked)
     )
 
 
-def _is_said_anyway(match: Finding, row: Row, facts: Facts, bare: Matrix) -> bool:
+def is_said_anyway(match: Finding, row: Row, facts: Facts, bare: Matrix) -> bool:
     """Tell whether a finding about one package has nothing to do with what the row asks for."""
     return len(row.packages) == 1 and any(
         (other.code, other.row, other.component) == (match.code, match.row, match.component)
         for changed in _machines_without(row, facts, bare)
-        for other in _violated(changed, bare)
+        for other in violated(changed, bare)
     )
 
 
@@ -196,7 +212,7 @@ def _other_releases(row: Row, facts: Facts, matrix: Matrix) -> Iterator[Facts]:
     name = row.packages[0]
     package = matrix.package(name)
     for version in reversed(package.versions if package is not None else ()):
-        changed = _with_packages(facts, [Distribution(name, str(version))])
+        changed = with_packages(facts, [Distribution(name, str(version))])
         subject = derive_candidate(changed, matrix, name)
         if any(truth(term, subject) is False for term in row.terms):
             yield changed
@@ -215,8 +231,17 @@ def _contrary(term: Term) -> Term:
 # machines
 
 
-def machines_of(row: Row, matrix: Matrix, chance: random.Random) -> Iterator[Facts]:
-    """Yield machines that violate a row, none where it asks for what no table has."""
+def machines_of(
+    row: Row,
+    matrix: Matrix,
+    chance: random.Random,
+    releases: int = _MOST_RELEASES,
+    machines: int = _MOST_MACHINES,
+    since: str = _SINCE,
+) -> Iterator[Facts]:
+    """Yield machines that violate a row, none where it asks for what no table has: with at most so
+    many releases of a package, from a day on where there are such, and at most so many.
+    """
     base = _machine(row, matrix)
     if base is None:
         return
@@ -225,20 +250,21 @@ def machines_of(row: Row, matrix: Matrix, chance: random.Random) -> Iterator[Fac
         terms = [term for term in row.terms if (term.scope, term.component) == ("env", name)]
         if any(term.operator == "present" and term.argument is False for term in terms):
             continue
-        by_package[name] = _releases(name, terms, base, matrix, chance)
+        by_package[name] = _releases(name, terms, base, matrix, chance, releases, since)
     sets = list(itertools.product(*by_package.values()))
     chance.shuffle(sets)
     made = 0
     for chosen in sets:
-        facts = _with_packages(base, chosen)
+        facts = with_packages(base, chosen)
         if bind(row, derive_target(facts, matrix)).outcome == "violated":
             yield facts
             made += 1
-        if made >= _MOST_MACHINES:
+        if made >= machines:
             return
 
 
-def _with_packages(base: Facts, chosen: Sequence[Distribution]) -> Facts:
+def with_packages(base: Facts, chosen: Sequence[Distribution]) -> Facts:
+    """Return a machine with these packages, and no others, installed."""
     held = {item.name: item for item in chosen}
     return _with(
         base,
@@ -254,10 +280,16 @@ def _with(facts: Facts, changed: Mapping[str, Fact[Any]]) -> Facts:
 
 
 def _releases(
-    name: str, terms: Sequence[Term], base: Facts, matrix: Matrix, chance: random.Random
+    name: str,
+    terms: Sequence[Term],
+    base: Facts,
+    matrix: Matrix,
+    chance: random.Random,
+    most: int,
+    since: str,
 ) -> List[Distribution]:
     """Releases, and their builds where a term asks for one, that meet all terms: both ends, and
-    some between; since 2023 where there are such.
+    some between; of that day or later where there are such.
     """
     package = matrix.package(name)
     if package is None:
@@ -268,15 +300,15 @@ def _releases(
         labels = dict.fromkeys(build.variant for build in release.builds if build.variant)
         for text in (str(version), *(f"{version.public}+{label}" for label in labels)):
             item = Distribution(name, text)
-            subject = derive_candidate(_with_packages(base, [item]), matrix, name)
+            subject = derive_candidate(with_packages(base, [item]), matrix, name)
             if not release.yanked and all(truth(term, subject) for term in terms):
                 fitting.append(item)
                 dated.append(release.released)
                 break
-    recent = [item for item, day in zip(fitting, dated) if day >= _SINCE] or fitting
-    if len(recent) <= _MOST_RELEASES:
+    recent = [item for item, day in zip(fitting, dated) if day >= since] or fitting
+    if len(recent) <= most:
         return recent
-    return [recent[0], recent[-1], *chance.sample(recent[1:-1], _MOST_RELEASES - 2)]
+    return [recent[0], recent[-1], *chance.sample(recent[1:-1], most - 2)]
 
 
 def _machine(row: Row, matrix: Matrix) -> Optional[Facts]:

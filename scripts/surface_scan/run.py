@@ -56,6 +56,11 @@ def _parser() -> argparse.ArgumentParser:
         help="print which of the rows written by hand are reproduced by measured ones",
     )
     parser.add_argument(
+        "--needless",
+        action="store_true",
+        help="print which of these may be deleted, and what keeps the others",
+    )
+    parser.add_argument(
         "--since",
         default="2023-01-01",
         metavar="DAY",
@@ -88,7 +93,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         sources = Sources(options.cache)
         faults = 0
         only_read = options.measure or options.names or options.messages
-        if not (only_read or options.coverage or options.recall):
+        if not (only_read or options.coverage or options.recall or options.needless):
             faults = _collect(options, packages, names, sources)
         if options.coverage:
             from .coverage import coverage_lines
@@ -110,6 +115,13 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
             from .recall import recall, recall_lines
 
             for line in recall_lines(list(recall(load_folder(str(options.matrices))))):
+                print(line)
+        elif options.needless:
+            from envdoctor.matrix.loader import load_folder
+
+            from .needless import needless, needless_lines
+
+            for line in needless_lines(list(needless(load_folder(str(options.matrices))))):
                 print(line)
         elif not options.collect:
             from .measure import measure

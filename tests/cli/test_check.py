@@ -213,6 +213,29 @@ def test_requirements_are_the_patient_instead_of_the_environment(envdoctor, brok
     assert "470.57.02" in json.dumps(checked(envdoctor, "--facts", broken, "--requirements", path))
 
 
+def test_requirements_for_another_machine_are_not_held_against_this_one(envdoctor, tmp_path):
+    """What this machine has is asked where no other one is stated, or by its facts."""
+    path = tmp_path / "requirements.txt"
+    path.write_text("torch==2.8.0\nflash-attn==2.8.3\n")
+    toolkit = tmp_path / "cuda" / "include" / "cuda.h"
+    toolkit.parent.mkdir(parents=True)
+    toolkit.write_text("#define CUDA_VERSION 13000\n")
+    env = environment(CUDA_HOME=str(tmp_path / "cuda"))
+
+    def codes(*options):
+        data = checked(envdoctor, "--requirements", path, *options, env=env)
+        return set(codes_of(data))
+
+    here = codes()
+    assert "ED206" in here
+    other = codes("--assume", "gpu=H100:8", "nvidia-driver=580.65.06")
+    assert other < here
+    assert not {"ED206", "ED502", "ED504"} & other
+    facts = tmp_path / "facts.json"
+    facts.write_bytes(envdoctor("probe", "--format", "json", env=env).stdout)
+    assert "ED206" in codes("--facts", facts)
+
+
 def test_requirements_without_pins_are_named(envdoctor, tmp_path):
     path = tmp_path / "requirements.txt"
     path.write_text("vllm==0.8.5\ntransformers\nray>=2.40\npandas-of-mine\n")

@@ -18,7 +18,7 @@ def disagreements(matrix: Matrix, written: Sequence[Row]) -> Iterator[Tuple[str,
     """Yield (check, row, sentence) for written rows that measured ones contradict.
 
     "measured-otherwise": both speak of one missing name, and not of the same releases.
-    "measured-graver": what the row calls harmless stops an import.
+    "measured-graver": what the row calls harmless stops an import wherever the row holds.
     """
     measured: Dict[_Pair, List[Row]] = {}
     for row in matrix.rows():
@@ -66,13 +66,24 @@ def _otherwise(row: Row, measured: Sequence[Row], matrix: Matrix) -> Iterator[Tu
 def _graver(row: Row, measured: Sequence[Row], matrix: Matrix) -> Iterator[Tuple[str, Row, str]]:
     own = _releases(row, matrix)
     for other in measured:
+        if not _conditions(other) <= _conditions(row):
+            continue  # it is about another machine, or a third package
         covered = _releases(other, matrix)
         if (
             EFFECTS.index(other.effect) < EFFECTS.index(row.effect)
             and other.effect != "note"
-            and all(own[name] & covered.get(name, frozenset()) for name in own)
+            and all(own[name] and own[name] <= covered.get(name, frozenset()) for name in own)
         ):
             yield "measured-graver", row, f"is {row.effect}, where {other.id} {other.effect}"
+
+
+def _conditions(row: Row) -> FrozenSet[Tuple[str, str, str]]:
+    """What a row asks for beside versions of its packages."""
+    return frozenset(
+        (term.scope, term.component, term.attribute)
+        for term in row.terms
+        if (term.scope, term.attribute) != ("env", "version")
+    )
 
 
 def _releases(row: Row, matrix: Matrix) -> Dict[str, FrozenSet[Version]]:
