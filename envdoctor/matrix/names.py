@@ -56,7 +56,8 @@ class NameHistory(NamedTuple):
     those from ``first`` to ``last``, which were read. kind: name, attribute, parameter, required (a
     parameter without which a call fails), override (a method without a parameter), or registry.
     open: spans of releases that may have it in a way that the source does not show. moved: the
-    module that has it since.
+    module that has it since. read: the oldest and the newest release of the package that were read,
+    where its module, class or function is not in all of them.
     """
 
     package: str
@@ -69,6 +70,7 @@ class NameHistory(NamedTuple):
     kind: str = "name"
     open: Tuple[Span, ...] = ()
     moved: str = ""
+    read: Span = ("", "")
 
     @property
     def full_name(self) -> str:
@@ -113,8 +115,8 @@ class NameHistory(NamedTuple):
         first, last = self.present[-1]
         if near is not None:
             first, last = min(self.present, key=lambda span: _distance(span, near))
-        clauses = [f">={first}"] if first != self.first else []
-        clauses += [f"<={last}"] if last != self.last else []
+        clauses = [f">={first}"] if first != (self.read[0] or self.first) else []
+        clauses += [f"<={last}"] if last != (self.read[1] or self.last) else []
         return f"{self.package}{','.join(clauses)}"
 
     def sentence(self) -> str:
@@ -321,6 +323,8 @@ class PackageNames:
             (),
             kind,
             self._spans(unclear & set(there), there),
+            "",
+            (self._versions[0], self._versions[-1]),
         )
 
     def _spans(self, numbers: AbstractSet[int], there: Sequence[int]) -> Tuple[Span, ...]:

@@ -91,6 +91,14 @@ def test_what_was_measured_of_a_package_without_releases_binds_the_others(versio
     assert "its imports" in note
 
 
+@pytest.mark.parametrize(("version", "warned"), [("84.2.1", True), ("81.0.0", False)])
+def test_what_works_badly_with_a_package_without_releases_is_said(version, warned):
+    """Its command imports what setuptools has no more: nothing that any choice here mends."""
+    resolution = _asked("tensorboard==2.19.0", f"setuptools=={version}")
+    rows = [reason.row for reason in resolution.warnings]
+    assert rows == ["uses-pkg_resources:tensorboard"] * warned
+
+
 def test_exactly_a_version_is_no_build_with_a_label():
     resolution = _asked("torch===2.6.0", allow_index=["pytorch"])
     assert isinstance(resolution, Resolution)

@@ -39,6 +39,14 @@ DOCUMENT = {
 NAMES = PackageNames(DOCUMENT)
 
 
+def test_what_is_asked_for_ends_with_the_module():
+    """maker.part came with 2.0 and went with 3.0: neither 1.1 nor 3.0 has what 2.1 has."""
+    document = {**DOCUMENT, "modules": {"maker.part": "2-3"}, "names": {"maker.part": {"3": "X"}}}
+    history = PackageNames(document).of_module("maker.part", "X")
+    assert history.requirement() == "maker>=2.1,<=2.1"
+    assert NAMES.of_attribute("Car", "wheels").requirement() == "maker>=2.0,<=2.1"
+
+
 def test_a_name_that_went():
     old = NAMES.of_module("maker", "Old")
     assert old.sentence() == "maker has maker.Old in 1.0 to 1.1 only"
@@ -183,7 +191,7 @@ def test_names_that_are_known_to_have_gone(module, name, requirement):
 @pytest.mark.parametrize(
     ("word", "parameter", "requirement"),
     [
-        ("SFTTrainer.__init__", "max_seq_length", "trl<=0.12.2"),  # trl 0.13.0's notes
+        ("SFTTrainer.__init__", "max_seq_length", "trl>=0.4.2,<=0.12.2"),  # trl 0.13.0's notes
         ("Client.__init__", "proxies", "httpx<=0.27.2"),  # httpx 0.28.0's changelog
     ],
 )

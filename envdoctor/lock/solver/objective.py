@@ -236,8 +236,12 @@ def _kinds_of_devices(problem: Problem) -> List[Subject]:
 
 
 def _warnings(catalog: Catalog, problem: Problem, subjects: Dict[str, Subject]) -> List[Reason]:
-    """Return the rows that the chosen set violates on a target without being blocked by them."""
+    """Return the rows that the chosen set violates on a target without being blocked by them, with
+    what is asked for and has no releases in the matrix.
+    """
     violated: Dict[str, Reason] = {}
+    unlisted = {root.name: catalog.unlisted(root.name) for root in catalog.request.others}
+    subjects = {**{name: subject for name, subject in unlisted.items() if subject}, **subjects}
     for row in catalog.matrix.rows_about(sorted(subjects)):
         if row.effect == "note" or row.binds:
             continue
