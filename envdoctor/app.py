@@ -126,7 +126,7 @@ def _reported(
     seen: Sequence[Finding], traces: Sequence[Trace], reading: Reading, knowledge: Knowledge
 ) -> Reported:
     """Return what failed in a log, by what was said of it."""
-    from .diagnose.raised import packages_raising, packages_run
+    from .diagnose.raised import is_past_imports, packages_raising, packages_run
     from .intake.subject_matter import engines_run, hazards_not_met
     from .rules.relevance import Reported
 
@@ -145,7 +145,20 @@ def _reported(
         frozenset(named),
         any(trace.meaning and trace.finding.subject == "raised" for trace in traces),
         hazards_not_met(reading.report),
+        is_past_imports(reading.raised),
     )
+
+
+def _beside(
+    traces: Sequence[Trace], rest: Sequence[Finding], reading: Reading, knowledge: Knowledge
+) -> List[Finding]:
+    """Return what a check finds of the facts of a log, as advice what has no part in what failed
+    there.
+    """
+    from .rules.relevance import set_apart
+
+    seen = [trace.finding for trace in traces]
+    return set_apart(rest, _reported(seen, traces, reading, knowledge))
 
 
 def _findings_of(traces: Sequence[Trace]) -> List[Finding]:
@@ -212,19 +225,20 @@ def _open_failure(trace: Trace, finding: Finding) -> Finding:
 def _with_tried_remedies(
     findings: Sequence[Finding], nodes: Sequence[Facts], matrix: Matrix
 ) -> List[Finding]:
+    from .rules.remedy_trial import tried_remedies, without_repeated
+
     if len(nodes) != 1:
-        return list(findings)
-    from .rules.remedy_trial import tried_remedies
+        return without_repeated(findings)
 
     def judge_changed(changed: Facts) -> List[Finding]:
         return judge(changed, matrix)
 
     tried = tried_remedies(findings, nodes[0], matrix, judge_changed)
-    if sum(any(remedy.commands for remedy in finding.remedies) for finding in tried) < 2:
-        return tried
-    from .fix.joint_remedies import reconciled
+    if sum(any(remedy.commands for remedy in finding.remedies) for finding in tried) > 1:
+        from .fix.joint_remedies import reconciled
 
-    return reconciled(tried, nodes[0], matrix, judge_changed)
+        tried = reconciled(tried, nodes[0], matrix, judge_changed)
+    return without_repeated(tried)
 
 
 def _changes(nodes: Sequence[Facts], since: Optional[Snapshot]) -> Optional[TargetChanges]:
@@ -550,6 +564,8 @@ def diagnose(
         nodes = (_joined(given[0], own),)
     findings = _judge_all(nodes, matrix, run, framework)
     traces, notes, rest = _explained(reading, knowledge, nodes, matrix, findings)
+    if not run:
+        rest = _beside(traces, rest, reading, knowledge)
     tried = _with_tried_remedies([*[trace.finding for trace in traces], *rest], nodes, matrix)
     traces = [trace._replace(finding=finding) for trace, finding in zip(traces, tried)]
     return Diagnosis(

@@ -323,7 +323,8 @@ def _says_the_same(
         return False
     if finding.row and signature.component in _OF_SYSTEM:
         return signature.component in (finding.component, *finding.packages)
-    if "{" not in signature.component or finding.code in _ABOUT_ALL:
+    is_of_package = bool(finding.packages) and finding.code.startswith("ED3")
+    if ("{" not in signature.component and not is_of_package) or finding.code in _ABOUT_ALL:
         return True
     names = {
         name.lower() for name in (draft.finding.component, *modules_named(draft, knowledge.modules))

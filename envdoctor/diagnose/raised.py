@@ -22,6 +22,7 @@ __all__ = [
     "Failure",
     "after",
     "failure_of",
+    "is_past_imports",
     "is_stop",
     "is_stopping",
     "packages_raising",
@@ -230,18 +231,28 @@ def packages_run(raised: Sequence[Raised], modules: Mapping[str, str]) -> Frozen
     """Return the packages whose functions tracebacks go through, and which were imported so: where
     none of them may come of what did not load, and no import was under way.
     """
-    packages: Set[str] = set()
-    for link in (link for entry in raised for link in entry.chain()):
-        if _OF_LOADING.search(link.kind) or _SAYS_LOADING.search(link.message):
-            return frozenset()
-        if any(map(_is_importing, link.frames, (None, *link.frames))):
-            return frozenset()
-        packages.update(
-            distribution_of(frame.file, modules)
-            for frame in link.frames
-            if "-packages/" in frame.file and frame.function not in ("", "<module>")
-        )
+    if not is_past_imports(raised):
+        return frozenset()
+    packages = {
+        distribution_of(frame.file, modules)
+        for entry in raised
+        for link in entry.chain()
+        for frame in link.frames
+        if "-packages/" in frame.file and frame.function not in ("", "<module>")
+    }
     return frozenset(packages - {"torch"})
+
+
+def is_past_imports(raised: Sequence[Raised]) -> bool:
+    """Tell whether tracebacks go through functions, and neither end in an import nor may come of
+    what did not load.
+    """
+    links = [link for entry in raised for link in entry.chain()]
+    if any(_OF_LOADING.search(link.kind) or _SAYS_LOADING.search(link.message) for link in links):
+        return False
+    if any(any(map(_is_importing, link.frames, (None, *link.frames))) for link in links):
+        return False
+    return any(frame.function not in ("", "<module>") for link in links for frame in link.frames)
 
 
 def _is_importing(frame: Frame, caller: Optional[Frame]) -> bool:

@@ -4,9 +4,10 @@ Where a text shows what failed, a warning of a table about packages that take no
 are in no traceback, and nothing that failed names them) says something true that nobody asked: it
 is advice then. So is a warning about the machine where the cause is known. What is only advice in a
 text of somebody else's machine, or undetermined, says what was seen and changes nothing there: no
-remedy goes with it. Errors stay, and so does what a finding of the failure explains. Of an engine
-that is installed and not run, where another one is, errors are advice as well: it is there for its
-kernels.
+remedy goes with it. What a finding of the failure explains stays. Errors of packages that take no
+part are advice where the cause is known, or where the run came past its imports: it imported none
+of them, or would have ended there. Of an engine that is installed and not run, where another one
+is, errors are advice as well: it is there for its kernels.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ _OF_ROWS = frozenset(["ED390", "ED490"])
 class Reported(NamedTuple):
     """What a text shows: the keys of the findings of what failed, the packages that take part in
     that, whether the cause is known, the engines that are run, the packages that were seen to run,
-    those that what failed is said of, whether the source of a package says why it raised, and the
-    codes of hazards of the machine, and companions of torch, of which its own words show nothing.
+    those that what failed is said of, whether the source of a package says why it raised, the
+    codes of hazards of the machine, and companions of torch, of which its own words show nothing,
+    and whether the run came past its imports.
     """
 
     keys: FrozenSet[str] = frozenset()
@@ -49,6 +51,7 @@ class Reported(NamedTuple):
     named: FrozenSet[str] = frozenset()
     has_reason: bool = False
     not_met: FrozenSet[str] = frozenset()
+    is_past_imports: bool = False
 
 
 def set_apart(findings: Sequence[Finding], reported: Reported) -> List[Finding]:
@@ -107,8 +110,12 @@ def _is_idle(about: Set[str], reported: Reported) -> bool:
 
 
 def _takes_part(finding: Finding, about: Set[str], reported: Reported) -> bool:
-    if finding.severity == "error" or not reported.keys:
+    if not reported.keys:
         return True
+    if finding.severity == "error":
+        is_apart = finding.packages and finding.component != "torch"
+        known = reported.is_explained or reported.is_past_imports
+        return not (is_apart and known and reported.packages.isdisjoint(about))
     if reported.is_explained:
         return finding.component in reported.named and bool(finding.packages)
     if finding.code == "ED301":  # a pin, which few of those that are broken are felt by

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..model.requirement import Requirement
     from ..model.versions import Version
 
-__all__ = ["as_first", "environment_after", "refused", "tried_remedies"]
+__all__ = ["as_first", "environment_after", "refused", "tried_remedies", "without_repeated"]
 
 _MOST = 24  # environments that are judged for what is no error
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
@@ -88,6 +88,28 @@ def _tried(finding: Finding, trial: _Trial) -> Finding:
             fitting = list(trial.nearest_cures(row)) or fitting
     changed = (*map(as_first, fitting[:1]), *fitting[1:]) or tuple(others[:1])
     return finding if changed == finding.remedies else finding._replace(remedies=changed)
+
+
+def without_repeated(findings: Sequence[Finding]) -> List[Finding]:
+    """Return findings, what follows from another one without what that says already: its commands,
+    and the words that a line of a log has for whatever may stand behind it.
+    """
+    roots = {finding.key: finding for finding in findings}
+    return [_beside_root(finding, roots.get(finding.caused_by or "")) for finding in findings]
+
+
+def _beside_root(finding: Finding, root: Optional[Finding]) -> Finding:
+    offered = [] if root is None else [way for way in root.remedies if not way.is_refused]
+    if not offered:
+        return finding
+    known = {way.commands for way in offered if way.commands}
+    kept = () if _is_of_line(finding) else finding.remedies
+    return finding._replace(remedies=tuple([way for way in kept if way.commands not in known]))
+
+
+def _is_of_line(finding: Finding) -> bool:
+    """Tell whether a finding is what a line of a log says, and no row's."""
+    return finding.code.endswith("95") and not finding.row
 
 
 def as_first(remedy: Remedy) -> Remedy:

@@ -38,7 +38,10 @@ def test_a_warning_about_other_packages_is_advice_without_a_remedy():
     ("finding", "reported"),
     [
         (OTHER, Reported()),  # nothing failed
-        (OTHER._replace(severity="error"), FAILED),
+        (OTHER._replace(severity="error"), FAILED._replace(is_explained=False)),
+        (OTHER._replace(severity="error", component="sglang", packages=("sglang",)), FAILED),
+        (OTHER._replace(severity="error", component="torch", packages=("torch",)), FAILED),
+        (OF_MACHINE._replace(severity="error"), FAILED),
         (
             OTHER._replace(code="ED302", packages=("packaging", "sglang")),
             FAILED._replace(is_explained=False),
@@ -54,6 +57,39 @@ def test_what_may_be_the_cause_stays(finding, reported):
 
 def test_a_limit_of_the_machine_is_beside_a_cause_that_is_known():
     assert severity_of(OF_MACHINE, FAILED) == "advice"
+
+
+@pytest.mark.parametrize("why", [{"is_explained": True}, {"is_past_imports": True}])
+def test_an_error_of_other_packages_is_no_cause_of_what_is_known_or_ran(why):
+    unknown = FAILED._replace(is_explained=False)
+    assert severity_of(OTHER._replace(severity="error"), unknown._replace(**why)) == "advice"
+
+
+PINS = "trl 0.7.0\npeft 0.10.0\ntransformers 4.51.3\n"  # the import of trl fails
+IN_MAIN = (
+    "Traceback (most recent call last):\n"
+    '  File "/w/train.py", line 20, in main\n    loss = model(x).loss\n'
+    "ValueError: the frob is odd\n"
+)
+
+
+def test_what_fails_at_its_import_is_no_cause_of_what_fails_in_training(checked):
+    def of_trl(text):
+        return {entry.severity for entry in checked(text) if "trl" in entry.packages}
+
+    assert "error" in of_trl(PINS)
+    assert of_trl(PINS + IN_MAIN) == {"advice"}
+    assert "error" in of_trl(PINS + IN_MAIN.replace("main", "<module>"))
+
+
+def test_a_diagnosis_does_not_list_what_has_no_part(tmp_path):
+    def others(text):
+        log = tmp_path / "run.log"
+        log.write_text(PINS + text)
+        return [entry.code for entry in app.diagnose([str(log)], None, MATRIX).findings]
+
+    assert others(IN_MAIN) == []
+    assert "ED308" in others(IN_MAIN.replace("main", "<module>"))
 
 
 def test_an_engine_that_is_not_run_is_judged_where_no_other_is():
