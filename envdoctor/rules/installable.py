@@ -238,7 +238,8 @@ def _refused_by_python(requirements: Sequence[Requirement], facts: Facts, matrix
         ]
         if wanted and all(asked and meets(python, asked) is False for asked in wanted):
             release = f"{requirement.name} {requirement.specifier}".rstrip()
-            return f"no known release of {release} is for Python {python}, though."
+            oldest = (wanted[0] or "").replace(" ", "")
+            return f"no known release of {release} is for Python {python}: take one {oldest}."
     return ""
 
 

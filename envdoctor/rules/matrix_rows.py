@@ -655,7 +655,11 @@ def remedies_of_row(row: Row) -> Tuple[Remedy, ...]:
     """Return a row's fix with the commands that carry it out, then its mitigations."""
     remedies = [_fix_of_row(row)] if row.fix or row.pins else []
     remedies += _other_side(row)
+    said = set()
     for mitigation in row.mitigations:
+        if mitigation.component in said:  # one value of those that do is enough
+            continue
+        said.add(mitigation.component)
         setting = f"{mitigation.component}={mitigation.value}"
         text = f"{'Or set' if remedies else 'Set'} {setting}, which avoids this problem."
         remedies.append(Remedy(text, (f"export {setting}",), "safe"))
@@ -664,8 +668,10 @@ def remedies_of_row(row: Row) -> Tuple[Remedy, ...]:
 
 def _other_side(row: Row) -> List[Remedy]:
     """Return what else mends two packages of which one is too old for the other: an older release
-    of the other, for the old one may have to stay.
+    of the other, for the old one may have to stay. What was measured has its nearest releases.
     """
+    if row.origin == "derived":
+        return []
     pinned = {_pin_name(pin) for pin in row.pins}
     others = [term for term in row.terms if term.component not in pinned]
     if row.kind != "too-old" or len(row.terms) != 2 or len(pinned) != 1 or len(others) != 1:
@@ -673,7 +679,7 @@ def _other_side(row: Row) -> List[Remedy]:
     term = others[0]
     low = (
         term.argument.intervals[0][0]
-        if (term.scope, term.operator) == ("env", "in")
+        if (term.scope, term.attribute, term.operator) == ("env", "version", "in")
         and isinstance(term.argument, VersionSet)
         and term.argument
         else None
@@ -681,7 +687,13 @@ def _other_side(row: Row) -> List[Remedy]:
     if low is None:
         return []
     stays = next(iter(pinned))
-    return [Remedy(f"Or, where {stays} has to stay, install {term.component} before {low}.")]
+    release = ".".join(map(str, low.release))
+    return [
+        Remedy(
+            f"Or, where {stays} has to stay, install {term.component} before {release}.",
+            (InstallerCall("install", (f"{term.component}<{release}",)),),
+        )
+    ]
 
 
 def _fix_of_row(row: Row) -> Remedy:

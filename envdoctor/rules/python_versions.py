@@ -65,7 +65,10 @@ def check_python(context: Context) -> Iterator[Finding]:
 def _most_refuse(
     context: Context, python: Version, distribution: Distribution
 ) -> Iterator[Finding]:
-    """Judge a release of which only a range is known: by what all, or most, of those in it ask."""
+    """Judge a release of which only a range is known: by what all, or most, of those in it ask. Of
+    one that begins somewhere an installer takes what has a wheel for this Python; of one that only
+    ends the newest are meant.
+    """
     from .quantified import releases_in, share_of
 
     releases = releases_in(context.matrix, distribution)
@@ -74,6 +77,12 @@ def _most_refuse(
         wanted = requirement_lines.served_here(release, context.facts).requires_python
         return wanted is not None and meets(python, wanted) is False
 
+    begins = ">" in distribution.constraint or "~=" in distribution.constraint
+    if begins and any(
+        not refuses(release) and any(serves_python(tag, python) for tag in release.pythons)
+        for _, release in releases
+    ):
+        return
     share = share_of(releases, refuses)
     if share <= _MOST:
         return

@@ -7,12 +7,13 @@ by the nearest release of either that cures these two and breaks nothing else.
 from __future__ import annotations
 
 from ..model.calls import InstallerCall
+from ..model.facts import Distribution, is_unindexed
 from ..model.finding import Remedy
 from ..model.requirement import try_requirement
 from ..model.versions import try_version
 from .installable import admitted, as_it_is_carried_out, label_of_index, refused_here, takes
 from .replaced_packages import with_packages
-from .requirement_lines import meets, served_here
+from .requirement_lines import meets, served_here, unconditional
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         Tuple,
     )
 
-    from ..model.facts import Distribution, Facts
+    from ..model.facts import Facts
     from ..model.finding import Finding
     from ..model.requirement import Requirement
     from ..model.versions import Version
@@ -38,6 +39,7 @@ __all__ = ["as_first", "environment_after", "refused", "tried_remedies", "withou
 
 _MOST = 24  # environments that are judged for what is no error
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
+_MOST_REQUIRED = 12  # packages that an installer changes with those that are asked for
 _UPGRADING = frozenset(["--force-reinstall", "--upgrade", "-U"])
 _OF_LIBRARIES = "ED409"
 #: What was measured of two packages, release by release.
@@ -171,6 +173,9 @@ class _Trial:
         changed = _changed(remedy, self.facts, self.matrix)
         if not changed:
             return ""
+        torch = self.facts.value("distributions", {}).get("torch")
+        if "torch" in changed and torch is not None and is_unindexed(torch):
+            return f"it replaces torch {torch.version}, a build of no index."
         brought = self._brings(changed)
         if brought:
             return brought
@@ -190,9 +195,9 @@ class _Trial:
             return None
         changed = _changed(remedy, self.facts, self.matrix)
         requirement = try_requirement(call.packages[0])
-        if requirement is None or len(changed) != 1:
+        if requirement is None or requirement.name not in changed:
             return None
-        nearest = try_version(next(iter(changed.values())).version)
+        nearest = try_version(changed[requirement.name].version)
         last = {
             version.release[:2]: version
             for version in admitted(self.matrix.package(requirement.name), requirement.specifier)
@@ -218,10 +223,13 @@ class _Trial:
         if not self._brings(newest):
             return remedy
         call = remedy.commands[0]
-        exact = {name: f"{name}=={entry.version}" for name, entry in nearest.items()}
-        if not isinstance(call, InstallerCall) or len(exact) != len(call.packages):
+        if not isinstance(call, InstallerCall):
             return remedy
-        releases = ", ".join(f"{name} {entry.version}" for name, entry in sorted(nearest.items()))
+        asked = [entry.name for line in call.packages if (entry := try_requirement(line))]
+        if not nearest.keys() >= set(asked) or len(asked) != len(call.packages):
+            return remedy
+        exact = {name: f"{name}=={nearest[name].version}" for name in asked}
+        releases = ", ".join(f"{name} {nearest[name].version}" for name in sorted(asked))
         return remedy._replace(
             text=f"{remedy.text.rstrip('.')}: {releases}; newer ones break something else here.",
             commands=(call._replace(packages=tuple(exact.values())),),
@@ -373,10 +381,11 @@ def _changed(
     remedy: Remedy, facts: Facts, matrix: Any, newest: bool = False
 ) -> Dict[str, Distribution]:
     """Return what a remedy installs over what is there, each at the nearest release, or at the
-    newest.
+    newest, and what an installer changes with it.
     """
     before = facts.value("distributions", {})
     changed: Dict[str, Distribution] = {}
+    alone: List[Distribution] = []
     for call in remedy.commands:
         if not isinstance(call, InstallerCall) or call.action != "install":
             continue
@@ -388,13 +397,44 @@ def _changed(
             if _stays(there, requirement, call):
                 continue
             version = None if newest else there.version
-            release = _nearest(matrix, requirement.name, requirement.specifier, version, newest)
+            release = _nearest(
+                matrix, requirement.name, requirement.specifier, version, newest, facts
+            )
             if release is not None:
-                label = label_of_index(call)
-                changed[there.name] = there._replace(
-                    version=f"{release}{label}", requires=None, constraint="", tags=(), build=""
-                )
-    return changed
+                installed = _released(there, release, label_of_index(call))
+                changed[there.name] = installed
+                alone += [installed] if "--no-deps" in call.options else []
+    return _with_requirements(changed, alone, facts, matrix)
+
+
+def _released(there: Distribution, release: Version, label: str = "") -> Distribution:
+    return there._replace(
+        version=f"{release}{label}", requires=None, constraint="", tags=(), build=""
+    )
+
+
+def _with_requirements(
+    changed: Dict[str, Distribution], alone: Sequence[Distribution], facts: Facts, matrix: Any
+) -> Dict[str, Distribution]:
+    """Return what an installer changes: what is asked for and, of what is there, what that
+    requires in another release, the newest that meets it. alone: whose requirements do not count.
+    """
+    after = dict(changed)
+    waiting = [entry for entry in changed.values() if entry not in alone]
+    known = facts.value("distributions", {})
+    while waiting and len(after) < len(changed) + _MOST_REQUIRED:
+        for requirement in unconditional(waiting.pop(0), facts, matrix):
+            there = known.get(requirement.name)
+            if there is None or requirement.name in after or not requirement.specifier:
+                continue
+            version = try_version(there.version)
+            if version is None or meets(version, requirement.specifier) is not False:
+                continue
+            release = _nearest(matrix, requirement.name, requirement.specifier, None, True, facts)
+            if release is not None:
+                after[there.name] = _released(there, release)
+                waiting.append(after[there.name])
+    return after
 
 
 def _stays(there: Distribution, requirement: Requirement, call: InstallerCall) -> bool:
@@ -406,12 +446,23 @@ def _stays(there: Distribution, requirement: Requirement, call: InstallerCall) -
 
 
 def _nearest(
-    matrix: Any, name: str, specifier: str, version: Optional[str], newest: bool = False
+    matrix: Any, name: str, specifier: str, version: Optional[str], newest: bool, facts: Facts
 ) -> Optional[Version]:
     """Return the release in a range that is the nearest to a version: the next newer one, else the
-    next older one. newest: the one that an installer takes.
+    next older one. newest: the one that an installer takes. Those that are for another Python
+    count where no other is.
     """
-    fitting, here = admitted(matrix.package(name), specifier), try_version(version)
+    package = matrix.package(name)
+    every = admitted(package, specifier)
+    python = try_version(facts.value("python.version"))
+    fitting = [
+        entry
+        for entry in every
+        if python is None
+        or not (asked := served_here(package.release(entry), facts).requires_python)
+        or meets(python, asked) is not False
+    ] or every
+    here = try_version(version)
     if newest:
         return fitting[-1] if fitting else None
     newer = [entry for entry in fitting if here is None or entry >= here]

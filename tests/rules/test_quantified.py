@@ -27,6 +27,13 @@ def test_a_range_that_leaves_releases_without_the_fault_is_a_question():
     assert rows.get("flash-attn-2-before-ampere") != "violated"
 
 
+def test_a_range_with_a_wheel_for_this_python_is_not_refused_by_it():
+    """numpy 2.0.2, the newest that pip takes for Python 3.9, is in the range."""
+    assert not [
+        entry for entry in findings("Python 3.9.18\nnumpy>=2.0.0\n") if entry.code == "ED303"
+    ]
+
+
 def test_most_releases_of_a_range_refuse_this_python():
     (warning,) = [
         entry for entry in findings("python: 3.14\nvllm: 2026-02\n") if entry.code == "ED303"

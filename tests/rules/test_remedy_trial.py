@@ -141,7 +141,7 @@ def test_what_no_release_can_cure_on_this_python_is_none(severity):
     (refused,) = tried_remedies([alone], facts, MATRIX, lambda _: ())[0].remedies
     assert refused.is_refused
     assert refused.text.endswith(
-        "; no known release of transformers >=5.0 is for Python 3.9.18, though."
+        "; no known release of transformers >=5.0 is for Python 3.9.18: take one >=3.10.0."
     )
 
 
