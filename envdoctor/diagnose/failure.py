@@ -12,14 +12,16 @@ from __future__ import annotations
 import operator
 import re
 from fnmatch import fnmatchcase
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.bind import bind
 from ..matrix.signatures import packages_of
+from ..model.calls import InstallerCall
 from ..model.diagnosis import Suspect, Trace
 from ..model.evidence import Absent, Known
 from ..model.finding import Finding
 from ..model.log import Event, Reading
+from ..model.requirement import try_requirement
 from ..model.row import Row
 from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from ..rules.matrix_rows import remedies_of_row
@@ -62,6 +64,9 @@ from .trace_draft import (
 from .traceback_places import tell_places
 from .two_packages import tell_two_packages
 
+if TYPE_CHECKING:
+    from ..model.calls import Call
+
 __all__ = ["explain"]
 
 _SLACK = 90.0  # seconds by which the clocks of two writers may differ
@@ -78,6 +83,7 @@ _NOTHING_RAISED = ("wrong-results", "note")
 _OF_SYSTEM = ("glibc", "libstdc++")
 _SPECIFIC = 24  # characters from which a symptom that all its rows share is likely theirs
 _FEW_ROWS = 4
+_QUOTED = re.compile(r"'(\w+)'")
 
 
 def explain(
@@ -100,6 +106,7 @@ def explain(
     """
     events = [_toned(event, knowledge) for event in reading.events]
     drafts = [draft for draft in drafts_of(events, knowledge) if not draft.is_done_without]
+    _leave_out_unknown(drafts, contexts[0])
     lived = _lived(reading, knowledge)
     raised = without_survived(reading.raised, lived, drafts)
     tell_of_last(drafts, failure_of(raised, events, drafts), knowledge.modules)
@@ -111,7 +118,7 @@ def explain(
     tell_places(drafts, raised, knowledge.modules, contexts[0])
     violated = [finding for finding in findings if finding.verdict == "violated"]
     _join_rows(drafts, events, knowledge, contexts, violated)
-    _join_findings(drafts, knowledge, violated)
+    _join_findings(drafts, knowledge, violated, contexts[0])
     _weigh_causes(drafts, contexts, violated, knowledge.modules)
     failure = failure_of(raised, events, drafts)
     drafts, passed = split_passed(drafts, raised, failure)
@@ -151,6 +158,29 @@ def explain(
             for finding in outweighed
         ]
     return traces, notes, rest
+
+
+def _leave_out_unknown(drafts: Sequence[TraceDraft], context: Context) -> None:
+    """Leave out commands that install what a line names and no index is known to have: CUDA."""
+    for draft in drafts:
+        commands = draft.signature.commands if draft.signature is not None else ()
+        if any("{" in str(call) for call in commands):
+            remedies = [
+                remedy._replace(
+                    commands=tuple([call for call in remedy.commands if _is_known(call, context)])
+                )
+                for remedy in draft.finding.remedies
+            ]
+            draft.finding = draft.finding._replace(remedies=tuple(remedies))
+
+
+def _is_known(call: Call, context: Context) -> bool:
+    if not isinstance(call, InstallerCall):
+        return True
+    names = [entry.name for line in call.packages if (entry := try_requirement(line)) is not None]
+    return all(
+        name in context.matrix.packages_known or name in context.distributions for name in names
+    )
 
 
 def _join_comparisons(drafts: List[TraceDraft], findings: Sequence[Finding]) -> None:
@@ -281,7 +311,7 @@ def _suspect_of_row(row: Row, named: bool) -> Suspect:
 
 
 def _join_findings(
-    drafts: List[TraceDraft], knowledge: Knowledge, findings: Sequence[Finding]
+    drafts: List[TraceDraft], knowledge: Knowledge, findings: Sequence[Finding], context: Context
 ) -> None:
     """Make findings of the check the root of the lines that say of the run what they say."""
     for draft in list(drafts):
@@ -289,7 +319,10 @@ def _join_findings(
         if signature is None or not signature.codes or draft.parent is not None:
             continue
         matching = [
-            finding for finding in findings if _says_the_same(finding, draft, signature, knowledge)
+            finding
+            for finding in findings
+            if _says_the_same(finding, draft, signature, knowledge)
+            and not _names_another(finding, draft, knowledge, context)
         ]
         # The nearest first: the same component, then the gravest.
         matching.sort(
@@ -331,6 +364,16 @@ def _says_the_same(
     }
     about = " ".join((finding.component, finding.subject or "", *finding.packages)).lower()
     return any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", about) for name in names if name)
+
+
+def _names_another(
+    finding: Finding, draft: TraceDraft, knowledge: Knowledge, context: Context
+) -> bool:
+    """Tell whether a row is of a name, by the message that it leads to, and a line of another."""
+    row = context.matrix.row(finding.row) if finding.row else None
+    names = _QUOTED.findall(row.symptom) if row is not None and row.symptom else []
+    of_line = {groups_of(event, knowledge.modules).get("name", "") for event in draft.events}
+    return bool(names) and "" not in of_line and of_line.isdisjoint(names)
 
 
 def _has_code(finding: Finding, codes: Iterable[str]) -> bool:

@@ -402,6 +402,20 @@ def _model_type(asked: _Asked) -> Iterator[Optional[NameHistory]]:
     yield names.of_registry(asked.groups.get("model", "")) if names is not None else None
 
 
+def _model_key(asked: _Asked) -> Iterator[Optional[NameHistory]]:
+    """A key of transformers' table of models, where the traceback ends there; or where there is
+    none, and the key is no word of any program.
+    """
+    word = asked.groups.get("model", "")
+    last = asked.files[-1][1].file.replace("\\", "/") if asked.files else ""
+    is_alone = asked.asker[1] is None and any(map(str.isdigit, word))
+    if last.endswith(_TABLE_OF_MODELS) or is_alone:
+        yield from _model_type(asked)
+
+
+_TABLE_OF_MODELS = "/transformers/models/auto/configuration_auto.py"
+
+
 def _engine_argument(asked: _Asked) -> Iterator[Optional[NameHistory]]:
     names = asked.matrix.names_of("vllm")
     if names is not None:
@@ -449,11 +463,12 @@ _QUESTIONS: Mapping[str, Question] = {
     "engine-argument-unknown": _engine_argument,
     "argument-missing": _required,
     "transformers-unknown-model": _model_type,
+    "transformers-model-key": _model_key,
     "vllm-arch-unsupported": _model,
     "arguments-refused": _option,
 }
 #: Lines that any program prints of its own mistakes: they count where the name was measured.
-_ONLY_MEASURED = frozenset(("attribute-missing", "argument-missing"))
+_ONLY_MEASURED = frozenset(("attribute-missing", "argument-missing", "transformers-model-key"))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -595,7 +610,8 @@ def _allowed(
     """Return the requirement for a release that has it, and which installed packages refuse it.
 
     Where versions are known it is the release nearest to what is installed with which no
-    requirement is broken that holds now; else all releases that have it.
+    requirement of another package is broken that holds now (what the release itself requires, an
+    installer brings); else all releases that have it.
     """
     every = history.requirement(version)
     if context.matrix.package(history.package) is None or not context.distributions:
@@ -605,7 +621,9 @@ def _allowed(
     refusing: FrozenSet[Tuple[str, str]] = frozenset()
     for release in _nearest(history, version, context):
         changed = distribution._replace(version=str(release), requires=None, constraint="")
-        broken = _broken(context, changed) - before
+        broken = frozenset(
+            pair for pair in _broken(context, changed) - before if pair[0] != history.package
+        )
         if not broken:
             return (f"{history.package}=={release}" if version is not None else every), ()
         refusing = refusing or broken

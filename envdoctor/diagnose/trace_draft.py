@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.schema import default_code
 from ..matrix.signatures import distribution_of
+from ..model.calls import InstallerCall
 from ..model.cause_tree import cause_tree
 from ..model.diagnosis import Suspect, Trace
 from ..model.evidence import Evidence
@@ -17,6 +18,7 @@ from ..model.finding import Finding, Gap, Remedy
 from ..model.log import Event, LogLine, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
+from ..model.requirement import try_requirement
 from ..model.row import Row
 from ..model.signature import Signature
 from ..rules.matrix_rows import remedies_of_row
@@ -300,7 +302,7 @@ def finding_of(
         verdict=verdict,
         subject=signature.id,
         sources=(signature.source,),
-        remedies=remedies_of(fill(signature.fix, groups), signature.commands),
+        remedies=remedies_of(fill(signature.fix, groups), _filled(signature.commands, groups)),
         trust=signature.trust,
     )
 
@@ -322,6 +324,19 @@ def code_of_log(component: str, kind: str) -> str:
 def remedies_of(fix: str, commands: Tuple[Call, ...]) -> Tuple[Remedy, ...]:
     """Return what to do, where anything is known."""
     return (Remedy(fix, commands),) if fix or commands else ()
+
+
+def _filled(commands: Sequence[Call], groups: Mapping[str, str]) -> Tuple[Call, ...]:
+    """Return commands that name what a line does; without those that install nothing then."""
+    filled: List[Call] = []
+    for call in commands:
+        if isinstance(call, InstallerCall):
+            packages = tuple([fill(text, groups) for text in call.packages])
+            if all(try_requirement(text) is not None for text in packages):
+                filled.append(call._replace(packages=packages))
+        else:
+            filled.append(call)
+    return tuple(filled)
 
 
 def confirm(drafts: List[TraceDraft], finding: Finding, events: Sequence[Event]) -> TraceDraft:

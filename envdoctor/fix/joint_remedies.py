@@ -26,7 +26,7 @@ from ..model.finding import Finding, Remedy, severity_rank
 from ..model.requirement import try_requirement
 from ..model.versions import InvalidSpecifier, VersionSet
 from ..rules.installable import refused_here
-from ..rules.remedy_trial import as_first, environment_after, refused
+from ..rules.remedy_trial import as_first, environment_after, is_of_line, refused
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
@@ -95,15 +95,58 @@ def reconciled(
         matrix: What is known of versions and hardware.
         judge: Judges other facts in the same way.
     """
-    others = _without_contradicted(findings, matrix)
+    others = _without_contradicted(_without_cured(findings, facts, matrix, judge), matrix)
     asked = [finding for finding in others if installs(finding)]
     first = {finding.key: next(filter(bounds_of, finding.remedies)) for finding in asked}
     if not _any_contradict(asked, matrix) and _hold_together(first, facts, judge, matrix, findings):
         return others
     joint = _joint_change(asked, facts, matrix)
-    if joint is None:
+    if joint is None or _is_beside(joint, findings, asked[0], matrix):
         return _first_come(others, matrix)
-    return _with_joint(findings, joint, matrix)
+    return _with_joint(others, joint, matrix)
+
+
+def _without_cured(
+    findings: Sequence[Finding], facts: Facts, matrix: Matrix, judge: Judge
+) -> List[Finding]:
+    """Return findings; in the place of what the remedy of the first cures as well stands that."""
+    first = next(filter(installs, findings), None)
+    remedy = next(filter(bounds_of, first.remedies)) if first is not None else Remedy("")
+    after = environment_after(remedy, facts, matrix)
+    if first is None or after is None:
+        return list(findings)
+    left = {finding.key for finding in judge(after) if finding.verdict == "violated"}
+    bounds = bounds_of(remedy)
+    cured = [
+        finding
+        for finding in findings
+        if finding is not first
+        and installs(finding)
+        and not is_of_line(finding)
+        # What another release of the same package cures; a package of its own has its own cure.
+        and finding.key not in left
+        and not bounds.keys().isdisjoint((finding.component, *finding.packages))
+    ]
+    words = Remedy(f"What cures {first.code} of {first.component} cures this, too.")
+    return [
+        finding._replace(remedies=(words,)) if finding in cured else finding for finding in findings
+    ]
+
+
+def _is_beside(
+    joint: _JointChange, findings: Sequence[Finding], first: Finding, matrix: Matrix
+) -> bool:
+    """Tell whether a change cures what is only advice here, or takes from what stands first its
+    remedy without curing it.
+    """
+    shown = {finding.key for finding in findings if finding.severity != "advice"}
+    if not joint.cured <= shown:
+        return True
+    bounds = bounds_of(joint.remedy)
+    offers = [bounds_of(remedy) for remedy in first.remedies if bounds_of(remedy)]
+    return first.key not in joint.cured and all(
+        contradict(offer, bounds, matrix) for offer in offers
+    )
 
 
 def _without_contradicted(findings: Sequence[Finding], matrix: Matrix) -> List[Finding]:

@@ -18,6 +18,7 @@ from .model_names import with_family
 __all__ = ["EXACT", "INTENT", "LABEL", "PROSE", "Draft"]
 
 # How specific a statement is; the lower number wins, then the first one.
+SEEN = 5  # what a traceback shows of where it ran
 EXACT = 10  # a tool's own output for exactly this
 LABEL = 20  # a labelled line of a report
 PROSE = 40  # a sentence

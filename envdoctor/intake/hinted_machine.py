@@ -1,8 +1,9 @@
 """What a whole text tells of the machine without stating it: the paths in its tracebacks, the tags
 in the names of its files, and where its writer says to be (``on Windows``, ``on my MacBook``).
 
-Hints hold where nothing states a value, and only where all of them agree. The text is gone through
-once for each mark, so that a log of a megabyte costs milliseconds.
+Hints hold where nothing states a value, and only where all of them agree. That tracebacks go
+through another Python than is stated outweighs it: that of a host, beside what an image holds. The
+text is gone through once for each mark, so that a log of a megabyte costs milliseconds.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Iterator, List, NamedTuple
 
 from .clean_text import Line
 from .distribution_names import known_distribution
-from .draft import INTENT, Draft
+from .draft import INTENT, SEEN, Draft
 
 __all__ = ["read_hints_of_machine"]
 
@@ -24,6 +25,10 @@ _PYTHON_PATHS = (
     (".cpython-3", re.compile(r"\.cpython-3(\d{1,2})-")),
     ("-cpython-3", re.compile(r"build/(?:lib|temp|bdist)\.[\w.-]{3,40}-cpython-3(\d{1,2})")),
     ("-cp3", re.compile(r"(?:Downloading|Using cached) \S{1,200}-cp3(\d{1,2})-cp3\1-")),
+)
+#: A file of a traceback that is of an environment: not of conda or pip, which run elsewhere.
+_FRAME = re.compile(
+    r"""File "[^"\n]{0,200}/python3\.(\d{1,2})/(?:site|dist)-packages/(?!conda|mamba|pip/)"""
 )
 #: The first folder below site-packages, with the release where it is one of metadata.
 _PACKAGE = re.compile(
@@ -118,6 +123,8 @@ def read_hints_of_machine(text: str, draft: Draft) -> None:
     text = text[:_LONGEST]
     if draft.claimed("python.version") is None:
         _agreed("python.version", list(_pythons(text)), text, draft)
+    else:
+        _read_frames(text, draft)
     _read_packages(text, draft)
     if draft.claimed("os.platform") is None:
         _read_ticked(text, draft)
@@ -139,6 +146,17 @@ def _pythons(text: str) -> Iterator[_Hint]:
         if piece in text:
             for match in _first(pattern, text):
                 yield _Hint(f"3.{match.group(1)}", match.start(), match.group())
+
+
+def _read_frames(text: str, draft: Draft) -> None:
+    """Take the Python that all tracebacks go through, where another one is stated."""
+    frames = list(_first(_FRAME, text)) if "-packages/" in text else []
+    minors = {f"3.{match.group(1)}" for match in frames}
+    stated = str(draft.claimed("python.version")).split(".")[:2]
+    if len(minors) == 1 and stated != ["3", frames[0].group(1)]:
+        hint = _Hint(minors.pop(), frames[0].start(), frames[0].group())
+        line = _line(text, hint.start)
+        draft.put("python.version", hint.value, line, SEEN, _because(hint))
 
 
 def _read_packages(text: str, draft: Draft) -> None:

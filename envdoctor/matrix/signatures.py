@@ -15,7 +15,7 @@ Tables and keys (``?`` may be left out):
 
 A cause has component, kind and certainty; an effect has none, and says by its ``causes`` what may
 stand behind it. A command that begins with ``pip`` or ``python -m pip`` is addressed to the
-interpreter that is judged; any other is printed as it stands.
+interpreter that is judged, and braces in it are filled; any other is printed as it stands.
 """
 
 from __future__ import annotations

@@ -35,7 +35,14 @@ if TYPE_CHECKING:
     from ..model.requirement import Requirement
     from ..model.versions import Version
 
-__all__ = ["as_first", "environment_after", "refused", "tried_remedies", "without_repeated"]
+__all__ = [
+    "as_first",
+    "environment_after",
+    "is_of_line",
+    "refused",
+    "tried_remedies",
+    "without_repeated",
+]
 
 _MOST = 24  # environments that are judged for what is no error
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
@@ -105,11 +112,11 @@ def _beside_root(finding: Finding, root: Optional[Finding]) -> Finding:
     if not offered:
         return finding
     known = {way.commands for way in offered if way.commands}
-    kept = () if _is_of_line(finding) else finding.remedies
+    kept = () if is_of_line(finding) else finding.remedies
     return finding._replace(remedies=tuple([way for way in kept if way.commands not in known]))
 
 
-def _is_of_line(finding: Finding) -> bool:
+def is_of_line(finding: Finding) -> bool:
     """Tell whether a finding is what a line of a log says, and no row's."""
     return finding.code.endswith("95") and not finding.row
 

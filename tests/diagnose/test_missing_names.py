@@ -14,15 +14,24 @@ UNKNOWN = "ImportError: cannot import name 'no_such_name' from 'huggingface_hub'
 
 
 @pytest.fixture
-def finding(tmp_path):
-    """The finding of the line itself."""
-
+def traces(tmp_path):
     def run(text, *assume):
         path = tmp_path / "run.log"
         path.write_text(text, encoding="utf-8")
         facts = with_assumptions(Facts(), dict(parse_assumptions(assume))) if assume else None
-        traces = diagnose([str(path)], facts, load_matrix()).traces
-        return next(trace.finding for trace in traces if trace.finding.subject)
+        return diagnose([str(path)], facts, load_matrix()).traces
+
+    return run
+
+
+@pytest.fixture
+def finding(traces):
+    """The finding of the line itself."""
+
+    def run(text, *assume):
+        return next(
+            trace.finding for trace in traces(text, *assume) if trace.finding.subject
+        )
 
     return run
 
@@ -35,11 +44,13 @@ def commands(finding):
     return [command for remedy in finding.remedies for command in remedy.commands]
 
 
-def test_a_name_that_went_names_its_last_release_and_who_asks(finding):
-    said = finding(GONE, "huggingface-hub==0.26.0", "diffusers==0.28.0")
-    assert "0.12.0 to 0.25.2 only" in said.message
-    assert "imported by diffusers 0.28.0." in said.message
-    assert commands(said) == installed("huggingface-hub==0.25.2")
+def test_a_name_that_went_names_its_last_release_and_who_asks(traces):
+    """The pair that was measured is the root, and says once what cures it."""
+    root, line = traces(GONE, "huggingface-hub==0.26.0", "diffusers==0.28.0")
+    assert "0.12.0 to 0.25.2 only" in line.finding.message
+    assert "imported by diffusers 0.28.0." in line.finding.message
+    assert commands(root.finding)[:1] == installed("huggingface-hub==0.25.2")
+    assert commands(line.finding) == []
 
 
 def test_without_versions_it_says_who_may_ask(finding):
