@@ -161,7 +161,9 @@ def explain(
 
 
 def _leave_out_unknown(drafts: Sequence[TraceDraft], context: Context) -> None:
-    """Leave out commands that install what a line names and no index is known to have: CUDA."""
+    """Leave out commands that install what a line names, where that is nothing that an index is
+    known to have (CUDA), or there already.
+    """
     for draft in drafts:
         commands = draft.signature.commands if draft.signature is not None else ()
         if any("{" in str(call) for call in commands):
@@ -177,9 +179,11 @@ def _leave_out_unknown(drafts: Sequence[TraceDraft], context: Context) -> None:
 def _is_known(call: Call, context: Context) -> bool:
     if not isinstance(call, InstallerCall):
         return True
-    names = [entry.name for line in call.packages if (entry := try_requirement(line)) is not None]
+    known, there = context.matrix.packages_known, context.distributions
+    requirements = list(map(try_requirement, call.packages))
     return all(
-        name in context.matrix.packages_known or name in context.distributions for name in names
+        entry is not None and (entry.specifier if entry.name in there else entry.name in known)
+        for entry in requirements
     )
 
 

@@ -66,7 +66,8 @@ _SYSTEMS = re.compile(
     r"(?<![A-Za-z0-9_./@-])(?:(?P<win32>win ?1[01]|windows"
     r"(?! ?(?:sub|support|users?|wheels?|builds?|version|size|of\b|attention))"
     r"(?: ?(?:7|8|10|11|server(?: 20\d\d)?))?)"
-    r"|(?P<darwin>mac ?os(?: ?x)?|macbook|mac(?:s| mini| studio| pro)?|apple (?:silicon|m[1-5]))"
+    r"|(?P<darwin>mac ?os(?: ?x)?(?: ?[12]\d(?:\.\d{1,2}){0,2})?|macbook"
+    r"|mac(?:s| mini| studio| pro)?|apple (?:silicon|m[1-5]))"
     r"|(?P<wsl>wsl ?2?)|(?P<linux>linux|ubuntu|debian|centos|fedora|colab\w*|kaggle))"
     r"(?![A-Za-z0-9_/@-]|\.\w)",
     re.IGNORECASE,
@@ -79,7 +80,7 @@ _THERE = re.compile(
     r"|(?:在|用|使用|于|的)\s?$",
     re.IGNORECASE,
 )
-_RELEASED = re.compile(r"win(?:dows)? ?1[01]|windows server", re.IGNORECASE)
+_RELEASED = re.compile(r"win(?:dows)? ?1[01]|windows server|mac ?os(?: ?x)? ?[12]\d", re.IGNORECASE)
 #: What makes of a place one where others are, or where it would go well.
 _ELSEWHERE = re.compile(
     r"\b(?:works?|worked|runs?|fine|tested|supports?|supported|available|only|unlike|than|"

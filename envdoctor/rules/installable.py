@@ -135,7 +135,8 @@ def _from_index_of_torch(remedy: Remedy, facts: Facts, matrix: Any) -> Remedy:
     """
     torch = try_version(facts.version_of("torch"))
     label = torch.local if torch is not None and torch.local is not None else ""
-    if label != "cpu" and not (label.startswith("cu") and label[2:].isdigit()):
+    is_of_cuda = label.startswith("cu") and label[2:].isdigit()
+    if label not in ("cpu", "xpu") and not is_of_cuda and not label.startswith("rocm"):
         return remedy
     is_default = facts.value("os.platform") != "win32"
 
@@ -158,7 +159,7 @@ def _variant(requirement: Requirement, label: str, matrix: Any, is_default: bool
     """Return the variant in which to install a release: that of a label, else its newest; "" where
     the default index has it (``is_default``: its builds are for CUDA), or none is known.
     """
-    if label == "cpu":
+    if not label.startswith("cu"):
         return label
     package = matrix.package(requirement.name)
     releases = admitted(package, requirement.specifier)
@@ -187,7 +188,9 @@ def _of_other_devices(requirements: Sequence[Requirement], facts: Facts) -> str:
         if is_for_cuda(requirement.name, vendor):
             name = requirement.name
             return f"what the index has of {name} is built for CUDA, and this is for {vendor}."
-    return ""
+    is_mac = facts.value("os.platform") == "darwin"
+    names = [entry.name for entry in requirements if entry.name in _FOR_CUDA]
+    return f"{names[0]} is made for CUDA, which macOS does not have." if is_mac and names else ""
 
 
 def _replaced_build(requirements: Sequence[Requirement], facts: Facts) -> str:

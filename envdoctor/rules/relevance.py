@@ -113,7 +113,7 @@ def _takes_part(finding: Finding, about: Set[str], reported: Reported) -> bool:
     if not reported.keys:
         return True
     if finding.severity == "error":
-        is_apart = finding.packages and finding.component != "torch"
+        is_apart = finding.component in finding.packages and finding.component != "torch"
         known = reported.is_explained or reported.is_past_imports
         return not (is_apart and known and reported.packages.isdisjoint(about))
     if reported.is_explained:

@@ -11,9 +11,11 @@ from ..model.facts import Distribution, is_unindexed
 from ..model.finding import Remedy
 from ..model.requirement import try_requirement
 from ..model.versions import try_version
+from .built_on_torch import ways_by_torch
 from .installable import admitted, as_it_is_carried_out, label_of_index, refused_here, takes
 from .replaced_packages import with_packages
 from .requirement_lines import meets, served_here, unconditional
+from .wheel_tags import serves_platform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ __all__ = [
 
 _MOST = 24  # environments that are judged for what is no error
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
+_MOST_MINORS = 24  # of a package that is missing, of which the last release is tried
 _MOST_REQUIRED = 12  # packages that an installer changes with those that are asked for
 _UPGRADING = frozenset(["--force-reinstall", "--upgrade", "-U"])
 _OF_LIBRARIES = "ED409"
@@ -74,11 +77,14 @@ def tried_remedies(
 
 
 def _tried(finding: Finding, trial: _Trial) -> Finding:
+    ways = ways_by_torch(finding, trial.facts)
+    if ways is not None:
+        finding = finding._replace(remedies=ways)
     is_judged = finding.verdict == "violated" and trial.may_judge(finding)
     fitting: List[Remedy] = []
     others: List[Remedy] = []
     for remedy in finding.remedies:
-        remedy = as_it_is_carried_out(remedy, trial.facts, trial.matrix)
+        remedy = as_it_is_carried_out(trial.with_release(remedy), trial.facts, trial.matrix)
         objection = refused_here(remedy, trial.facts, trial.matrix)
         if not objection and is_judged:
             objection = trial.objection(remedy, finding)
@@ -218,6 +224,35 @@ class _Trial:
                 text = f"{remedy.text.rstrip('.')}: {requirement.name} {version}, the nearest that"
                 return other._replace(text=f"{text} brings nothing else.")
         return None
+
+    def with_release(self, remedy: Remedy) -> Remedy:
+        """Return a remedy that installs what is not there in the release that goes with what is:
+        of each minor the last, the newest with which nothing new is said.
+        """
+        call = remedy.commands[0] if len(remedy.commands) == 1 else None
+        if not isinstance(call, InstallerCall) or call.action != "install" or call.options:
+            return remedy
+        requirement = try_requirement(call.packages[0]) if len(call.packages) == 1 else None
+        there = self.facts.value("distributions", {})
+        if requirement is None or requirement.specifier or requirement.name in there or not there:
+            return remedy
+        package = self.matrix.package(requirement.name)
+        served = [
+            version
+            for version in admitted(package, "")
+            if serves_platform(package.release(version), self.facts)
+            and _is_for_python(package.release(version), self.facts)
+        ]
+        last = list({version.release[:2]: version for version in served}.values())
+        for version in last[: -_MOST_MINORS - 1 : -1]:
+            added = {requirement.name: Distribution(requirement.name, str(version))}
+            if not self._brings(_with_requirements(added, (), self.facts, self.matrix)):
+                if version == last[-1]:
+                    return remedy
+                exact = call._replace(packages=(f"{requirement.name}=={version}",))
+                words = f": {version} is the newest that goes with what is here."
+                return remedy._replace(text=remedy.text.rstrip(".") + words, commands=(exact,))
+        return remedy
 
     def with_bound(self, remedy: Remedy) -> Remedy:
         """Return a remedy that fits as what an installer makes of it: where the newest release that
@@ -461,16 +496,15 @@ def _nearest(
     """
     package = matrix.package(name)
     every = admitted(package, specifier)
-    python = try_version(facts.value("python.version"))
-    fitting = [
-        entry
-        for entry in every
-        if python is None
-        or not (asked := served_here(package.release(entry), facts).requires_python)
-        or meets(python, asked) is not False
-    ] or every
+    fitting = [entry for entry in every if _is_for_python(package.release(entry), facts)] or every
     here = try_version(version)
     if newest:
         return fitting[-1] if fitting else None
     newer = [entry for entry in fitting if here is None or entry >= here]
     return newer[0] if newer else fitting[-1] if fitting else None
+
+
+def _is_for_python(release: Any, facts: Facts) -> bool:
+    python = try_version(facts.value("python.version"))
+    asked = served_here(release, facts).requires_python
+    return python is None or not asked or meets(python, asked) is not False

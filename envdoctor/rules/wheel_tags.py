@@ -238,12 +238,15 @@ def _releases_meant(context: Context, distribution: Distribution) -> List[Tuple[
 
 def serves_platform(release: Release, facts: Facts) -> bool:
     """Tell whether a wheel of a release is for a platform, and its glibc where that is known; of
-    macOS either processor counts.
+    macOS either processor counts where nothing tells which it is.
     """
     platform = facts.value("os.platform") or "linux"
     machine = facts.value("os.architecture") or "x86_64"
     glibc = _glibc(facts)
     tags = [tag for tags in release.platforms for tag in tags.split(".")]
+    if platform == "darwin" and facts.value("os.architecture") is not None:
+        processor = "x86_64" if machine == "x86_64" else "arm64"
+        tags = [tag for tag in tags if tag == "any" or tag.endswith((processor, "universal2"))]
     floors = [glibc_for(tag, platform, machine) for tag in tags]
     return any(floor is not None and (glibc is None or floor <= glibc) for floor in floors)
 
@@ -259,7 +262,8 @@ def platform_words(facts: Facts) -> str:
     platform = facts.value("os.platform")
     machine = facts.value("os.architecture")
     if platform in _ELSEWHERE:
-        return _ELSEWHERE[platform][0]
+        on = f" on {machine}" if platform == "darwin" and machine == "x86_64" else ""
+        return f"{_ELSEWHERE[platform][0]}{on}"
     if (platform or "linux") != "linux":
         return ""
     glibc = _glibc(facts)

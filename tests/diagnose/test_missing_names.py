@@ -29,9 +29,7 @@ def finding(traces):
     """The finding of the line itself."""
 
     def run(text, *assume):
-        return next(
-            trace.finding for trace in traces(text, *assume) if trace.finding.subject
-        )
+        return next(trace.finding for trace in traces(text, *assume) if trace.finding.subject)
 
     return run
 
@@ -330,3 +328,57 @@ def test_an_error_that_a_lazy_import_quotes(finding):
         "trl==0.24.0",
     )
     assert commands(said) == installed("trl==0.23.1")
+
+
+KEY = (
+    "Traceback (most recent call last):\n"
+    '  File "/v/lib/python3.10/site-packages/transformers/models/auto/configuration_auto.py", '
+    "line 1038, in __getitem__\n    raise KeyError(key)\nKeyError: '{}'\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("release", "model", "component"),
+    [
+        ("4.48.3", "qwen3_moe", "transformers"),
+        ("4.52.3", "qwen3_moe", ""),  # it knows it: something else is the matter
+        ("4.48.3", "no_such_model", ""),
+    ],
+)
+def test_a_key_of_the_table_of_models(traces, release, model, component):
+    """As transformers raises it where it does not say more (4.20 to 4.50, load_in_low_bit)."""
+    first, *_ = traces(f"transformers=={release}\n{KEY.format(model)}")
+    is_known = first.finding.kind == "too-old"
+    assert is_known is bool(component)
+    assert ("transformers>=4.51.0" in str(commands(first.finding))) is is_known
+
+
+@pytest.mark.parametrize("line", ["KeyError: 'text'\n", "KeyError: 'bert'\n"])
+def test_a_key_of_any_program_is_no_model(traces, line):
+    (only,) = traces(f"transformers==4.0.0\n{line}")
+    assert only.finding.component == "application"
+
+
+def test_a_row_of_another_name_does_not_explain_a_line(traces):
+    """trl 0.7 does not import with peft 0.10, for another name than the one that is missing."""
+    line = "ImportError: cannot import name 'GRPOTrainer' from 'trl' (/v/trl/__init__.py)\n"
+    first, *_ = traces(line, "trl==0.7.0", "peft==0.10.0")
+    assert first.finding.code == "ED395"
+    assert "0.14.0" in first.finding.message
+
+
+def test_what_a_line_asks_for_is_a_command(traces):
+    line = (
+        "ImportError: tokenizers>=0.21,<0.22 is required for a normal functioning of this module, "
+        "but found tokenizers==0.19.1.\n"
+    )
+    (only,) = traces(line)
+    assert commands(only.finding) == installed("tokenizers>=0.21,<0.22")
+    (other,) = traces("ImportError: Please install no_such_package to use this.\n")
+    assert commands(other.finding) == []
+
+
+def test_a_pin_of_one_package_is_no_cause_of_what_another_lacks(traces):
+    line = "ValueError: 'aimv2' is already used by a Transformers config, pick another name.\n"
+    first, *_ = traces(line, "ray==2.40.0", "vllm==0.8.5", "transformers==4.52.1")
+    assert first.finding.component == "transformers"

@@ -244,3 +244,21 @@ def test_one_change_takes_the_place_of_what_contradicts_itself():
     assert sum(remedy.text.startswith("Together, as what cures one") for remedy in shown) == 1
     words = [remedy.text for entry in findings for remedy in entry.remedies]
     assert any(text.endswith("cures this, too.") for text in words)
+
+
+def test_what_the_first_remedy_cures_too_has_none_of_its_own(tmp_path):
+    """trl 0.7 does not import with peft 0.10 either: the release that has the name does."""
+    text = (
+        "Python 3.10.12\ntrl 0.7.0\npeft 0.10.0\ntransformers 4.51.3\ntorch 2.6.0\n"
+        "Traceback (most recent call last):\n"
+        '  File "/w/train.py", line 2, in <module>\n    from trl import GRPOTrainer\n'
+        "ImportError: cannot import name 'GRPOTrainer' from 'trl' (/v/trl/__init__.py)\n"
+    )
+    path = tmp_path / "issue.txt"
+    path.write_text(text)
+    facts = parse_report(text, MATRIX.package)
+    first, *others = app.check(facts, MATRIX, logs=[str(path)]).findings
+    assert first.code == "ED395"
+    assert first.remedies[0].commands[0].packages == ("trl==0.14.0",)
+    words = {way.text for entry in others if "trl" in entry.packages for way in entry.remedies}
+    assert words == {"What cures ED395 of trl cures this, too."}

@@ -51,6 +51,8 @@ def read(text):
         ("I run the docker container on Windows 11", None),
         ("/home/me/x.py was copied from C:\\Users\\me\\x.py", None),
         ("The Mac address of the NIC", None),
+        ("macOS 14.4 arm64, Python 3.10.13", "darwin"),
+        ("other people run it on macOS 14.4", None),
     ],
 )
 def test_the_platform(text, platform):
@@ -127,3 +129,26 @@ def test_the_processor(text, machine):
 def test_a_folder_of_metadata_names_a_release():
     text = "error in /v/lib/python3.11/site-packages/vllm-0.6.3.post1.dist-info/METADATA"
     assert read(text).value("distributions")["vllm"].version == "0.6.3.post1"
+
+
+FRAME = 'File "/usr/local/lib/python{}/{}", line 3, in f\n    x()\n'
+
+
+@pytest.mark.parametrize(
+    ("stated", "files", "python"),
+    [
+        ("3.8.10", ["dist-packages/vllm/a.py"], "3.12"),  # the host's, and the image's
+        ("3.12.3", ["dist-packages/vllm/a.py"], "3.12.3"),
+        ("3.8.10", ["site-packages/pip/_internal/cli.py"], "3.8.10"),
+        ("3.8.10", ["asyncio/runners.py"], "3.8.10"),
+    ],
+)
+def test_the_python_that_a_traceback_goes_through(stated, files, python):
+    lines = "".join(FRAME.format("3.12", file) for file in files)
+    text = f"$ python --version\nPython {stated}\nTraceback (most recent call last):\n{lines}"
+    assert parse_report(text).value("python.version") == python
+
+
+def test_two_pythons_in_tracebacks_tell_nothing():
+    lines = "".join(FRAME.format(minor, "site-packages/vllm/a.py") for minor in ("3.11", "3.12"))
+    assert parse_report(f"Python 3.8.10\n{lines}").value("python.version") == "3.8.10"

@@ -62,7 +62,10 @@ def test_a_limit_of_the_machine_is_beside_a_cause_that_is_known():
 @pytest.mark.parametrize("why", [{"is_explained": True}, {"is_past_imports": True}])
 def test_an_error_of_other_packages_is_no_cause_of_what_is_known_or_ran(why):
     unknown = FAILED._replace(is_explained=False)
-    assert severity_of(OTHER._replace(severity="error"), unknown._replace(**why)) == "advice"
+    error = OTHER._replace(severity="error")
+    assert severity_of(error, unknown._replace(**why)) == "advice"
+    of_driver = error._replace(code="ED101", component="nvidia-driver")
+    assert severity_of(of_driver, unknown._replace(**why)) == "error"
 
 
 PINS = "trl 0.7.0\npeft 0.10.0\ntransformers 4.51.3\n"  # the import of trl fails

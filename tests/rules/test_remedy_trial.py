@@ -9,7 +9,7 @@ from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.calls import InstallerCall
 from envdoctor.model.finding import Finding, Remedy
-from envdoctor.rules.remedy_trial import tried_remedies
+from envdoctor.rules.remedy_trial import environment_after, tried_remedies
 
 MATRIX = load_matrix()
 
@@ -286,3 +286,94 @@ def test_what_belongs_to_a_torch_is_named_with_its_release(label, tmp_path):
     assert "'torchvision==0.18.0' 'torch==2.3.0'" in command
     after = parse_report(f"torch 2.3.0{label}\ntorchvision 0.18.0{label}\n", MATRIX.package)
     assert not app.check(after, MATRIX).findings
+
+
+def test_what_a_release_requires_is_tried_with_it(checked):
+    """vllm 0.7.2 pins torch 2.5.1 and transformers from 4.48.2: pip brings them."""
+    text = "vllm 0.6.3.post1\ntorch 2.4.0\ntransformers 4.45.2\nKeyError: 'qwen2_5_vl'\n"
+    remedies = [entry.remedies for entry in checked(text) if entry.row == "qwen2.5-vl-vllm"]
+    assert [way.is_refused for ways in remedies for way in ways] in ([], [False])
+    facts = parse_report("vllm 0.6.3.post1\ntorch 2.4.0\n", MATRIX.package)
+    after = environment_after(install("vllm==0.7.3"), facts, MATRIX)
+    assert {name: after.version_of(name) for name in ("vllm", "torch")} == {
+        "vllm": "0.7.3",
+        "torch": "2.5.1",
+    }
+
+
+def test_what_a_vendor_built_is_not_replaced_by_what_another_package_requires():
+    facts = parse_report("torch 2.4.0a0+07cecf4168.nv24.05\nvllm 0.5.3\n", MATRIX.package)
+    finding = broken(install("vllm>=0.6.4"))
+    (judged,) = tried_remedies([finding], facts, MATRIX, lambda _: ())
+    assert [way.is_refused for way in judged.remedies] == [True]
+    assert "a build of no index" in judged.remedies[0].text
+
+
+def test_the_other_side_of_a_row_is_tried_too(checked):
+    """deepspeed 0.14 goes with torch before 2.4: none that is in the place of a vendor's."""
+    texts = [
+        way.text
+        for label in ("", "a0+07cecf4168.nv24.05")
+        for entry in checked(f"torch 2.4.0{label}\ndeepspeed 0.14.0\n")
+        if entry.row == "deepspeed-elastic-log-torch-2.4"
+        for way in entry.remedies
+    ]
+    assert [text for text in texts if text.startswith("Or, where deepspeed has to stay")] == [
+        "Or, where deepspeed has to stay, install torch before 2.4.0."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("torch", "expected"),
+    [
+        ("2.5.1+rocm6.2", "--index-url https://download.pytorch.org/whl/rocm6.2"),
+        ("2.5.1+cu118", "--index-url https://download.pytorch.org/whl/cu118"),
+        ("2.5.1", "'torchvision==0.20.1' 'torch==2.5.1'"),
+    ],
+)
+def test_a_companion_is_that_of_the_torch_that_is_here(checked, torch, expected):
+    text = f"torch {torch}\ntorchvision\nRuntimeError: operator torchvision::nms does not exist\n"
+    (finding,) = [entry for entry in checked(text) if entry.code == "ED495"]
+    assert expected in str(finding.remedies[0].commands[0])
+    assert "torchvision==0.20.1" in str(finding.remedies[0].commands[0])
+
+
+@pytest.mark.parametrize(
+    ("torch", "said"),
+    [
+        ("2.6.0a0+ecf3bae40a.nv25.01", "keep the torchvision that came with it"),
+        ("2.8.0.dev20250501+cu128", "the torchvision of the same day"),
+    ],
+)
+def test_no_wheel_of_an_index_goes_with_a_torch_of_none(checked, torch, said):
+    text = f"torch {torch}\ntorchvision 0.20.1\noperator torchvision::nms does not exist\n"
+    remedies = [way for entry in checked(text) for way in entry.remedies]
+    assert remedies
+    assert not [way for way in remedies if way.commands]
+    assert said in remedies[0].text
+
+
+def test_what_is_missing_is_installed_in_the_release_that_goes_with_what_is_there(checked):
+    """flash-attn 2.5.6 has wheels for torch up to 2.2, cuBLAS 12.1.3.1 is the pin of 2.1 to 2.4."""
+    line = "ModuleNotFoundError: No module named 'torch'\n"
+    python = "Python 3.10.12\n"
+    beside = "flash-attn 2.5.6\nnvidia-cublas-cu12 12.1.3.1\n"
+    assert installs(checked(python + beside + line), "ED395") == ["torch==2.2.2"]
+    assert installs(checked(python + "transformers 4.51.3\n" + line), "ED395") == ["torch"]
+
+
+@pytest.mark.parametrize(("processor", "is_refused"), [("x86_64", True), ("arm64", False)])
+def test_the_processor_of_a_mac_counts(processor, is_refused):
+    """The last wheel of torch for Intel's is 2.2.2."""
+    text = f"OS: macOS 13.6 ({processor})\nPython 3.11\ntorch 2.2.2\n"
+    facts = parse_report(text, MATRIX.package)
+    (judged,) = tried_remedies([broken(install("torch>=2.4"))], facts, MATRIX, lambda _: ())
+    assert [way.is_refused for way in judged.remedies] == [is_refused]
+
+
+def test_what_is_made_for_cuda_is_no_remedy_on_macos(checked):
+    line = "ImportError: This modeling file requires the following packages that were not found: "
+    text = f"macOS 14.5\ntorch 2.3.1\n{line}flash_attn. Run `pip install flash_attn`\n"
+    ways = [way for entry in checked(text) for way in entry.remedies]
+    assert ways
+    assert all(way.is_refused for way in ways)
