@@ -106,7 +106,6 @@ def explain(
     """
     events = [_toned(event, knowledge) for event in reading.events]
     drafts = [draft for draft in drafts_of(events, knowledge) if not draft.is_done_without]
-    _leave_out_unknown(drafts, contexts[0])
     lived = _lived(reading, knowledge)
     raised = without_survived(reading.raised, lived, drafts)
     tell_of_last(drafts, failure_of(raised, events, drafts), knowledge.modules)
@@ -125,6 +124,7 @@ def explain(
     _link(drafts)
     _merge(drafts)
     join_failure(drafts, failure, contexts, knowledge.modules)
+    _leave_out_unknown(drafts, contexts[0])
     tell_lacking_builds(drafts, failure.raised, reading.report, contexts, knowledge.modules)
     tell_two_packages(drafts, raised, contexts, knowledge.modules)
     _join_comparisons(drafts, violated)
@@ -182,7 +182,8 @@ def _is_known(call: Call, context: Context) -> bool:
     known, there = context.matrix.packages_known, context.distributions
     requirements = list(map(try_requirement, call.packages))
     return all(
-        entry is not None and (entry.specifier if entry.name in there else entry.name in known)
+        entry is not None
+        and (entry.specifier or entry.extras if entry.name in there else entry.name in known)
         for entry in requirements
     )
 
