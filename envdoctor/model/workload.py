@@ -20,10 +20,33 @@ from .facts import Field
 from .record import NamedTuple
 from .sizes import GIB
 
-__all__ = ["ROLES", "WORKLOAD_FIELDS", "ConfigurationProblem", "Workload", "stated_workload"]
+__all__ = [
+    "ROLES",
+    "WORKLOAD_FIELDS",
+    "ConfigurationProblem",
+    "Workload",
+    "attention_kind",
+    "stated_workload",
+]
 
 #: Models that a trainer holds; each has the fields of ``_ROLE_FIELDS``.
 ROLES = ("actor", "critic", "ref", "reward")
+
+#: Parts of the names that implementations of attention have in transformers and frameworks.
+_EAGER = ("eager", "disabled", "math", "unfused")
+_FUSED = ("flash", "sdp", "fa2", "fa3", "fa4", "flex", "xformers", "fused", "sage", "kernel")
+
+
+def attention_kind(name: object) -> Optional[str]:
+    """Return how an implementation of this name computes attention, "eager" or "fused"; None where
+    it is not known.
+    """
+    text = str(name).lower()
+    for kind, parts in (("eager", _EAGER), ("fused", _FUSED)):
+        if any(part in text for part in parts):
+            return kind
+    return None
+
 
 _ROLE_FIELDS: Mapping[str, Field] = {
     "model": Field("str", "Model as the configuration names it: hub id or path."),
@@ -73,6 +96,11 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     "scored_tokens": Field("int", "Token budget of such a pass where batches are dynamic."),
     "padding_free": Field("bool", "Sequences are packed without padding."),
     "filled": Field("bool", "Each sequence is as long as the longest may be: cut from one stream."),
+    "attention": Field(
+        "str",
+        "How attention is computed: eager (all of its scores are made, and kept for the backward "
+        "pass), or fused (flash, sdpa, flex …: none are).",
+    ),
     "loss_in_place": Field(
         "bool", "The loss writes its gradient over the logits, and nothing else is made of them."
     ),

@@ -60,6 +60,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 class _Areal(Trainer):
     name = "areal"
+    attention = ("actor.attn_impl", "attn_impl")
     layout = Layout(files=("areal/api/cli_args.py",))
     source = "AReaL"
     defaults = _DEFAULTS

@@ -73,6 +73,14 @@ _DEFAULTS: Mapping[str, Any] = {
 
 class _Axolotl(Trainer):
     name = "axolotl"
+    attention = (
+        "attn_implementation",
+        "flash_attention",
+        "sdp_attention",
+        "flex_attention",
+        "xformers_attention",
+        "eager_attention",
+    )
     layout = Layout(files=("src/axolotl/cli/train.py",))
     source = "axolotl"
     defaults = _DEFAULTS

@@ -44,6 +44,7 @@ _SWITCHES = (
 
 class _DeepSpeedChat(Trainer):
     name = "deepspeed-chat"
+    attention = ("attn_implementation",)
     layout = Layout(files=("applications/DeepSpeed-Chat/dschat/utils/ds_utils.py",))
     source = "DeepSpeed-Chat"
     option = "--"

@@ -56,6 +56,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 class _LlamaFactory(Trainer):
     name = "llamafactory"
+    attention = ("flash_attn", "attn_implementation")
     layout = Layout(files=("src/llamafactory/launcher.py",))
     source = "LLaMA-Factory"
     defaults = _DEFAULTS

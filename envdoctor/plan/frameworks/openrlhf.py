@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from ...model.versions import parse_version
-from ...model.workload import ConfigurationProblem
+from ...model.workload import ConfigurationProblem, attention_kind
 from .adapter import CERTAIN, Run, RunReading
 from .configuration import (
     Configuration,
@@ -199,7 +199,12 @@ class _OpenRlhf:
         keys["actor.grad_dtype"] = self._option(
             configuration.key("ds.grad_accum_dtype", "grad_accum_dtype")
         )
+        attends = _attention(configuration)
+        keys["actor.attention"] = self._option(
+            configuration.key("ds.attn_implementation", "attn_implementation", "flash_attn")
+        )
         for role in ("actor", "critic"):
+            fields[f"{role}.attention"] = attends
             fields[f"{role}.strategy"] = strategy
             fields[f"{role}.grad_dtype"] = named_types(gradients)
             fields[f"{role}.param_dtype"] = Known("bf16", code)
@@ -384,6 +389,22 @@ class _OpenRlhf:
                 prompt.value + response.value,
                 Evidence(prompt.evidence.source, "prompt_max_len + generate_max_len"),
             )
+
+
+def _attention(configuration: Configuration) -> Fact[Any]:
+    """Return how attention is computed: as it is named, and in releases before that has a name,
+    flash by a switch and else eager (openrlhf/models/actor.py@v0.5.0).
+    """
+    if configuration.key("flash_attn") in configuration.given or not configuration.key(
+        "ds.attn_implementation", "attn_implementation"
+    ):
+        switch = configuration.get("flash_attn", convert=boolean)
+        if not isinstance(switch, Known):
+            return switch
+        return Known("fused" if switch.value else "eager", switch.evidence)
+    return configuration.get(
+        "ds.attn_implementation", "attn_implementation", convert=attention_kind, missing="eager"
+    )
 
 
 def _is_shared(field: str) -> bool:

@@ -115,6 +115,7 @@ _ROLLOUT: Fields = {
 
 class _PrimeRl(Trainer):
     name = "prime-rl"
+    attention = ("model.attn", "trainer.model.attn")
     layout = Layout(files=("src/prime_rl/trainer/model.py",))
     source = "prime-rl"
     option = "--"

@@ -13,6 +13,7 @@ from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from ...model.record import NamedTuple
 from .adapter import CERTAIN, Run, RunReading
+from .attention import attention_of
 from .configuration import Configuration, Converter, Fields, integer, share_gpus
 from .declared import declared_defaults
 from .key_tables import KeyTable, own_table
@@ -92,6 +93,8 @@ class Trainer:
     fields: ClassVar[Fields] = {}
     #: Options that take no value.
     switches: Tuple[str, ...] = ()
+    #: Settings that name an implementation of attention, or switch one on.
+    attention: Tuple[str, ...] = ()
 
     def claims(self, run: Run) -> int:
         """By its program or module, or by a file that only it can read."""
@@ -147,6 +150,11 @@ class Trainer:
             run, configuration, fields, names, Evidence(f"code of {self.source}")
         )
         self.derive(reading)
+        fields.update(attention_of(configuration, *self.attention))
+        if self.attention:
+            given = [name for name in self.attention if name in configuration.given]
+            named = [name for name in given if "eager" not in name]
+            names["actor.attention"] = next(iter(named), self.attention[0])
         if isinstance(fields.get("checkpoint.limit"), Absent):
             reading.put("checkpoint.limit", 0, fields["checkpoint.limit"])
         unread = unread_settings(configuration, [*launch.files, *launch.given])

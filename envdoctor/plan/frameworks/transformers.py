@@ -55,6 +55,7 @@ _OTHERS = ("trl", "llamafactory", "swift", "openrlhf", "axolotl", "verl")
 
 class _Transformers(Trainer):
     name = "transformers"
+    attention = ("attn_implementation", "attn_impl", "flash_attn", "use_flash_attn")
     source = "TrainingArguments"
     option = "--"
     defaults = _DEFAULTS

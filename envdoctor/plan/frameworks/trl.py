@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Tuple
 from ...model.evidence import Absent, Evidence, Fact, Known
 from ...model.layout import Layout
 from .adapter import CERTAIN, Run, RunReading
+from .attention import attention_of
 from .configuration import (
     Configuration,
     Fields,
@@ -138,6 +139,8 @@ class _Trl:
             **facts,
         }
         self._derive(run, configuration, fields, keys, method)
+        fields.update(attention_of(configuration, "attn_implementation"))
+        keys["actor.attention"] = "attn_implementation"
         own = run.entry.endswith(".py")  # a script may add options
         problems = key_problems(
             configuration,

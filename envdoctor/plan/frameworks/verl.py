@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
-from ...model.workload import ConfigurationProblem
+from ...model.workload import ConfigurationProblem, attention_kind
 from .adapter import CERTAIN, Run, RunReading
 from .configuration import (
     Configuration,
@@ -61,6 +61,7 @@ _FIELDS: Fields = {
         boolean,
     ),
     "actor.gradient_checkpointing": (under(_MODEL, "enable_gradient_checkpointing"), boolean),
+    "actor.attention": (under(_MODEL, "override_config.attn_implementation"), attention_kind),
     "actor.lora_rank": (under(_MODEL, "lora_rank"), integer),
     "actor.mini_batch": (under(_ACTOR, "ppo_mini_batch_size"), integer),
     "actor.padding_free": (under(_MODEL, "use_remove_padding"), boolean),
@@ -92,6 +93,7 @@ _FIELDS: Fields = {
         boolean,
     ),
     "critic.gradient_checkpointing": (("critic.model.enable_gradient_checkpointing",), boolean),
+    "critic.attention": (("critic.model.override_config.attn_implementation",), attention_kind),
     "critic.lora_rank": (("critic.model.lora_rank",), integer),
     "critic.mini_batch": (("critic.ppo_mini_batch_size",), integer),
     "critic.padding_free": (("critic.model.use_remove_padding",), boolean),
@@ -149,6 +151,9 @@ _MISSING: Mapping[str, Any] = {
         for role in ("actor", "critic")
         for name, value in (("lora_rank", 0), ("offload_gradients", False), ("padding_free", False))
     },
+    # fsdp_workers.py
+    "actor.attention": "fused",
+    "critic.attention": "fused",
     "actor.sequence_parallel": 1,
     "critic.sequence_parallel": 1,
     "ref.sequence_parallel": 1,

@@ -33,6 +33,7 @@ from ...matrix.model_sizes import ModelSize
 from ...model.memory_plan import PHASES, MemoryTerm
 from ...model.record import NamedTuple
 from ...model.sizes import GIB
+from .attention_scores import score_terms
 from .inputs import Inputs, Role
 
 __all__ = [
@@ -187,6 +188,9 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
             passing=True,
         )
     ]
+    row = high if inputs.get(f"{name}.padding_free") is True else 0
+    row = max(row, _length(inputs) or context or high)
+    terms += score_terms(inputs, role, (sure and low, high), row, scored)
     if name == "actor" and size.vocabulary:
         least, width, source = _logits(inputs)
         # Megatron's head is cut by words, on the last stage; so is a plan of DTensor's

@@ -351,7 +351,10 @@ def _context(inputs: Inputs, subject: str) -> MemoryTerm:
 
 
 #: What lies on a GPU when a backward pass begins, and what when it has ended.
-_BEGIN, _END = ("activations", "logits"), ("gradients", "optimizer's temporaries")
+_BEGIN, _END = (
+    ("activations", "attention scores", "logits"),
+    ("gradients", "optimizer's temporaries"),
+)
 
 
 def _least_at_once(inputs: Inputs, terms: Sequence[MemoryTerm]) -> List[MemoryTerm]:

@@ -21,23 +21,29 @@ class _Traits(NamedTuple):
     ray: its workers are Ray's, whose monitor acts before the kernel. full: a full update unless
     adapters are asked for (their default configurations; research in matrices/profiles). plain: the
     optimizer works on the parameters themselves, as transformers' Trainer without DeepSpeed does.
+    flash: its attention is flash or an engine's own unless a run says otherwise. sdpa: each of its
+    releases that is known here asks for a transformers that takes sdpa by itself, 4.36 or newer
+    (their requirements), or takes torch's itself.
     """
 
     ray: bool = False
     full: bool = False
     plain: bool = False
+    flash: bool = False
+    sdpa: bool = False
 
 
-_RAY = _Traits(ray=True, full=True)
-_PLAIN = _Traits(plain=True)
+_RAY = _Traits(ray=True, full=True, flash=True)
 _FRAMEWORKS: Mapping[str, _Traits] = {
-    **dict.fromkeys(("verl", "easyr1", "tinyzero", "simplerl", "openrlhf"), _RAY),
-    **dict.fromkeys(("nemo-rl", "slime", "areal", "verl-sft"), _RAY),
-    **dict.fromkeys(("trl", "llamafactory", "transformers", "ms-swift", "axolotl"), _PLAIN),
-    **dict.fromkeys(("torchtune", "prime-rl"), _PLAIN),
-    **dict.fromkeys(
-        ("deepspeed", "deepspeed-chat", "megatron", "megatron-bridge"), _Traits(full=True)
-    ),
+    **dict.fromkeys(("verl", "easyr1", "tinyzero", "simplerl", "verl-sft"), _RAY),
+    **dict.fromkeys(("slime", "areal"), _RAY),
+    "openrlhf": _Traits(ray=True, full=True),
+    "nemo-rl": _Traits(ray=True, full=True, sdpa=True),
+    **dict.fromkeys(("trl", "llamafactory", "axolotl"), _Traits(plain=True, sdpa=True)),
+    **dict.fromkeys(("transformers", "ms-swift"), _Traits(plain=True)),
+    **dict.fromkeys(("torchtune", "prime-rl"), _Traits(plain=True, flash=True)),
+    **dict.fromkeys(("deepspeed", "deepspeed-chat"), _Traits(full=True)),
+    **dict.fromkeys(("megatron", "megatron-bridge"), _Traits(full=True, flash=True)),
 }
 
 _SEES = re.compile(r"(?<![a-z])(?:vl|vision|llava|omni|internvl|pixtral)(?![a-z])", re.IGNORECASE)

@@ -134,6 +134,10 @@ def _fsdp(inputs: Inputs, role: str) -> bool:
     return str(inputs.get(f"{role}.strategy", "")).startswith("fsdp")
 
 
+def _eager(inputs: Inputs, role: str) -> bool:
+    return bool(inputs.get(f"{role}.attention") == "eager")
+
+
 def _utilization(inputs: Inputs) -> Mapping[str, Any]:
     now = inputs.get("rollout.gpu_memory_utilization")
     return {"rollout.gpu_memory_utilization": round(now - 0.1, 2)} if now and now > 0.3 else {}
@@ -245,6 +249,12 @@ _CANDIDATES: Tuple[_Candidate, ...] = (
         2,
         "about a third more computation",
         _each("gradient_checkpointing", True, lambda _inputs, _role: True),
+    ),
+    _Candidate(
+        ("gpu",),
+        1,
+        "no scores are kept: flash or sdpa, where the model's code has it",
+        _each("attention", "fused", _eager),
     ),
     _Candidate(("gpu",), 2, "more communication", _each("strategy", "zero3", _deepspeed)),
     _Candidate(("gpu",), 2, "a smaller KV cache, so slower generation", _utilization),

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ...errors import InputError, suggest
 from ...model.evidence import Evidence, Known
 from ...model.sizes import GIB, parse_size
-from ...model.workload import WORKLOAD_FIELDS, Workload
+from ...model.workload import WORKLOAD_FIELDS, Workload, attention_kind
 from .state import STRATEGIES
 
 __all__ = ["change_workload", "changed_by", "setting_text", "spelled", "with_values"]
@@ -22,6 +22,10 @@ _OPPOSITE = "disable_mm_preprocessor_cache"
 _BARE = frozenset(["openrlhf", "deepspeed-chat", "megatron", "slime", "vllm", "sglang"])
 #: Whose switches are ``--key`` and ``--no-key`` (prime-pydantic-config).
 _NEGATES = "prime-rl"
+#: Keys that switch one implementation of attention on or off.
+_ATTENTION_SWITCHES = ("flash_attn", "use_flash_attn", "_attention")
+#: The implementation that is offered: it needs no package beside torch.
+_OFFERED = {"fused": "sdpa", "eager": "eager"}
 #: What DeepSpeed's and accelerate's files say of where state lies.
 _DEVICES = {"cpu": True, "none": False}
 _TRUE = {
@@ -42,6 +46,8 @@ def spelled(key: str, field: str, value: Any) -> str:
         return f"{value / GIB:g}"
     if key.endswith("stage") and str(value).startswith("zero"):
         return str(value)[4:]  # --zero_stage 3
+    if field.endswith(".attention"):
+        return _OFFERED.get(value, str(value))
     if key.endswith("device") and isinstance(value, bool):
         return next(word for word, is_there in _DEVICES.items() if is_there is value)
     return str(value)
@@ -55,6 +61,8 @@ def setting_text(workload: Workload, field: str, value: Any) -> str:
     if key.endswith(_OPPOSITE):
         return f"{key}={value == 0}"
     framework = workload.value("framework")
+    if key.endswith(_ATTENTION_SWITCHES) and framework != "llamafactory":
+        value = value == "fused"  # LLaMA-Factory's --flash_attn takes a name
     if isinstance(value, bool) and key.startswith("--") and framework in (*_BARE, _NEGATES):
         return key if value else f"--no-{key[2:]}" if framework == _NEGATES else f"no {key}"
     if field in workload.totals:
@@ -148,6 +156,9 @@ def _parsed(field: str, value: str, text: str, is_own_key: bool) -> Any:
         expected, parsed = _parsed_number(field, value)
     elif kind == "int":
         expected, parsed = "a number", _parsed_count(field, value, is_own_key)
+    elif field.endswith(".attention"):
+        switch = {True: "fused", False: "eager", None: None}[_TRUE.get(value.lower())]
+        expected, parsed = "an implementation of attention", switch or attention_kind(value)
     elif field.endswith(".strategy"):
         strategy = f"zero{value}" if value.isdecimal() else value.lower()
         expected = f"one of {', '.join(STRATEGIES)}"

@@ -35,6 +35,7 @@ _VALUES: Mapping[str, Tuple[Any, ...]] = {
     "rank0_init": (True, False),
     "padding_free": (True, False),
     "loss_chunks": (8, 1),
+    "attention": ("fused", "eager"),
     "sequence_split": (True, False),
     "activation_offload": (True, False),
     "checkpoint.save_freq": (0, 100),

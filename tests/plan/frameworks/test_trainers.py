@@ -781,3 +781,44 @@ def test_nemo_rl_generates_with_the_trainers_weights(read):
 def test_nemo_rl_of_another_engine_nothing_is_known(read, change):
     workload = read("own.yaml", own_yaml=MEGATRON_ENGINE.replace(*change), base_yaml=NEMO)
     assert "is not known" in workload.get("rollout.engine").reason
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        (["swift", "sft", "--model", "Qwen/Qwen2.5-7B", "--attn_impl", "eager"], "eager"),
+        (["swift", "sft", "--model", "Qwen/Qwen2.5-7B", "--attn_impl", "flash_attn"], "fused"),
+        (["llamafactory-cli", "train", "flash_attn=disabled"], "eager"),
+        (["llamafactory-cli", "train", "flash_attn=fa2"], "fused"),
+        (["llamafactory-cli", "train", "flash_attn=auto"], None),
+        (["axolotl", "train", "--eager-attention", "true"], "eager"),
+        (["axolotl", "train", "--sdp-attention", "true", "--eager-attention", "false"], "fused"),
+        (["trl", "sft", "--attn_implementation", "eager"], "eager"),
+        (["trl", "sft", "--attn_implementation", "kernels-community/flash-attn2"], "fused"),
+        (["trl", "sft", "--attn_implementation", "of-my-own"], None),
+        (["deepspeed", "--module", "openrlhf.cli.train_sft", "--flash_attn"], "fused"),
+        (
+            [
+                "python3",
+                "-m",
+                "verl.trainer.main_ppo",
+                "+actor_rollout_ref.model.override_config.attn_implementation=eager",
+            ],
+            "eager",
+        ),
+        (["python3", "-m", "verl.trainer.main_ppo", "trainer.nnodes=1"], "fused"),
+    ],
+)
+def test_how_attention_is_computed(command, kind):
+    assert read_workload(command, environ={}).value("actor.attention") == kind
+
+
+def test_openrlhf_without_its_switch_is_eager_in_the_releases_that_have_one():
+    command = ["deepspeed", "--module", "openrlhf.cli.train_sft", "--zero_stage", "2"]
+    old, new = (
+        read_workload(command, framework=f"openrlhf=={version}", environ={}).value(
+            "actor.attention"
+        )
+        for version in ("0.5.3", "0.9.5")
+    )
+    assert (old, new) == ("eager", "fused")
