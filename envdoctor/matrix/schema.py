@@ -23,8 +23,8 @@ Keys of each table (``?`` may be left out)::
                       cuda, branches
     [[ngc_image]]     month ("25.08"), cuda: of NVIDIA's framework images of that month
     [[capability]]    capability, architecture, first_cuda, last_cuda?, first_driver?, last_driver?
-    [[gpu]]           name, compute_capability, kind, architecture, pci_ids?, memory? (GiB),
-                      aliases?
+    [[gpu]]           name, compute_capability, kind, architecture, pci_ids?, memory? (nominal,
+                      GiB), shown? (what nvidia-smi prints of it, MiB), aliases?
     [[board]]         gpu, system, cuda, builds: from which system on a board takes CUDA builds for
                       Arm servers, and where its maker has builds for older ones
     [[code]]          package, effect, symptom?: what it means that the package has no code for a
@@ -407,13 +407,15 @@ def _gpu(entry: Entry) -> Dict[str, Any]:
             entry.fault(
                 "pci_ids", f"expected four hexadecimal digits such as '2329', found {pci_id!r}"
             )
-    memory = entry.integer("memory", required=False)
+    memory, shown = (entry.integer(key, required=False) for key in ("memory", "shown"))
+    if shown is not None and memory is not None and shown > memory << 10:
+        entry.fault("shown", f"expected at most the nominal {memory} GiB, found {shown} MiB")
     return {
         "name": entry.text("name"),
         "compute_capability": entry.text("compute_capability", pattern=_CAPABILITY),
         "kind": entry.text("kind", words=GPU_KINDS),
         "architecture": entry.text("architecture"),
-        "memory": None if memory is None else memory << 30,
+        "memory": shown << 20 if shown else None if memory is None else memory << 30,
         "pci_ids": list(ids),
         "aliases": list(entry.strings("aliases")),
     }

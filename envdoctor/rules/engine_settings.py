@@ -107,8 +107,8 @@ def is_packed(workload: Workload) -> bool:
 
 
 def memory_of_gpu(device: Gpu, matrix: Optional[Matrix]) -> Optional[Tuple[int, str]]:
-    """Return the memory of a GPU in bytes, and what that is: as read, else what its name or its
-    model says, which is a little more than a program gets.
+    """Return the memory of a GPU in bytes, and what that is: as read, else what nvidia-smi shows of
+    its model, else the size in its name, which is a little more.
     """
     if device.memory_total:
         return device.memory_total, f"memory of {device.name or 'the GPU'}"
@@ -121,7 +121,7 @@ def memory_of_gpu(device: Gpu, matrix: Optional[Matrix]) -> Optional[Tuple[int, 
         size: Optional[int] = int(stated.group(1)) * GIB
     else:  # "GH200 480GB" counts the processor's
         size = known
-    return (size, f"nominal memory of {device.name}") if size else None
+    return (size, f"memory of {device.name} by its model") if size else None
 
 
 def check_utilization(workload: Workload, facts: Facts) -> Iterator[Finding]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import os
 from functools import lru_cache
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from .adapter import Run, read_small
 from .key_tables import KeyTable, common_values, own_table
+from .parser_options import option_defaults
 
 __all__ = [
     "checkout_table",
@@ -19,7 +20,6 @@ __all__ = [
     "declared_defaults",
     "imported_name",
     "nested_defaults",
-    "option_defaults",
 ]
 
 _NOTHING: Any = object()
@@ -202,40 +202,6 @@ def imported_name(tree: ast.Module, name: str) -> Optional[Tuple[str, str]]:
                 if (one.asname or one.name) == name:
                     return node.module, one.name
     return None
-
-
-def option_defaults(text: str) -> Dict[str, Any]:
-    """Return what ``add_argument`` gives its options by default, as far as that is a constant."""
-    tree = _tree(text)
-    values: Dict[str, Any] = {}
-    for call in _calls(tree) if tree is not None else ():
-        names = [
-            word.value
-            for word in call.args
-            if isinstance(word, ast.Constant) and isinstance(word.value, str)
-        ]
-        given = {word.arg: word.value for word in call.keywords}
-        long = next((name for name in names if name.startswith("--")), "")
-        if not long:
-            continue
-        target = _constant(given.get("dest"))
-        name = target if isinstance(target, str) else long[2:].replace("-", "_")
-        action = _constant(given.get("action"))
-        unset = {"store_true": False, "store_false": True}.get(str(action))
-        value = _constant(given["default"]) if "default" in given else unset
-        if value is not _NOTHING:
-            values[name] = value
-    return values
-
-
-def _calls(tree: ast.Module) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "add_argument"
-        ):
-            yield node
 
 
 def _default(node: Optional[ast.expr]) -> Any:

@@ -8,8 +8,8 @@ from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from .adapter import Run
 from .configuration import Fields, boolean, integer, text_of
-from .declared import option_defaults
 from .hf_trainer import derive_processes, entry_source, imports
+from .parser_options import option_defaults
 from .trainer import Trainer, TrainerReading
 
 __all__ = ["ADAPTER"]

@@ -124,10 +124,14 @@ class KeyTable:
 
 
 def own_table(
-    framework: str, versions: Sequence[str], keys: Mapping[str, Any], source: str
+    framework: str,
+    versions: Sequence[str],
+    keys: Mapping[str, Any],
+    source: str,
+    switches: Sequence[str] = (),
 ) -> KeyTable:
     """Return the table of what a checkout itself declares; ``versions`` are those that its code may
-    be of.
+    be of, ``switches`` the options without a value.
     """
     rows = {key: [[0, len(versions) - 1, value]] for key, value in keys.items()}
     content = {
@@ -135,6 +139,7 @@ def own_table(
         "versions": tuple(versions),
         "sources": {},
         "configs": {"": rows},
+        "switches": switches,
     }
     return KeyTable(content, "", source)
 

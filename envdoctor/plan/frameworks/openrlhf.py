@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Sequence
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
@@ -25,6 +25,7 @@ from .configuration import (
 )
 from .hf_trainer import derive_processes
 from .key_tables import KeyTable, load_table
+from .parser_options import checkout_options
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, flags
 from .unread import unread_settings
@@ -118,16 +119,16 @@ class _OpenRlhf:
         entry = _ENTRY.fullmatch(run.entry)
         if entry is None:
             return 0
-        settings, _ = self._settings(run)
+        settings = self._settings(run)
         if entry.group(3) and not any(setting.key in _OWN for setting in settings):
             return 0
         return max(CERTAIN - unknown_keys(self._table(run), settings), 1)
 
     def read(self, run: Run) -> RunReading:
         """Read the run."""
-        settings, _ = self._settings(run)
-        table = self._table(run)
-        versions, version = possible_versions(table, run, settings, table.described)
+        released, settings = self._released(run), self._settings(run)
+        versions, version = possible_versions(released, run, settings, released.described)
+        table = self._table(run, versions)
         configuration = Configuration(table, versions, settings, run.files, run.environ)
         facts, names = configuration.read(_FIELDS, _MISSING, {"rollout.engines": 0})
         fields = {"framework": Known(self.name, Evidence(run.name, run.entry)), **facts}
@@ -152,12 +153,19 @@ class _OpenRlhf:
         name = next(filter(None, entry.groups()), "") if entry else ""
         return name if name != "train_ppo_ray_box" else "train_ppo_ray"
 
-    def _table(self, run: Run) -> KeyTable:
+    def _released(self, run: Run) -> KeyTable:
         return load_table(self.name, self._tool(run) or None)
 
-    def _settings(self, run: Run) -> Tuple[List[Setting], bool]:
-        settings, rest = flags(run.arguments, run.name, tuple(self._table(run).switches))
-        return settings, bool(rest)
+    def _table(self, run: Run, versions: Sequence[str] = ("",)) -> KeyTable:
+        """Return the options of the run's checkout, without one those of the releases."""
+        tool = self._tool(run)
+        paths = (f"openrlhf/cli/{tool}.py", f"examples/{tool}.py")
+        return checkout_options(run, self._released(run), versions, paths)
+
+    def _settings(self, run: Run) -> List[Setting]:
+        table = self._table(run)
+        settings = flags(run.arguments, run.name, tuple(table.switches))[0]
+        return [_in_full(setting, table) for setting in settings] if table.own else settings
 
     @staticmethod
     def _option(key: str) -> str:
@@ -389,6 +397,13 @@ class _OpenRlhf:
                 prompt.value + response.value,
                 Evidence(prompt.evidence.source, "prompt_max_len + generate_max_len"),
             )
+
+
+def _in_full(setting: Setting, table: KeyTable) -> Setting:
+    """Return a setting under the option that it abbreviates, as argparse takes it."""
+    meant = [key for key in table.rows if key.startswith(setting.key)]
+    is_short = setting.key not in table and len(meant) == 1
+    return setting._replace(key=meant[0]) if is_short else setting
 
 
 def _attention(configuration: Configuration) -> Fact[Any]:

@@ -97,7 +97,7 @@ def make_plan(
         workload: What the run asks for.
         sizes: Models by role, see :func:`sizes_of`.
         facts: The machine that it is to run on; without them no limit is known.
-        matrix: Tells the nominal memory of a GPU of which only the name is known.
+        matrix: Tells the memory of a GPU of which only the name is known.
     """
     inputs = Inputs(workload, sizes, facts)
     actor = sizes.get("actor")

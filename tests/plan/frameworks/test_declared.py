@@ -11,7 +11,8 @@ import types
 import pytest
 
 from envdoctor.plan.frameworks import read_workload
-from envdoctor.plan.frameworks.declared import class_defaults, nested_defaults, option_defaults
+from envdoctor.plan.frameworks.declared import class_defaults, nested_defaults
+from envdoctor.plan.frameworks.parser_options import option_defaults, parser_options
 
 CLASSES = """
 from dataclasses import dataclass, field
@@ -181,3 +182,53 @@ def test_models_that_hold_each_other_end():
     text = "class A(B):\n    b: 'C'\nclass B(A):\n    x: int = 1\nclass C(M):\n    a: A = A()\n"
     assert nested_defaults({"m": text}.get, "m", "A")["x"] == 1
     assert nested_defaults({}.get, "m", "A") == {}
+
+
+PARSER = """
+import argparse, os
+def more(group):
+    for role in ("actor", "ref"):
+        group.add_argument(f"--{role}.num_nodes", type=int, default=1)
+parser = argparse.ArgumentParser()
+parser.add_argument("--zero-stage", "--stage", type=int, default=2, help="DeepSpeed")
+parser.add_argument("--packing_samples", action="store_true", default=False)
+parser.add_argument("--no_shuffle", dest="shuffle", action="store_false")
+parser.add_argument("--pretrain", type=str)
+parser.add_argument("--betas", type=float, nargs=2, default=(0.9, 0.95))
+parser.add_argument("--home", default=os.environ.get("HOME"))
+more(parser.add_argument_group("roles"))
+"""
+
+
+def test_the_options_of_a_parser_are_those_that_argparse_itself_has():
+    scope = {}
+    exec(PARSER, scope)
+    actions = [
+        action for action in scope["parser"]._actions if "--help" not in action.option_strings
+    ]
+    options = parser_options(PARSER)
+    keys = {
+        name[2:].replace("-", "_"): action for action in actions for name in action.option_strings
+    }
+    assert options.complete
+    assert set(options.defaults) == set(keys)
+    assert options.switches == {key for key, action in keys.items() if action.nargs == 0}
+    for key, action in keys.items():
+        expected = "${os.environ.get('HOME')}" if key == "home" else action.default
+        assert options.defaults[key] == expected, key
+    stated = vars(scope["parser"].parse_args([]))
+    assert options.constants == {name: value for name, value in stated.items() if name != "home"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "deepspeed.add_config_arguments(parser)",
+        "parser.add_argument(name_of_option())",
+        "parser.add_argument('--x', **more)",
+        "other = argparse.ArgumentParser(parents=[parser])",
+        "def broken(:",
+    ],
+)
+def test_options_that_may_come_from_elsewhere_are_not_all(line):
+    assert not parser_options(f"{PARSER}\n{line}\n").complete

@@ -15,6 +15,9 @@ from envdoctor.app import plan
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts, Gpu
 from envdoctor.model.serde import dump_facts
+from envdoctor.model.workload import Workload
+from envdoctor.plan.memory.inputs import Inputs
+from envdoctor.plan.memory.pool_limits import gpu_limit
 from envdoctor.sources import Sources, gather
 from tests.containers.conftest import in_group, memory_group  # noqa: F401 - fixtures
 
@@ -119,3 +122,23 @@ def test_a_machine_that_is_really_poor_changes_nothing(
     own = {pool["name"]: pool["limit"] for pool in planned_in(poor, path)["pools"]}
     assert own["host"]["size"] <= 600 << 20
     assert "shm" not in own or own["shm"]["size"] == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("gpu", "mib"),
+    [
+        ("T4", 15360),  # with ECC, of 16 GB
+        ("L4", 23034),
+        ("A10G", 23028),
+        ("L40S", 46068),
+        ("H100-SXM5-80GB", 81559),
+        ("H100", 81559),
+        ("A100-SXM4-80GB", 81920),
+        ("V100-SXM2-32GB", 32768),
+    ],
+)
+def test_a_gpu_that_is_assumed_has_what_nvidia_smi_shows_of_its_model(matrix, gpu, mib):
+    machine = gather(Sources(assume=[f"gpu={gpu}:1"], elsewhere=True))[0]
+    limit = gpu_limit(Inputs(Workload({}), {}, machine), matrix)
+    assert limit is not None
+    assert (limit.size, limit.usable) == (mib << 20, mib << 20)
