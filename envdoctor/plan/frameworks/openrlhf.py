@@ -142,7 +142,9 @@ class _OpenRlhf:
                 derive_processes(run, fields, keys)
         problems = [
             self._spelled(problem)
-            for problem in key_problems(configuration, settings, exact=isinstance(version, Known))
+            for problem in key_problems(
+                configuration, settings, exact=isinstance(version, Known) or bool(table.own)
+            )
         ]
         problems += value_problems(fields, keys)
         unread = tuple(map(self._option, unread_settings(configuration, [*run.files, *settings])))

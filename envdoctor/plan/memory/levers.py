@@ -349,8 +349,8 @@ def _short_of_memory(plan: MemoryPlan) -> List[Tuple[str, str]]:
     return short
 
 
-def _rank(lever: Lever) -> Tuple[bool, int, int]:
-    return lever.verdict != "fits", lever.cost, lever.after[1] - lever.before[1]
+def _rank(lever: Lever) -> Tuple[int, int, int]:
+    return VERDICTS.index(lever.verdict), lever.cost, lever.after[1] - lever.before[1]
 
 
 class _Effect(NamedTuple):

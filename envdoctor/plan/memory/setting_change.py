@@ -61,6 +61,8 @@ def setting_text(workload: Workload, field: str, value: Any) -> str:
     if key.endswith(_OPPOSITE):
         return f"{key}={value == 0}"
     framework = workload.value("framework")
+    if field == "rollout.sleep_level" and framework in _BARE:
+        value = bool(value)  # --vllm.enable_sleep
     if key.endswith(_ATTENTION_SWITCHES) and framework != "llamafactory":
         value = value == "fused"  # LLaMA-Factory's --flash_attn takes a name
     if isinstance(value, bool) and key.startswith("--") and framework in (*_BARE, _NEGATES):

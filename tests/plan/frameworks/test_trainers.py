@@ -855,3 +855,10 @@ def test_openrlhf_takes_options_and_defaults_from_the_parser_of_its_checkout(tmp
     unknown = [problem for problem in run.problems if problem.kind == "unknown-key"]
     assert [problem.key for problem in unknown] == ["--ds.adam_offload"]
     assert "openrlhf/cli/train_sft.py of this checkout" in unknown[0].message
+    assert unknown[0].certain  # its parser refuses it
+
+
+def test_a_switch_for_sleep_mode_takes_no_value():
+    command = ["python3", "-m", "openrlhf.cli.train_ppo_ray", "--vllm_num_engines", "4"]
+    run = read_workload(command, framework="openrlhf==0.9.5", environ={})
+    assert setting_text(run, "rollout.sleep_level", 1) == "--vllm_enable_sleep"
