@@ -125,6 +125,10 @@ _ROLE_FIELDS: Mapping[str, Field] = {
         "(Megatron's sequence parallelism).",
     ),
     "loss_chunks": Field("int", "Pieces that logits and their loss are made in; 1 is all at once."),
+    "loss_piece": Field(
+        "int", "Tokens that logits are made of at once, where head and loss are one, backwards too."
+    ),
+    "frozen_vision": Field("bool", "The tower that images go through is not trained."),
     "fused_head": Field(
         "bool", "These pieces are never whole: head and loss are made together, also backwards."
     ),

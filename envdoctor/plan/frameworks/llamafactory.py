@@ -38,6 +38,7 @@ _FIELDS: Fields = {
     **TRAINING_FIELDS,
     "actor.model": (("model_name_or_path",), text_of),
     "actor.micro_batch": (("per_device_train_batch_size",), integer),
+    "actor.frozen_vision": (("freeze_vision_tower",), boolean),
     "data.max_prompt_length": (("cutoff_len",), integer),
     "checkpoint.save_freq": (("save_steps",), integer),
 }
@@ -50,6 +51,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "pure_bf16": False,
     "disable_gradient_checkpointing": False,
     "pref_loss": "sigmoid",
+    "freeze_vision_tower": True,
     "ref_model": None,
 }
 
@@ -118,6 +120,8 @@ class _LlamaFactory(Trainer):
         packed = f"int{bits}" if bits in (4, 8) else packed_by_name(reading.number("actor.model"))
         if packed:
             reading.put("actor.quantization", packed)
+        # Texts that are packed fill up rows of the same length.
+        reading.consider("packing", "neat_packing")
         if reading.value("enable_liger_kernel", convert=boolean):
             reading.put("actor.loss_chunks", 8)
         _derive_reference(configuration, fields, stage)

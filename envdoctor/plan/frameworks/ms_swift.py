@@ -57,6 +57,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "packing": False,
     "padding_free": False,
     "quant_bits": None,
+    "freeze_vit": True,
     "quant_method": None,
     "use_liger_kernel": False,
     "sequence_parallel_size": 1,
@@ -99,6 +100,7 @@ _MEGATRON_DEFAULTS: Mapping[str, Any] = {
 }
 _FIELDS: Fields = {
     "actor.model": (("model",), text_of),
+    "actor.frozen_vision": (("freeze_vit",), boolean),
     "data.dataloader_workers": (("dataloader_num_workers",), integer),
     "checkpoint.save_freq": (("save_steps",), integer),
     "checkpoint.limit": (("save_total_limit",), integer),

@@ -52,6 +52,7 @@ _OWN = frozenset(["num_generations", "max_completion_length", "use_vllm", "vllm_
 _FIELDS: Fields = {
     **TRAINING_FIELDS,
     "actor.model": (("model_name_or_path",), text_of),
+    "actor.activation_offload": (("activation_offloading",), boolean),
     "actor.gradient_checkpointing": (("gradient_checkpointing",), boolean),
     "actor.micro_batch": (("per_device_train_batch_size",), integer),
     "rollout.tensor_parallel": (("vllm_tensor_parallel_size",), integer),
@@ -248,6 +249,10 @@ def _derive_loading(
         if isinstance(packed, Known) and packed.value:
             fields["actor.quantization"] = Known(kind, packed.evidence)
             keys["actor.quantization"] = switch
+    flattened = configuration.get("padding_free", convert=boolean)
+    if isinstance(flattened, Known) and flattened.value:
+        fields["actor.padding_free"] = flattened
+        keys["actor.padding_free"] = "padding_free"
     configuration.asked.update(("bnb_4bit_quant_type", "use_bnb_nested_quant"))
 
 

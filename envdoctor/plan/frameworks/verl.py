@@ -32,7 +32,14 @@ from .problems import (
 )
 from .settings import Setting, overrides
 from .unread import other_models, unread_settings
-from .verl_engine import ROLLOUT, EngineReader, adapters_from, switched_off, under
+from .verl_engine import (
+    ROLLOUT,
+    EngineReader,
+    adapters_from,
+    quantized_as,
+    switched_off,
+    under,
+)
 
 __all__ = ["ADAPTER", "VerlFamily"]
 
@@ -61,6 +68,9 @@ _FIELDS: Fields = {
         boolean,
     ),
     "actor.gradient_checkpointing": (under(_MODEL, "enable_gradient_checkpointing"), boolean),
+    "actor.activation_offload": (under(_MODEL, "enable_activation_offload"), boolean),
+    "actor.frozen_vision": (under(_ACTOR, "freeze_vision_tower"), boolean),
+    "critic.activation_offload": (("critic.model.enable_activation_offload",), boolean),
     "actor.attention": (under(_MODEL, "override_config.attn_implementation"), attention_kind),
     "actor.lora_rank": (under(_MODEL, "lora_rank"), integer),
     "actor.mini_batch": (under(_ACTOR, "ppo_mini_batch_size"), integer),
@@ -127,6 +137,7 @@ _FIELDS: Fields = {
     "rollout.enforce_eager": (under(ROLLOUT, "enforce_eager"), boolean),
     "rollout.free_cache_engine": (under(ROLLOUT, "free_cache_engine"), boolean),
     "rollout.load_format": (under(ROLLOUT, "load_format"), text_of),
+    "rollout.quantization": (under(ROLLOUT, "quantization"), quantized_as),
     "rollout.use_shm": (under(_MODEL, "use_shm"), boolean),
     "rollout.micro_batch": (under(ROLLOUT, "micro_rollout_batch_size"), integer),
     "data.max_prompt_length": (("data.max_prompt_length",), integer),
@@ -149,8 +160,14 @@ _MISSING: Mapping[str, Any] = {
     **{
         f"{role}.{name}": value
         for role in ("actor", "critic")
-        for name, value in (("lora_rank", 0), ("offload_gradients", False), ("padding_free", False))
+        for name, value in (
+            ("lora_rank", 0),
+            ("offload_gradients", False),
+            ("padding_free", False),
+            ("activation_offload", False),
+        )
     },
+    "actor.frozen_vision": False,
     # fsdp_workers.py
     "actor.attention": "fused",
     "critic.attention": "fused",
@@ -162,6 +179,17 @@ _MISSING: Mapping[str, Any] = {
     "reward.present": False,
     "data.dataloader_workers": 8,
 }
+#: Tokens that FusedLinearForPPO makes logits of at once (utils/experimental/torch_functional.py).
+_PIECE = 512
+#: Settings that lower what is counted for the upper bound alone: Liger's norms and activations, and
+#: pieces of the entropy, beside which the logits are whole.
+_LESS_AT_MOST = (
+    f"{_MODEL}.use_liger",
+    f"{_ACTOR}.entropy_from_logits_with_chunking",
+    f"{_ACTOR}.entropy_checkpointing",
+    f"{_REF}.entropy_from_logits_with_chunking",
+    f"{_REF}.entropy_checkpointing",
+)
 _TRAINED = ("ppo_max_token_len", "ppo_micro_batch_size", "use_dynamic_bsz")
 _SCORED = ("log_prob_max_token_len", "log_prob_micro_batch_size", "log_prob_use_dynamic_bsz")
 #: Passes over a model: the fields that say their size, in sequences and in tokens, and their keys.
@@ -329,6 +357,10 @@ class VerlFamily:
             ("critic", ("critic.fsdp", "critic.model.fsdp_config")),
         ):
             self._derive_state(configuration, fields, keys, role, prefixes, megatron)
+        fused = configuration.get(f"{_MODEL}.use_fused_kernels", convert=boolean, missing=False)
+        if isinstance(fused, Known) and fused.value:
+            fields["actor.loss_piece"] = Known(_PIECE, fused.evidence)
+        configuration.asked.update(_LESS_AT_MOST)
         fields["rollout.dtype"] = named_types(
             configuration.get(f"{ROLLOUT}.dtype", convert=text_of)
         )
@@ -383,7 +415,12 @@ class VerlFamily:
             fields["ref.optimizer"] = Known("none", code)
             return
         _derive_experts(configuration, fields, role)
-        fields[f"{role}.cpu_offload"] = Known(False, code)
+        fields[f"{role}.cpu_offload"] = self._offload_policy(
+            configuration, strategy, prefixes, code
+        )
+        keys[f"{role}.cpu_offload"] = configuration.key(
+            *(f"{one}.offload_policy" for one in prefixes)
+        )
         fields[f"{role}.grad_dtype"] = fields[f"{role}.param_dtype"]
         fields[f"{role}.optimizer"] = Known("adamw", code)
         fields[f"{role}.rank0_init"] = (
@@ -409,6 +446,19 @@ class VerlFamily:
             strategy = Known("megatron", Evidence(f"default of {configuration.span}", key))
         fields[f"{role}.strategy"] = strategy
         return strategy
+
+    @staticmethod
+    def _offload_policy(
+        configuration: Configuration, strategy: Fact[Any], prefixes: Sequence[str], code: Evidence
+    ) -> Fact[Any]:
+        """FSDP 2's CPUOffloadPolicy, which FSDP 1 does not look at (fsdp_workers.py@v0.4.0)."""
+        policy = configuration.get(
+            *(f"{prefix}.offload_policy" for prefix in prefixes), convert=boolean, missing=False
+        )
+        if not isinstance(policy, Known) or not policy.value:
+            return policy
+        is_second = isinstance(strategy, Known) and strategy.value == "fsdp2"
+        return policy if is_second else Known(False, code)
 
     def _reference_offload(
         self, configuration: Configuration, strategy: Fact[Any], code: Evidence

@@ -10,8 +10,16 @@ from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.record import NamedTuple
 from ...model.sizes import GIB
 from .configuration import Configuration, at_least, boolean, decimal
+from .serving import packed_as
 
-__all__ = ["ROLLOUT", "EngineReader", "adapters_from", "switched_off", "under"]
+__all__ = [
+    "ROLLOUT",
+    "EngineReader",
+    "adapters_from",
+    "quantized_as",
+    "switched_off",
+    "under",
+]
 
 ROLLOUT = "actor_rollout_ref.rollout"
 
@@ -19,6 +27,16 @@ ROLLOUT = "actor_rollout_ref.rollout"
 def under(prefix: str, *names: str) -> Tuple[str, ...]:
     """Return the keys of one section."""
     return tuple(f"{prefix}.{name}" for name in names)
+
+
+#: Ranks of adapters that vllm has slots for (vllm/config/lora.py, MaxLoRARanks).
+_SLOT_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+
+
+def quantized_as(value: Any) -> Optional[str]:
+    """Return what an engine's weights are stored in by the name of a quantisation."""
+    kind = packed_as(str(value))
+    return "unknown" if kind == "none" else kind
 
 
 def _spellings(name: str) -> Tuple[str, ...]:
@@ -66,6 +84,8 @@ class EngineReader(NamedTuple):
             self.fields["rollout.cpu_weights"] = Known(False, code)
         self._read_swap_space()
         self._read_image_cache()
+        if is_vllm and not self.forked:
+            self._read_adapter_slots()
         # Level 2 since 0.6 with vllm 0.8.5 or newer (verl/third_party/vllm/__init__.py@v0.6.0:49),
         # which 0.6.1 asks for; 1 with adapters.
         self.keys["rollout.sleep_level"] = self.keys["rollout.free_cache_engine"]
@@ -97,6 +117,20 @@ class EngineReader(NamedTuple):
         elif isinstance(disabled, Known) and disabled.value:
             self.fields["rollout.mm_cache"] = Known(0, disabled.evidence)
         self.keys["rollout.mm_cache"] = self._key(switches) or self._key(sizes, "0.6.1")
+
+    def _read_adapter_slots(self) -> None:
+        """Of LoRA the engine has room for one adapter, of the next rank that vllm has slots for,
+        unless it is merged (vllm_rollout/utils.py, get_vllm_max_lora_rank).
+        """
+        merged = self.configuration.get("actor_rollout_ref.model.lora.merge", convert=boolean)
+        rank = self.fields["actor.lora_rank"]
+        place = adapters_from(rank)
+        if place is None or not isinstance(rank, Known):
+            return
+        is_merged = isinstance(merged, Known) and merged.value
+        slots = next((size for size in _SLOT_RANKS if size >= rank.value), rank.value)
+        self.fields["rollout.adapters"] = Known(0 if is_merged else 1, place)
+        self.fields["rollout.adapter_rank"] = Known(slots, place)
 
     def _key(self, names: Sequence[str], since: str = "", until: str = "") -> str:
         """Return the key of an engine's own setting: as the version lists it, else with "+" from

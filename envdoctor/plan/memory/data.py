@@ -72,6 +72,9 @@ _WHOLE_LOSS: Mapping[str, Tuple[int, str]] = {
     ),
 }
 _FUSED = "prime-rl trainer/models/layers/lm_head.py@v0.3.0: pieces, made again for the gradients"
+_OF_VERL = (
+    "verl/utils/experimental/torch_functional.py@v0.4.0 FusedLinearForPPO: 512 tokens at a time"
+)
 _BATCH = "verl/workers/rollout/vllm_rollout/vllm_rollout.py:217@fb532783a"
 _FIELDS_FP32 = 7
 #: Trainers that hand the type in which weights are kept to from_pretrained; others load fp32 and
@@ -192,7 +195,8 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
     row = max(row, _length(inputs) or context or high)
     terms += score_terms(inputs, role, (sure and low, high), row, scored)
     if name == "actor" and size.vocabulary:
-        least, width, source = _logits(inputs)
+        least, width, source = _logits(inputs, high)
+        of_scored = _SCORED * _piece(inputs, scored)
         # Megatron's head is cut by words, on the last stage; so is a plan of DTensor's
         # (loss_parallel), but not everyone's.
         ways = tensor if role.strategy == "megatron" else 1
@@ -200,9 +204,13 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
             MemoryTerm(
                 "logits",
                 int(sure * size.vocabulary * least / tensor),
-                int(max(high * width, scored * _SCORED) * size.vocabulary / ways),
+                int(max(high * width, scored * of_scored) * size.vocabulary / ways),
                 f"{text} x {size.vocabulary} words x {least}..{width:g} B"
-                + (f", or {scored} tokens x {_SCORED} B" if scored * _SCORED > high * width else "")
+                + (
+                    f", or {scored} tokens x {of_scored:g} B"
+                    if scored * of_scored > high * width
+                    else ""
+                )
                 + (f" / {ways}" if ways > 1 else ""),
                 source,
                 ("update",),
@@ -235,8 +243,18 @@ def _stored(size: ModelSize, recomputes: Optional[bool]) -> Tuple[int, int, str]
     return fewest, size.layers * live, "every layer live"
 
 
-def _logits(inputs: Inputs) -> Tuple[int, float, str]:
-    """Return the bytes for each logit at least and at the most, and which code says so."""
+def _piece(inputs: Inputs, tokens: int) -> float:
+    """Return the share of a pass whose logits are made at once."""
+    piece = inputs.get("actor.loss_piece")
+    return min(1.0, int(piece) / tokens) if piece and tokens else 1.0
+
+
+def _logits(inputs: Inputs, tokens: int) -> Tuple[int, float, str]:
+    """Return the bytes for each logit of a pass at least and at the most, and which code says
+    so.
+    """
+    if inputs.get("actor.loss_piece"):
+        return 0, 24 * _piece(inputs, tokens), _OF_VERL
     chunks = inputs.get("actor.loss_chunks")
     if chunks and inputs.get("actor.fused_head") is True:
         # bf16, and five fp32 copies, of one piece at a time.

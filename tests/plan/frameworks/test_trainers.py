@@ -862,3 +862,53 @@ def test_a_switch_for_sleep_mode_takes_no_value():
     command = ["python3", "-m", "openrlhf.cli.train_ppo_ray", "--vllm_num_engines", "4"]
     run = read_workload(command, framework="openrlhf==0.9.5", environ={})
     assert setting_text(run, "rollout.sleep_level", 1) == "--vllm_enable_sleep"
+
+
+VERL = ["python3", "-m", "verl.trainer.main_ppo", "actor_rollout_ref.model.path=Qwen/Qwen2.5-7B"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "field", "value"),
+    [
+        ("actor_rollout_ref.model.use_fused_kernels=True", "actor.loss_piece", 512),
+        (
+            "actor_rollout_ref.model.enable_activation_offload=True",
+            "actor.activation_offload",
+            True,
+        ),
+        ("actor_rollout_ref.actor.freeze_vision_tower=True", "actor.frozen_vision", True),
+        ("actor_rollout_ref.rollout.quantization=fp8", "rollout.quantization", "fp8"),
+        ("actor_rollout_ref.rollout.quantization=of-my-own", "rollout.quantization", "unknown"),
+        ("actor_rollout_ref.actor.fsdp_config.offload_policy=True", "actor.cpu_offload", False),
+        ("actor_rollout_ref.model.lora_rank=40", "rollout.adapter_rank", 64),
+        ("actor_rollout_ref.model.lora_rank=40", "rollout.adapters", 1),
+    ],
+)
+def test_what_verl_offers_against_memory_is_understood(setting, field, value):
+    run = read_workload([*VERL, setting], framework="verl==0.7.0", environ={})
+    assert run.value(field) == value
+    assert setting.partition("=")[0] not in run.unread
+
+
+def test_verl_with_fsdp_2_keeps_parameters_on_the_host():
+    settings = [
+        "actor_rollout_ref.actor.strategy=fsdp2",
+        "actor_rollout_ref.actor.fsdp_config.offload_policy=True",
+    ]
+    run = read_workload([*VERL, *settings], framework="verl==0.7.0", environ={})
+    assert run.value("actor.cpu_offload") is True
+
+
+@pytest.mark.parametrize(
+    ("command", "frozen"),
+    [
+        (["swift", "sft", "--model", "Qwen/Qwen2.5-VL-7B-Instruct"], True),
+        (
+            ["swift", "sft", "--model", "Qwen/Qwen2.5-VL-7B-Instruct", "--freeze_vit", "false"],
+            False,
+        ),
+        (["llamafactory-cli", "train", "model_name_or_path=Qwen/Qwen2.5-VL-7B-Instruct"], True),
+    ],
+)
+def test_the_tower_of_images_is_frozen_where_the_trainer_does_it(command, frozen):
+    assert read_workload(command, environ={}).value("actor.frozen_vision") is frozen

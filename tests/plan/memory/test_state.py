@@ -10,6 +10,7 @@ from envdoctor.model.facts import Distribution
 from envdoctor.plan.memory.estimate import make_plan, sizes_of
 
 from .conftest import facts, workload
+from .test_estimate import plan_of
 
 P = 10**10
 SIZE = {"actor": ModelSize("ten", P, P, "stated")}
@@ -230,3 +231,31 @@ def test_the_optimizer_is_spread_over_all_gpus_however_experts_are_cut():
         assert optimizer.high >= optimizer.low
     alone = terms_of(actor__tensor_parallel=2, actor__shard_ranks=2)["gpu", "optimizer"]
     assert alone.low == pytest.approx(12 * 30_532_122_624 / 2, rel=1e-6)
+
+
+def test_a_frozen_tower_of_images_has_no_gradients_and_no_moments(matrix):
+    def optimizer(frozen):
+        changes = {} if frozen is None else {"actor__frozen_vision": frozen}
+        run = plan_of(matrix, actor__model="Qwen/Qwen2.5-VL-7B-Instruct", **changes)
+        return next(
+            (term.low, term.high)
+            for term in run.pool("gpu").terms
+            if term.name == "optimizer" and term.role == "actor"
+        )
+
+    trained, frozen, unknown = optimizer(False), optimizer(True), optimizer(None)
+    assert frozen[0] < trained[0]
+    assert frozen[1] < trained[1]
+    assert unknown == (frozen[0], trained[1])
+
+
+def test_logits_of_a_fused_head_are_of_one_piece(matrix):
+    def logits(**changes):
+        changes = {"actor__micro_batch": 8, **changes}
+        terms = plan_of(matrix, **changes).pool("gpu").terms
+        return next(term.high for term in terms if term.name == "logits")
+
+    assert logits(actor__loss_piece=512) == pytest.approx(512 * 152_064 * 24, rel=0.01)
+    assert logits(actor__loss_piece=512) < logits() / 10
+    # However many texts are asked for probabilities at once, they go piece by piece.
+    assert logits(actor__loss_piece=512, actor__scored_batch=64) == logits(actor__loss_piece=512)
