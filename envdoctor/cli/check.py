@@ -120,6 +120,11 @@ def _judge(options: argparse.Namespace) -> Report:
     else:
         report = check(facts, matrix, wanted, run=run, framework=framework, logs=logs, since=since)
     for_people = options.format in ("text", "plain", "html")
+    if for_people and report.examined is not None and (options.verbose or not report.findings):
+        from ..report.selection import unknown_releases
+
+        unknown = unknown_releases(report.nodes, matrix)
+        report = report._replace(examined=report.examined._replace(unknown_releases=unknown))
     return report._replace(fix_command=_fix_command(options, facts) if for_people else None)
 
 

@@ -58,7 +58,8 @@ class Judged(NamedTuple):
 class Examined(NamedTuple):
     """How much was judged: rules that ran, rows of the matrix that were held against a target, and
     how many of those ask for a GPU where there is none; how many packages there are, and of how
-    many of them the matrix knows nothing.
+    many of them the matrix knows nothing. unknown_releases: of the others those, as "torch 2.99.0",
+    that it does not have, where somebody reads that.
     """
 
     rules: int
@@ -66,6 +67,7 @@ class Examined(NamedTuple):
     rows_without_gpu: int = 0
     packages: int = 0
     unknown_packages: int = 0
+    unknown_releases: Tuple[str, ...] = ()
 
 
 class Report(NamedTuple):

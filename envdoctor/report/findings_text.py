@@ -23,6 +23,7 @@ _LABEL_WIDTH = 8
 _FEW_EVIDENCE = 4
 _FEW_SAID = 3
 _FEW_REPEATED = 8
+_MOST_RELEASES = 5
 _QUOTED = 300  # columns of a line of a log
 
 _BLANK = Block("")
@@ -185,6 +186,12 @@ def _examined(report: Report, verbose: bool) -> Iterator[Block]:
         verb = "is" if examined.unknown_packages == 1 else "are"
         packages = counted(examined.packages, "package")
         text += f"; {examined.unknown_packages} of {packages} {verb} not in the matrix"
+    if examined.unknown_releases:
+        releases = examined.unknown_releases
+        shown = ", ".join(map(clean, releases[:_MOST_RELEASES]))
+        more = len(releases) - _MOST_RELEASES
+        shown += f" and {more} more" if more > 0 else ""
+        text += f"; newer or other than its releases of {clean(report.matrix_date)}: {shown}"
     yield Block(f"{text}.", style="dim", hang=2)
 
 

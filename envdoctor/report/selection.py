@@ -8,6 +8,7 @@ from ..errors import InputError, suggest
 from ..model.finding import SEVERITIES, Finding, findings_tree, severity_rank
 from ..model.record import NamedTuple
 from ..model.report import Examined, Ignore, Ignored, Judged, Report
+from ..model.versions import try_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ __all__ = [
     "check_options",
     "examined_of",
     "report_of",
+    "unknown_releases",
     "with_current_rows",
 ]
 
@@ -159,6 +161,20 @@ def examined_of(
     checks = {entry.rule for entry in counted if not entry.is_row}
     unknown = packages - matrix.spoken_of - matrix.packages_measured
     return Examined(len(checks), len(rows), len(rows - met), len(packages), len(unknown))
+
+
+def unknown_releases(nodes: Sequence[Facts], matrix: Matrix) -> Tuple[str, ...]:
+    """Return the installed releases, as "torch 2.99.0", that the matrix does not have of packages
+    whose releases it has.
+    """
+    unknown = set()
+    for facts in nodes:
+        for name, distribution in (facts.value("distributions") or {}).items():
+            package = matrix.package(name)
+            version = try_version(distribution.version)
+            if package is not None and version is not None and package.release(version) is None:
+                unknown.add(f"{name} {version}")
+    return tuple(sorted(unknown))
 
 
 def _selects(pattern: str, code: str) -> bool:

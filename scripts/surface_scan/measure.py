@@ -95,9 +95,10 @@ class Measurement:
         """
         if package == PYTHON or package in self.packages.elsewhere:
             return True
-        known = read_document(self.matrices / "surfaces" / f"{package}.json").get("measured", ())
-        listed = set(known) & self.requires(package).keys()
-        return listed <= {release.archive.version for release in self.releases(package)}
+        document = read_document(self.matrices / "surfaces" / f"{package}.json")
+        known, listed = set(document.get("measured", ())), self.requires(package)
+        known = known & listed.keys() if listed else known
+        return known <= {release.archive.version for release in self.releases(package)}
 
     def newest(self, package: Optional[str]) -> Optional[Release]:
         """Return the newest release of a package, which speaks for functions that another imports

@@ -1,6 +1,7 @@
 """Exit codes, selection, ignore files, nodes, and the public API."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -234,6 +235,19 @@ def test_requirements_for_another_machine_are_not_held_against_this_one(envdocto
     facts = tmp_path / "facts.json"
     facts.write_bytes(envdoctor("probe", "--format", "json", env=env).stdout)
     assert "ED206" in codes("--facts", facts)
+
+
+def test_releases_that_the_matrix_does_not_have_are_named(envdoctor, tmp_path):
+    """With the day from which it does not; beside how many packages it does not know."""
+    path = tmp_path / "requirements.txt"
+    path.write_text("packaging==99.1\nclick==8.1.7\nunheard-of==1.0\n")
+    done = envdoctor("check", "--requirements", path, "--assume", "gpu=H100:8", "--verbose")
+    text = " ".join(done.stdout.decode().split())
+    assert "1 of 3 packages is not in the matrix; newer or other than its releases of 20" in text
+    assert re.search(r"releases of \d{4}-\d\d-\d\d: packaging 99\.1\.", text)
+    path.write_text("click==8.1.7\n")
+    done = envdoctor("check", "--requirements", path, "--assume", "gpu=H100:8")
+    assert b"other than its releases" not in done.stdout
 
 
 def test_requirements_without_pins_are_named(envdoctor, tmp_path):

@@ -66,10 +66,6 @@ def test_what_was_read_on_another_machine_stays(workshop, tmp_path):
     workshop.release("third", {"third/__init__.py": ""})
     workshop.release("user", {"user/__init__.py": "import maker.gone\nimport third.old\n"})
     where = workshop.folder / "surfaces" / "user.json"
-    (workshop.folder / "packages").mkdir(exist_ok=True)
-    for name in ("maker", "third", "user"):
-        listed = {"releases": [{"version": "1.0", "requires": []}]}
-        (workshop.folder / "packages" / f"{name}.json").write_text(json.dumps(listed))
     said = []
 
     def run(sources, names=("user",)):
