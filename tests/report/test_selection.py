@@ -13,6 +13,7 @@ from envdoctor.report.selection import (
     check_options,
     examined_of,
     report_of,
+    unknown_releases,
     with_current_rows,
 )
 
@@ -105,5 +106,8 @@ def test_what_was_left_out_was_not_examined():
         Judged("ED502", "ED502"),
     }
     nodes = [parse_report("torch==2.6.0\nhomemade-kernels==1.2\n")]
-    assert examined_of(judged, Options(), nodes, load_matrix()) == (2, 2, 1, 2, 1)
-    assert examined_of(judged, Options(skip=["ED3"]), (), load_matrix()) == (1, 0, 0, 0, 0)
+    assert examined_of(judged, Options(), nodes, load_matrix())[:5] == (2, 2, 1, 2, 1)
+    assert unknown_releases(nodes, load_matrix()) == ()
+    later = [parse_report("torch==99.1\nhomemade-kernels==1.2\n")]
+    assert unknown_releases(later, load_matrix()) == ("torch 99.1",)
+    assert examined_of(judged, Options(skip=["ED3"]), (), load_matrix())[:5] == (1, 0, 0, 0, 0)
