@@ -28,6 +28,7 @@ from ..rules.matrix_rows import remedies_of_row
 from ..rules.observations import AT_WORK, REFUTED_BY
 from ..rules.rule import Context
 from .collectives import tell_collectives
+from .conflicting_requirements import tell_conflicts
 from .device_features import tell_lacking_features
 from .failure_draft import join_failure, tell_of_last
 from .index_files import tell_index_files
@@ -131,6 +132,7 @@ def explain(
     tell_lacking_features(drafts, failure.raised, reading.report, contexts[0])
     tell_refused_types(drafts, failure.raised, contexts[0])
     tell_index_files(drafts, knowledge.modules, reading.report, contexts[0])
+    tell_conflicts(drafts, reading.report)
     relate_numbers(drafts, failure.raised, reading.report, contexts[0])
     doubt(drafts, raised, failure)
     drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)

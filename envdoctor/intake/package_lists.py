@@ -26,7 +26,7 @@ _LIST_COMMAND = re.compile(
 )
 #: What pip shows of a distribution beside its name, its version and where it is.
 _OTHER_FIELD = re.compile(
-    r"(?:Summary|Home-page|Author|Author-email|License|Requires|Required-by|Files|"
+    r"(?:Summary|Home-page|Author|Author-email|License|Required-by|Files|"
     r"Metadata-Version)\b"
 )
 _LIST_HEADER = re.compile(
@@ -44,7 +44,11 @@ _CONDA_HEADER = re.compile(r"# packages in environment at (\S{1,300}?):?$")
 _CONDA_ROW = re.compile(
     r"([A-Za-z0-9_][\w.-]{0,80})\s+(\d\S{0,60})(?:\s+(\S{1,80}))?(?:\s+(\S{1,80}))?\s*$"
 )
-_SHOW = re.compile(r"(Name|Version|Location|Installer|Editable project location):\s*(.{0,300})$")
+_SHOW = re.compile(
+    r"(Name|Version|Location|Requires|Installer|Editable project location):\s*(.{0,2000})$"
+)
+#: What torch's metadata ask for by the CUDA of the build alone.
+_OF_BUILD = re.compile(r"(?<![\w-])nvidia-cuda-runtime-cu\d{2}(?![\w-])")
 _CONFLICT = re.compile(
     rf"({_NAME})\s+(\d\S{{0,60}}) (?:requires|depends on|has requirement) (.{{1,300}}?), "
     rf"(?:but you(?:'ll)? have|which is not installed)(?: ({_NAME}) (\d\S{{0,60}}))?"
@@ -64,6 +68,12 @@ _VERSION_CONFLICT = re.compile(
 _INSTALL = re.compile(
     r"(?:\bpip\d?(?:\.\d+)?|\buv(?:\s+pip)?|\bmicromamba|\bmamba|\bconda)\s+(?:install|add)\b(.*)$"
 )
+#: What pip prints where it refuses: nothing of it is installed (ResolutionImpossible in
+#: https://github.com/pypa/pip/blob/25.1/src/pip/_internal/resolution/resolvelib/factory.py).
+_REFUSED = re.compile(
+    r"because these package versions have conflicting dependencies|The conflict is caused by:\s*$"
+)
+_ASKED = re.compile(r"The user requested | depends on |^[\d.\s]*$")
 #: A command of a notebook that is commented out (a root's prompt stands before no ``!``), and a
 #: line of Python that chooses between releases.
 _NOT_RUN = re.compile(
@@ -128,6 +138,7 @@ class PackageReader:
         self._filtered = False
         self._shown: Optional[str] = None
         self._variant = ""
+        self._refused = False
 
     @property
     def waiting(self) -> bool:
@@ -136,6 +147,8 @@ class PackageReader:
 
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
+        if self._read_refusal(line):
+            return True
         if line.text.startswith("[") and self._read_excerpt(line, draft):
             return True
         if self._read_headers(line, draft):
@@ -148,6 +161,13 @@ class PackageReader:
             return True
         self._end(draft)
         return self._read_show(line, draft) or self._read_messages(line, draft)
+
+    def _read_refusal(self, line: Line) -> bool:
+        """Read what pip could not bring together, up to the first other line."""
+        self._refused = bool(
+            _REFUSED.search(line.text) or (self._refused and _ASKED.search(line.text))
+        )
+        return self._refused
 
     def finish(self, draft: Draft) -> None:
         """Close the last block."""
@@ -318,6 +338,9 @@ class PackageReader:
             draft.distribution(self._shown, None, line, EXACT, editable=True)
         elif key == "Location":
             draft.distribution(self._shown, None, line, EXACT, location=value)
+        elif key == "Requires" and canonicalize_name(self._shown) == "torch":
+            for name in _OF_BUILD.findall(value):
+                draft.distribution(name, None, line, EXACT)
         return True
 
     def _read_messages(self, line: Line, draft: Draft) -> bool:

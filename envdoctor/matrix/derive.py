@@ -32,7 +32,7 @@ from .tables import Build, CudaMajor, DriverBranch, ForwardCompat, GpuModel, Pac
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Mapping, Optional, Protocol, Tuple
+    from typing import Any, Dict, FrozenSet, Mapping, Optional, Protocol, Tuple
 else:
     Protocol = object
 
@@ -93,6 +93,9 @@ class Tables(Protocol):
 
     def package(self, name: str) -> Optional[Package]:
         """Return the releases of a distribution, read on first use."""
+
+
+_RUNTIME_WHEEL = "nvidia-cuda-runtime-cu"
 
 
 def driver_branch(release: str) -> str:
@@ -353,11 +356,26 @@ def _possible_builds(
         return ()  # conda builds its own
     architecture = facts.value("os.architecture") or usual_architecture(facts, matrix)
     builds = find_builds(release, version, architecture, cuda)
-    stated = facts.value("report.cuda") if cuda is None and version.local is None else None
-    if stated is None or installed.name != "torch":
+    if installed.name != "torch" or cuda is not None or version.local is not None:
         return builds
-    # "torch 2.2.0, CUDA 11.8" may speak of the build for 11.8, or of a toolkit beside the usual one
-    return tuple(dict.fromkeys((*builds, *find_builds(release, version, architecture, stated))))
+    stated = facts.value("report.cuda")
+    if stated is not None:
+        # "torch 2.2.0, CUDA 11.8" may speak of the build for 11.8, or of a toolkit beside the usual
+        # one.
+        of_stated = find_builds(release, version, architecture, stated)
+        builds = tuple(dict.fromkeys((*builds, *of_stated)))
+    runtimes = _runtime_wheels(facts)
+    of_runtime = [build for build in builds if (build.cuda or "").split(".")[0] in runtimes]
+    return tuple(of_runtime) if len(runtimes) == 1 and of_runtime else builds
+
+
+def _runtime_wheels(facts: Facts) -> FrozenSet[str]:
+    """The CUDA majors of which a wheel of the runtime is installed: torch's own builds bring it,
+    and one for CPUs has none.
+    """
+    installed = facts.value("distributions") or {}
+    names = [name for name in installed if name.startswith(_RUNTIME_WHEEL)]
+    return frozenset(name[len(_RUNTIME_WHEEL) :] for name in names)
 
 
 def usual_architecture(facts: Facts, matrix: Tables) -> Optional[str]:

@@ -13,13 +13,14 @@ from __future__ import annotations
 import ast
 import re
 import string
+from collections import Counter
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from .parsing import UNPARSABLE, last_name, parse_quietly
 
 __all__ = ["REVISION", "RaisedMessage", "negated", "read_messages"]
 
-REVISION = "2"
+REVISION = "3"
 _MOST_CONDITION = 200
 _MOST_CONDITIONS = 5
 _MOST_HOLE = 60
@@ -117,7 +118,7 @@ class _Reader:
     """Reads one module."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self._constants = _assignments(tree.body)
+        self._constants = _constants(tree)
         self._locals: Dict[int, Dict[str, List[ast.expr]]] = {}
         self._exceptions: Set[str] = set()  # classes that are exceptions
 
@@ -273,7 +274,7 @@ class _Reader:
         values: List[ast.expr] = []
         if function is not None:
             if id(function) not in self._locals:
-                self._locals[id(function)] = _assignments(list(_of_function(function)), before=True)
+                self._locals[id(function)] = _assignments(list(_of_function(function)))
             values = [
                 value
                 for value in self._locals[id(function)].get(node.id, ())
@@ -301,7 +302,41 @@ def _is_added(value: ast.expr) -> bool:
     return isinstance(value, _Added)
 
 
-def _assignments(body: Sequence[ast.stmt], before: bool = False) -> Dict[str, List[ast.expr]]:
+def _constants(tree: ast.Module) -> Dict[str, List[ast.expr]]:
+    """Return what a module's statements give to names that get nothing else anywhere: one that a
+    branch, a loop or a function with ``global`` sets as well has no text that is always so.
+    """
+    counts = Counter(
+        node.id
+        for statement in _of_function(tree)
+        for node in _own_names(statement)
+        if isinstance(node.ctx, ast.Store)
+    )
+    changed = {
+        name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
+    }
+    return {
+        name: values
+        for name, values in _assignments(tree.body).items()
+        if counts[name] == 1 and name not in changed
+    }
+
+
+def _own_names(statement: ast.stmt) -> Iterator[ast.Name]:
+    """Yield the names of a statement, without those of statements in it and of functions."""
+    waiting: List[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name):
+            yield node
+        waiting += [
+            child
+            for child in ast.iter_child_nodes(node)
+            if not isinstance(child, (ast.stmt, ast.ExceptHandler, ast.Lambda))
+        ]
+
+
+def _assignments(body: Sequence[ast.stmt]) -> Dict[str, List[ast.expr]]:
     """Return what is assigned to names by these statements."""
     assigned: Dict[str, List[ast.expr]] = {}
     for node in body:
@@ -312,8 +347,6 @@ def _assignments(body: Sequence[ast.stmt], before: bool = False) -> Dict[str, Li
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             added = _Added(value="", lineno=node.lineno, col_offset=0)
             assigned.setdefault(node.target.id, []).append(added)
-    for name in [] if before else [name for name, values in assigned.items() if len(values) > 1]:
-        del assigned[name]  # a module's constant has one value
     return assigned
 
 

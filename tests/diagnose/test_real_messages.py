@@ -225,7 +225,14 @@ def index(tmp_path):
     return str(folder)
 
 
-def test_pips_resolution_impossible(said, index, tmp_path):
+@pytest.mark.parametrize(
+    ("wanted", "excluded"),
+    [
+        (("made-a", "made-b"), ("made-a 1 asks for made-c==1", "made-b 1 for made-c==2")),
+        (("made-a", "made-c==2"), ("the user asks for made-c==2", "made-a 1 for made-c==1")),
+    ],
+)
+def test_pips_resolution_impossible(said, index, tmp_path, wanted, excluded):
     target = str(tmp_path / "target")
     text = ended(
         sys.executable,
@@ -237,11 +244,12 @@ def test_pips_resolution_impossible(said, index, tmp_path):
         index,
         "--target",
         target,
-        "made-a",
-        "made-b",
+        *wanted,
     )
     assert "ResolutionImpossible" in text
     assert roots(said(text)) == [("requirements", "conflict", "established")]
+    (message,) = [trace.finding.message for trace in said(text).traces]
+    assert all(words in message for words in excluded), message
 
 
 def test_uvs_no_solution(said, index, tmp_path, prerequisite):
@@ -261,6 +269,11 @@ def test_uvs_no_solution(said, index, tmp_path, prerequisite):
     )
     text = ended(*command, env={**os.environ, "NO_COLOR": "1"})
     assert roots(said(text)) == [("requirements", "conflict", "likely")]
+    (message,) = [trace.finding.message for trace in said(text).traces]
+    assert "made-a" in message
+    assert "for made-c==1" in message
+    assert "made-b" in message
+    assert "for made-c==2" in message
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash"])

@@ -26,6 +26,8 @@ SHAPES = {
     "raise ValueError(text)",
     "a constant": "raise ValueError(TEXT.format(n))",
     "a constant within": 'raise ValueError(f"length {n} {WORDS} is larger than allowed")',
+    "a constant that a branch changes": 'raise ValueError(f"length {n} {UNIT} is larger")',
+    "a constant that a function changes": 'set_kind()\nraise ValueError(f"length {n} {KIND}")',
     "keyword": "raise Refused(detail=f'length {n} is larger than allowed')",
     "error number": 'raise OSError(22, f"length {n} is larger than allowed")',
     "assertion": 'assert n < 4, f"length {n} is larger than allowed"',
@@ -39,6 +41,13 @@ HEAD = """
 import textwrap
 TEXT = "length {} is larger than allowed"
 WORDS = "of the sequence"
+UNIT = "tokens"
+if WORDS:
+    UNIT = "words"
+KIND = "is as usual"
+def set_kind():
+    global KIND
+    KIND = "is larger than allowed"
 class Refused(Exception):
     def __init__(self, detail):
         self.detail = detail

@@ -1,0 +1,130 @@
+"""Which requirements exclude each other, where pip or uv say that no set of versions meets all:
+they print who asks for what, and nothing of what they name is installed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, List, Sequence, Tuple
+
+from ..model.finding import Remedy
+from ..model.record import NamedTuple
+from ..model.requirement import Requirement, try_requirement
+from ..model.versions import InvalidSpecifier
+from .trace_draft import TraceDraft
+
+__all__ = ["tell_conflicts"]
+
+_REFUSALS = ("pip-resolution-impossible", "uv-no-solution")
+_LONGEST = 200_000  # characters of a text that are searched
+_MOST_ASKS = 200
+_MOST_SAID = 2
+#: Where the explanation begins, and what it is drawn with: pip's list (ResolutionImpossible in
+#: https://github.com/pypa/pip/blob/25.1/src/pip/_internal/resolution/resolvelib/factory.py), uv's
+#: sentences (https://github.com/astral-sh/uv/blob/0.9.0/crates/uv-resolver/src/pubgrub/report.rs).
+_BEGINS = re.compile(r"The conflict is caused by:|No solution found when resolving ")
+_DRAWN = re.compile(r"[\s│╰─▶×]+")
+_NAME = r"[A-Za-z][\w.-]{0,60}"
+_CLAUSE = r"(?:[<>=!~]=?=? ?\d[\w.*+]{0,40})"
+_ASKS = re.compile(
+    r"(?:The user requested(?: \(constraint\))?|(?<!conclude that )\byou require"
+    r"|\byour project depends on|\ball versions of (?P<every>[A-Za-z][\w.-]{0,60}) depend on"
+    rf"|(?<![\w.-])(?P<name>{_NAME})(?:\[[\w,-]{{1,60}}\])?(?:==| )(?P<version>\d[\w.+]{{0,40}})"
+    rf" depends on) (?P<needs>{_NAME}(?:\[[\w,-]{{1,60}}\])? ?{_CLAUSE}(?:, ?{_CLAUSE}){{0,9}})"
+)
+
+
+class _Ask(NamedTuple):
+    """asker: the distribution that asks, "" for whoever called the installer; version: "" for all
+    that it has.
+    """
+
+    asker: str
+    version: str
+    needs: Requirement
+
+    @property
+    def subject(self) -> str:
+        if not self.asker:
+            return "the user"
+        return f"{self.asker} {self.version or '(all versions)'}"
+
+
+def tell_conflicts(drafts: Sequence[TraceDraft], report: str) -> None:
+    """Say of each refusal of an installer in a text which two requirements no release meets."""
+    for draft in drafts:
+        if draft.signature is None or draft.signature.id not in _REFUSALS:
+            continue
+        pairs = list(_pairs(_asks(report[:_LONGEST])))[:_MOST_SAID]
+        if pairs:
+            _tell(draft, pairs)
+
+
+def _asks(report: str) -> List[_Ask]:
+    begin = _BEGINS.search(report)
+    if begin is None:
+        return []
+    asks = []
+    for match in _ASKS.finditer(_DRAWN.sub(" ", report[begin.start() :])):
+        needs = try_requirement(match.group("needs"))
+        if needs is not None and needs.specifier:
+            asker = match.group("name") or match.group("every") or ""
+            asks.append(_Ask(asker, match.group("version") or "", needs))
+    return asks[:_MOST_ASKS]
+
+
+def _pairs(asks: Sequence[_Ask]) -> Iterator[Tuple[_Ask, _Ask]]:
+    """Yield for each distribution that is asked for the first two who cannot both be served."""
+    by_name: Dict[str, List[_Ask]] = {}
+    for ask in asks:
+        by_name.setdefault(ask.needs.name, []).append(ask)
+    for same in by_name.values():
+        for number, first in enumerate(same):
+            others = [other for other in same[number + 1 :] if _are_apart(first, other)]
+            if others:
+                yield first, others[0]
+                break
+
+
+def _are_apart(first: _Ask, second: _Ask) -> bool:
+    if (first.asker, first.version) == (second.asker, second.version) and first.asker:
+        return False
+    try:
+        return not first.needs.versions & second.needs.versions
+    except InvalidSpecifier:
+        return False
+
+
+def _tell(draft: TraceDraft, pairs: Sequence[Tuple[_Ask, _Ask]]) -> None:
+    finding = draft.finding
+    words = [
+        f"{first.subject} asks for {first.needs.line}, {second.subject} for {second.needs.line}"
+        for first, second in pairs
+    ]
+    first, second = pairs[0]
+    draft.finding = finding._replace(
+        message=f"{finding.message.rstrip('.')}: {'; '.join(words)}. No release meets both.",
+        remedies=(_remedy(first, second), *finding.remedies[1:]),
+        packages=tuple(
+            dict.fromkeys(
+                name
+                for pair in pairs
+                for ask in pair
+                for name in (ask.asker, ask.needs.name)
+                if name
+            )
+        ),
+    )
+
+
+def _remedy(first: _Ask, second: _Ask) -> Remedy:
+    """Let a lock choose releases of who asks; what the user asks for stays as it is asked for."""
+    askers = [ask.asker for ask in (first, second) if ask.asker]
+    own = [ask.needs.line for ask in (first, second) if not ask.asker]
+    name = first.needs.name
+    if own and askers:
+        text = f"Take a release of {askers[0]} that goes with {own[0]}, or ask for another {name}."
+    else:
+        text = f"Take releases of {' and '.join(askers)} that ask for the same {name}."
+    wanted = [f"'{line}'" for line in (*own, *askers)]
+    return Remedy(f"{text} A lock finds out which.", (f"envdoctor lock {' '.join(wanted)}",))
