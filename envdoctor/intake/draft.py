@@ -778,10 +778,9 @@ def _settled_distribution(old: _Claim, new: _Claim) -> _Claim:
     kept: Distribution = winner.value
     other: Distribution = loser.value
     if other.version is not None and (
-        kept.version is None
-        or (other.version.startswith(f"{kept.version}+") and "+" not in kept.version)
+        kept.version is None or _refines(other.version, kept.version)
     ):
-        # The same release with its local label, or a version where there was none.
+        # The same release, told with more numbers or its local label, or one where there was none.
         note, kept = winner.note, kept._replace(version=other.version)
     elif (
         other.version is None

@@ -16,7 +16,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 from .clean_text import Line, written_once
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
-from .presence import is_here, is_working
+from .presence import SPARED, is_here, is_working
 from .stated_releases import plain_names
 from .values import Claim, state
 from .vocabulary import Topic
@@ -47,7 +47,7 @@ _FAILS = re.compile(
 )
 _WORKING = re.compile(
     r"\b(?:work\w*|runs?|ran|fine|ok|okay|good|normal\w*|without|"
-    r"no (?:such )?(?:issues?|problems?|errors?))\b|正常|没有?问题",
+    rf"no (?:such )?(?:issues?|problems?|errors?))\b|正常|没有?问题|{SPARED}",
     re.IGNORECASE,
 )
 #: What is no distribution, by its name.

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_advised", "is_here", "is_working"]
+__all__ = ["SPARED", "is_advised", "is_here", "is_working"]
 
 _WORK = r"(?:works?|worked|working|ran|fine|okay|ok|good|successful\w*|fixed|solved|gone)"
+#: Behind a release: that what the text is about does not happen with it.
+SPARED = (
+    r"(?:(?:does|do|did)(?: not|n't|n’t) (?:have|show|exhibit|suffer from|raise|trigger|hit|cause)|"
+    r"(?:has|had|have) no|(?:is|was|are|were) free of) (?:this|that|the|such|these|any)?(?: such| same)?"
+    r" ?(?:an? )?(?:issues?|problems?|errors?|bugs?|behaviou?r|failures?|crash(?:es)?)\b|"
+    r"(?:is|was|are|were)(?: not|n't|n’t) affected\b|"
+    r"(?:没有|不存在|无)(?:此|这个|该|这种)?(?:问题|错误|报错)"
+)
 #: Beside a name, before it: that it is asked for, offered, advised, denied, or somebody else's.
 _NOT_HERE = re.compile(
     r"\b(?:requir\w+|needs?|needed|depend\w* on|expect\w*|should|must|have to|could(?! ?not)|"
@@ -47,7 +55,8 @@ _NOT_HERE_BEHIND = re.compile(
     r"(?:which |that |it |and )?(?:(?:still |also )?(?:works?|worked|ran)\b|"
     r"(?:is|was|are|were) (?:fine|ok|okay|good|required|needed|recommended|available|supported|"
     r"out|released|the (?:last|minimum))|supports?\b|should\b|(?:fixes|fixed|solve[sd]|"
-    r"resolve[sd])\b)|[^,.;]{0,40}\b(?:gone|went away|disappear\w*|solved|fixed)\b|及?以上)",
+    r"resolve[sd])\b)|[^,.;]{0,40}\b(?:gone|went away|disappear\w*|solved|fixed)\b|及?以上|"
+    rf"{SPARED})",
     re.IGNORECASE,
 )
 #: What negates that something works: the release that it names is the one that fails.
@@ -69,7 +78,7 @@ _WORKS_BEHIND = re.compile(
     r"^\s*[)\]]?,?\s*(?:version )?(?:which |that |it |and )?(?:"
     r"(?:still |also |all |just |always )?(?:works?|worked|ran|runs)\b(?! (?:not|only|out of))|"
     r"(?:is|was|are|were) (?:fine|ok|okay|good|normal|working)\b|"
-    r"(?:has|had|have) no (?:such )?(?:issues?|problems?|errors?)\b|"
+    rf"{SPARED}|"
     r"without (?:any )?(?:issues?|problems?|errors?)\b|(?:后|就|则)?(?:正常|没有问题|没问题|可以))",
     re.IGNORECASE,
 )

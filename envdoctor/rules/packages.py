@@ -649,9 +649,10 @@ def check_stated_regression(context: Context) -> Iterator[Finding]:
     for name, good in context.facts.value("report.works_with", {}).items():
         distribution = context.distributions.get(name)
         here = _shown(distribution) if distribution is not None else ""
-        if not here or here == good:
+        # "4.49 works" may mean any release of that minor.
+        if not here or f"{here}.".startswith(f"{good}."):
             continue
-        is_release = bool(here) and here[0].isdigit()
+        is_release = here[0].isdigit()
         other = f"{name} {here}, which is here" if is_release else f"the {name} that is here"
         kind = "version-mismatch"
         one, two = try_version(here), try_version(good)
