@@ -24,6 +24,7 @@ from ..model.log import Event, Reading
 from ..model.requirement import try_requirement
 from ..model.row import Row
 from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
+from ..model.versions import canonicalize_name
 from ..rules.matrix_rows import remedies_of_row
 from ..rules.observations import AT_WORK, REFUTED_BY
 from ..rules.rule import Context
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
+#: What pip says of two releases that are there.
+_CONFLICTS = ("pip-conflict-line", "pip-conflict-installed")
 _SLACK = 90.0  # seconds by which the clocks of two writers may differ
 #: What a text gives as the reason of what failed.
 _REASONS_OF_FAILURE = "ED908"
@@ -106,7 +109,11 @@ def explain(
         complained_of: somebody chose these lines to show what is wrong.
     """
     events = [_toned(event, knowledge) for event in reading.events]
-    drafts = [draft for draft in drafts_of(events, knowledge) if not draft.is_done_without]
+    drafts = [
+        draft
+        for draft in drafts_of(events, knowledge)
+        if not draft.is_done_without and not _is_mended(draft, contexts[0], knowledge)
+    ]
     lived = _lived(reading, knowledge)
     raised = without_survived(reading.raised, lived, drafts)
     tell_of_last(drafts, failure_of(raised, events, drafts), knowledge.modules)
@@ -202,6 +209,17 @@ def _join_comparisons(drafts: List[TraceDraft], findings: Sequence[Finding]) -> 
         if draft.parent is None and says_nothing and draft.finding.code != _COMPARED:
             draft.parent = confirm(drafts, compared, [])
             draft.suspects = []
+
+
+def _is_mended(draft: TraceDraft, context: Context, knowledge: Knowledge) -> bool:
+    """Tell whether what pip says of a release that does not fit was so before another release of
+    that package was installed.
+    """
+    if draft.signature is None or draft.signature.id not in _CONFLICTS:
+        return False
+    groups = groups_of(draft.events[0], knowledge.modules)
+    version = context.facts.version_of(canonicalize_name(groups.get("installed", "")))
+    return version is not None and version != groups.get("found")
 
 
 def _toned(event: Event, knowledge: Knowledge) -> Event:

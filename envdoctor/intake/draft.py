@@ -20,6 +20,7 @@ __all__ = ["EXACT", "INTENT", "LABEL", "PROSE", "Draft"]
 # How specific a statement is; the lower number wins, then the first one.
 SEEN = 5  # what a traceback shows of where it ran
 EXACT = 10  # a tool's own output for exactly this
+_DONE = 15  # what an installer ended with: over what it found before
 LABEL = 20  # a labelled line of a report
 PROSE = 40  # a sentence
 MENTION = PROSE + 5  # a device that a sentence names beside other things
@@ -294,6 +295,22 @@ class Draft:
             (rank, line.number), self._missing.get(canonical, (rank, line.number))
         )
 
+    def installed(self, name: str, version: str, line: Line) -> None:
+        """Claim what an installer ended with; the last one holds."""
+        canonical = canonicalize_name(name)
+        before = self._distributions.get(canonical)
+        if before is not None and before.rank == _DONE:
+            self._forget(canonical)
+        self.distribution(name, version, line, _DONE)
+
+    def _forget(self, canonical: str) -> None:
+        """Take back a distribution and, of torch, what its version said."""
+        line = self._distributions.pop(canonical).line
+        for field in ("torch.version", "torch.cuda", "torch.hip") if canonical == "torch" else ():
+            claim = self._claims.get(field)
+            if claim is not None and claim.line == line:
+                del self._claims[field]
+
     def withdraw(self, name: str, version: str) -> None:
         """Take back that a release of a distribution is installed, which was about to be; no
         sentence says so either.
@@ -302,7 +319,7 @@ class Draft:
         self._withdrawn.add((canonical, version))
         claim = self._distributions.get(canonical)
         if claim is not None and claim.value.version == version:
-            del self._distributions[canonical]
+            self._forget(canonical)
 
     def free_device_memory(self, size: Optional[int]) -> None:
         """Claim how much of the first device's memory is free, bytes."""

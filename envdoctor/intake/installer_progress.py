@@ -27,6 +27,12 @@ _POETRY = re.compile(
 _PDM = re.compile(
     rf"\W{{0,6}}(?P<verb>Install|Update|Remove) {_NAME} {_VERSION} (?P<outcome>successful|failed)$"
 )
+#: What uv ends with, one line for each change (its crates/uv/src/commands/pip/operations.rs), also
+#: behind the step and the second that BuildKit puts before each line.
+_UV = re.compile(
+    rf"(?:#\d{{1,4}} \d+\.\d+ {{1,2}})? ?(?P<sign>[+~-]) {_NAME}=={_VERSION}"
+    r"(?: \(from [^)]{1,300}\))?$"
+)
 _FAILED = ("Failed", "Cancelled", "failed")
 #: What pip found no file of, by its own name whatever that is.
 _UNMATCHED = re.compile(
@@ -56,6 +62,14 @@ _BEGINS = re.compile(r"\W*(?:ERROR: |error: )?(?:Failed |Could not build )")
 
 def read_progress(line: Line, draft: Draft) -> bool:
     """Read one operation: what was installed is there, what failed is not."""
+    change = _UV.match(line.raw.rstrip())
+    if change is not None:
+        name, version = change.group("name"), change.group("version")
+        if change.group("sign") == "-":
+            draft.withdraw(name, version)
+        else:
+            draft.installed(name, version, line)
+        return True
     match = _POETRY.match(line.text) or _PDM.match(line.text)
     if match is None:
         return False

@@ -14,7 +14,6 @@ from .installer_progress import read_failure, read_progress
 
 __all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
 
-_DONE = LABEL - 5  # what pip ends with holds over what it found
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,80}[A-Za-z0-9])?"
 _EXCERPT = re.compile(
     r"\[(pip\d?|conda|uv)\]\s+(\S{1,100})(?:\s+(\S{1,80}))?(?:\s+(\S{1,100}))?(?:\s+(\S{1,100})"
@@ -472,7 +471,7 @@ def _read_installed(line: Line, draft: Draft) -> bool:
     for item in _INSTALLED.sub(r"\1", line.text).split():
         name, _, version = item.rpartition("-")
         if name and try_version(version) is not None:
-            draft.distribution(name, version, line, _DONE)
+            draft.installed(name, version, line)
     return True
 
 

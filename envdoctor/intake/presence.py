@@ -14,8 +14,9 @@ _WORK = r"(?:works?|worked|working|ran|fine|okay|ok|good|successful\w*|fixed|sol
 #: Behind a release: that what the text is about does not happen with it.
 SPARED = (
     r"(?:(?:does|do|did)(?: not|n't|n’t) (?:have|show|exhibit|suffer from|raise|trigger|hit|cause)|"
-    r"(?:has|had|have) no|(?:is|was|are|were) free of) (?:this|that|the|such|these|any)?(?: such| same)?"
-    r" ?(?:an? )?(?:issues?|problems?|errors?|bugs?|behaviou?r|failures?|crash(?:es)?)\b|"
+    r"(?:has|had|have) no|(?:is|was|are|were) free of) "
+    r"(?:(?:this|that|the|such|these|any|same|an?) ){0,2}"
+    r"(?:issues?|problems?|errors?|bugs?|behaviou?r|failures?|crash(?:es)?)\b|"
     r"(?:is|was|are|were)(?: not|n't|n’t) affected\b|"
     r"(?:没有|不存在|无)(?:此|这个|该|这种)?(?:问题|错误|报错)"
 )

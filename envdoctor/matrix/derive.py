@@ -22,6 +22,7 @@ from ..model.versions import (
     VersionSet,
     cuda_of_variant,
     find_variant,
+    is_placeholder,
     parse_version,
     try_driver_release,
     try_version,
@@ -295,7 +296,7 @@ def derive_candidate(facts: Facts, matrix: Tables, name: str) -> Subject:
         return _ABSENT if isinstance(fact, Absent) else _UNKNOWN
     installed: Distribution = fact.value
     version = try_version(installed.version)
-    if version is None:
+    if version is None or is_placeholder(installed.version or ""):
         return Subject(True, _ranged(installed))
     attributes: Dict[str, Any] = {"version": version}
     package = matrix.package(name)

@@ -28,6 +28,7 @@ __all__ = [
     "cuda_of_variant",
     "enumerated",
     "find_variant",
+    "is_placeholder",
     "meets_pin",
     "parse_version",
     "releases_of",
@@ -67,6 +68,16 @@ def try_version(text: Optional[str]) -> Optional[Version]:
         return parse_version(text)
     except InvalidVersion:
         return None
+
+
+def is_placeholder(text: str) -> bool:
+    """Tell whether a version stands for one that a build could not find out, as from a clone
+    without tags: what setuptools-scm guesses there (0.1.dev4+g1a2b3c4, its version_schemes.py:
+    the next of "0.0") and what versioneer writes (0+unknown, 0+untagged.4.g1a2b3c4).
+    """
+    return text.startswith(("0+unknown", "0+untagged.")) or (
+        text.startswith("0.1.dev") and "+g" in text
+    )
 
 
 def releases_of(first: str, last: str) -> str:

@@ -11,7 +11,13 @@ from ..model.facts import Distribution, Facts, Gpu, is_unindexed
 from ..model.finding import Finding
 from ..model.record import NamedTuple
 from ..model.report import Judged
-from ..model.versions import DriverRelease, Version, try_driver_release, try_version
+from ..model.versions import (
+    DriverRelease,
+    Version,
+    is_placeholder,
+    try_driver_release,
+    try_version,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +94,9 @@ class Context(NamedTuple):
     def version(self, name: str) -> Optional[Version]:
         """Return the installed version of a distribution, or None where there is none known."""
         installed = self.distributions.get(name)
-        return try_version(installed.version) if installed is not None else None
+        if installed is None or is_placeholder(installed.version or ""):
+            return None
+        return try_version(installed.version)
 
     def fact_version(self, field: str) -> Optional[Version]:
         """Return a fact as a version, or None where it is not known or no version."""

@@ -1,6 +1,12 @@
-"""What Poetry and PDM print of each package, as they print it."""
+"""What Poetry, PDM, uv and pip print of each package, as they print it."""
 
 from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
 
 import pytest
 
@@ -101,3 +107,63 @@ def test_the_release_that_was_asked_for_is_kept(text):
     assert parse_report(text).value("distributions")["vllm"].version == "0.8.5"
     built = parse_report(f"{text}\nSuccessfully installed vllm-0.8.4\n")
     assert built.value("distributions")["vllm"].version == "0.8.4"
+
+
+@pytest.fixture
+def wheels(tmp_path):
+    """Two releases of torch as far as an installer looks: their metadata."""
+    for version in ("2.8.0", "2.9.0.dev20250908"):
+        with zipfile.ZipFile(tmp_path / f"torch-{version}-py3-none-any.whl", "w") as wheel:
+            info = f"torch-{version}.dist-info"
+            wheel.writestr(
+                f"{info}/METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n"
+            )
+            wheel.writestr(
+                f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            )
+            wheel.writestr(f"{info}/RECORD", f"{info}/METADATA,,\n{info}/WHEEL,,\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("prefix", ["", "#12 12254.0 "])
+def test_what_uv_replaced_is_not_there_any_more(wheels, prerequisite, prefix):
+    uv = shutil.which("uv") or os.path.join(os.path.dirname(sys.executable), "uv")
+    prerequisite(os.path.exists(uv), "uv is not installed")
+    subprocess.run([uv, "venv", "--quiet", wheels / "env"], check=True)
+    text = ""
+    for version in ("2.9.0.dev20250908", "2.8.0"):
+        command = (uv, "pip", "install", "--offline", "--no-index", "--find-links", wheels)
+        done = subprocess.run(
+            [*command, f"torch=={version}"],
+            env={**os.environ, "VIRTUAL_ENV": str(wheels / "env"), "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        text += "".join(f"{prefix}{line}\n" for line in done.stderr.splitlines())
+    facts = parse_report(text)
+    assert facts.value("distributions")["torch"].version == "2.8.0", text
+    assert facts.value("torch.version") == "2.8.0"
+
+
+def test_the_last_release_that_pip_installed_is_there():
+    text = "Successfully installed fsspec-2024.12.0 torch-2.6.0+cu124\n"
+    text += "gcsfs 2025.3.2 requires fsspec==2025.3.2, but you have fsspec 2024.12.0 which is "
+    text += "incompatible.\nSuccessfully installed fsspec-2025.3.2 torch-2.7.1\n"
+    facts = parse_report(text)
+    assert facts.value("distributions")["fsspec"].version == "2025.3.2"
+    assert facts.value("torch.version") == "2.7.1"
+    assert facts.value("torch.cuda") is None
+
+
+def test_of_what_pip_refuses_nothing_is_there():
+    text = "vllm 0.6.3\nERROR: Cannot install torch==2.1.1 and peft==0.5.4 because these package "
+    text += "versions have conflicting dependencies.\n\nThe conflict is caused by:\n    The user "
+    text += "requested torch==2.1.1\n    peft 0.5.4 depends on torch==2.4.0\n\ntransformers 4.45.0"
+    assert set(parse_report(text).value("distributions")) == {"vllm", "transformers"}
+
+
+def test_what_pip_shows_that_torch_requires_tells_its_cuda():
+    text = "Name: torch\nVersion: 2.2.1\nSummary: Tensors\nRequires: filelock, "
+    text += "nvidia-cuda-runtime-cu12, sympy\nRequired-by: peft\n"
+    assert "nvidia-cuda-runtime-cu12" in parse_report(text).value("distributions")

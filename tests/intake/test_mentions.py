@@ -98,3 +98,23 @@ def test_what_a_list_states_is_not_taken_from_a_sentence() -> None:
 
 def test_a_release_that_was_never_made_is_not_believed() -> None:
     assert version_of("I tried to run vllm 0.7.77 here.", "vllm") is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "transformers 4.49 does not have this issue.",
+        "transformers 4.49 doesn't show this error",
+        "transformers 4.49 has no such problem",
+        "transformers 4.49 is not affected.",
+    ],
+)
+def test_a_release_that_does_not_have_the_issue_is_the_one_that_works(words):
+    facts = parse_report(f"It fails with transformers 4.50.\n\n{words}\n")
+    assert facts.value("distributions")["transformers"].version == "4.50"
+    assert facts.value("report.works_with") == {"transformers": "4.49"}
+
+
+def test_of_two_tellings_the_one_with_more_numbers_holds():
+    facts = parse_report("transformers 4.50 does not work\n\npip install transformers==4.50.3\n")
+    assert facts.value("distributions")["transformers"].version == "4.50.3"

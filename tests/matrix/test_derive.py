@@ -81,3 +81,24 @@ def test_blackwell_devices_go_to_the_second_assembler():
         "12.1a",
     }
     assert "ptxas" not in build_attributes(Build())
+
+
+def cuda_of_torch(*installed):
+    target = derive_target(facts_of(list(installed)), MATRIX)
+    cuda = target.environment("torch").attributes.get("cuda")
+    return None if cuda is None else str(cuda)
+
+
+def test_a_wheel_of_the_runtime_tells_the_build_of_torch():
+    """On x86_64 the index's torch 2.2.1 is for CUDA 12.1 and requires that, on ARM it is for CPUs."""
+    assert cuda_of_torch("torch 2.2.1") is None
+    assert cuda_of_torch("torch 2.2.1", "nvidia-cuda-runtime-cu12 12.1.105") == "12.1"
+    assert cuda_of_torch("torch 2.2.1", "nvidia-cuda-runtime-cu11 11.8.89") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "is_known"), [("0.1.dev1+g46876dff3", False), ("0+unknown", False), ("0.1.0", True)]
+)
+def test_what_a_build_could_not_find_out_is_no_version(version, is_known):
+    target = derive_target(facts_of([f"vllm {version}"]), MATRIX)
+    assert ("version" in target.environment("vllm").attributes) == is_known

@@ -360,7 +360,7 @@ def test_a_release_that_works_by_the_report_is_offered(judged: Judge) -> None:
     assert "peft==0.17.0" in finding.remedies[0].text
 
 
-@pytest.mark.parametrize("here", ["peft 0.17.0", "torch 2.6.0"])
+@pytest.mark.parametrize("here", ["peft 0.17.0", "peft 0.17.0.1", "torch 2.6.0"])
 def test_what_works_alone_is_no_finding(judged: Judge, here: str) -> None:
     facts = facts_of([here], complete=False, report_works_with={"peft": "0.17.0"})
     assert "ED312" not in codes(judged(facts))
