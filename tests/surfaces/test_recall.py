@@ -49,11 +49,6 @@ def test_known_rows(row_id, basis, reproduced):
     ("row_id", "said_by", "obstacle"),
     [
         ("cublas-12.1-sigfpe-h20", "", "not said"),
-        (
-            "sglang-cudnn-check-torch-2.9.1-0.5.6-cu13",
-            "refuses-nvidia-cudnn-cu13-9.15:sglang",
-            "",
-        ),
         ("datasets-pyarrow-21", "imports-pyarrow.PyExtensionType:datasets", "not of datasets 1."),
         ("bitsandbytes-cuda-12.8", "no-library-cuda-12.8:bitsandbytes", "a setting would do"),
         (
@@ -69,8 +64,43 @@ def test_known_rows(row_id, basis, reproduced):
     ],
 )
 def test_what_keeps_a_row(row_id, said_by, obstacle):
-    """Its releases, its setting, its remedy; nothing where a derived row says all of it."""
+    """Its releases, its setting, its remedy."""
     (judgement,) = needless(MATRIX, only=[row_id])
     assert judgement.said_by == said_by
+    assert judgement.obstacle.startswith(obstacle)
+
+
+@pytest.mark.parametrize(
+    ("symptom", "obstacle"),
+    [
+        ("", ""),
+        ("; RuntimeError: the shelf of datasets is closed for good", "its text is not answered"),
+    ],
+)
+def test_a_row_that_a_derived_one_says_whole_may_go(tmp_path, symptom, obstacle):
+    """As it stood in the matrix until --needless proposed it, and with a text of its own."""
+    (tmp_path / "site.toml").write_text(
+        f"""
+[[row]]
+id = "site-datasets-hub-1"
+title = "datasets 1.16.1 to 2.15 imports HfFolder, which huggingface-hub 1.0 removed"
+effect = "blocks"
+trust = "established"
+component = "datasets"
+kind = "too-old"
+when = [
+  {{ env = "datasets", in = ">=1.16.1,<2.16" }},
+  {{ env = "huggingface-hub", in = ">=1.0" }},
+]
+symptom = "ImportError: cannot import name 'HfFolder' from 'huggingface_hub'{symptom}"
+fix = "Install datasets 3.6 or newer."
+pins = ["datasets>=3.6"]
+sources = [{{ address = "published wheels of datasets 1.15.1 to 2.16.0" }}]
+established_by = "measured"
+date = "2026-11-26"
+"""
+    )
+    (judgement,) = needless(load_matrix([str(tmp_path)]), only=["site-datasets-hub-1"])
+    assert judgement.said_by == "imports-huggingface_hub.HfFolder:datasets"
     assert judgement.obstacle.startswith(obstacle)
     assert bool(judgement.obstacle) is bool(obstacle)
