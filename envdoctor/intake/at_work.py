@@ -13,12 +13,17 @@ import re
 from typing import Dict, List
 
 from .log_line import RANK, RAY, cleaned
+from .marked import Marked
 
 __all__ = ["at_work_behind", "shown_at_work"]
 
 _LONGEST = 200_000  # characters of a report that are gone through
 #: What servers and trainers print of their work, and what is measured of one that works.
-_WORK = re.compile(
+_WORK = Marked(
+    """
+    throughput, accept, token, tok/s, samples/s, http/1., graph capturing finished,
+    fired up, loss
+    """,
     r"\b(?:(?:gen(?:eration)?|decode|output|token) throughput(?: ?\([^()\n]{1,20}\))?"
     r"(?:,? (?:gradually |slowly )?(?:is|was|decreas\w+|drops?|dropped|falls?|fell|stays?)\b"
     r"|: ?\d)"
@@ -28,7 +33,6 @@ _WORK = re.compile(
     # What an engine says once each of its GPUs has loaded the model and run it.
     r"|Graph capturing finished in \d|The server is fired up and ready to roll)"
     r"|[{,] ?'loss': ?[\d.'\"]+",
-    re.IGNORECASE,
 )
 #: A request that vLLM's server answered: what it raised of an earlier one ended nothing.
 _SERVED = re.compile(

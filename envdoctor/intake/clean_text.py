@@ -10,6 +10,7 @@ from typing import Iterable, Iterator, List, NamedTuple, Set
 from ..errors import InputError, NothingRecognised
 from ..model.pattern import UNSEEN
 from ..model.redaction import redact
+from .marked import Marked
 from .word_lists import words
 
 __all__ = [
@@ -68,10 +69,15 @@ _LOGGED = re.compile(
     r"|File \"|Traceback \(|\^+|at 0x|\S+:\d+:\d+ \[)"
 )
 #: What such lines may hold all the same: the setting-up that an engine prints of itself.
-_TELLING = re.compile(
+_TELLING = Marked(
+    """
+    engine, found, have, mismatch, compute capab, nvrm, driver, cuda, ==, settings,
+    requires, environment, fail, satisfies, wheel
+    """,
     r"LLM\sengine|[Ff]ound|you\shave|mismatch|compute capab|NVRM|driver|CUDA[ _]?(?:"
     r"SETUP|version|specs)|==|settings|requires|set\sby\senvironment"
-    r"|[Ff]ailed\sto\s(?:build|download|install)|wheels?\sfor|satisfies"
+    r"|[Ff]ailed\sto\s(?:build|download|install)|wheels?\sfor|satisfies",
+    0,
 )
 
 
@@ -88,7 +94,7 @@ _HAN_OF_SENTENCE = 6
 def _is_log(row: str) -> bool:
     if "%|" not in row and _LOGGED.match(row) is None:
         return False
-    return _TELLING.search(row, 0, 2000) is None
+    return _TELLING.search(row[:2000]) is None
 
 
 class Line(NamedTuple):
@@ -151,7 +157,8 @@ def clean_lines(report: str) -> Iterator[Line]:
     # A colour, or what nobody sees, may stand between a name and its secret.
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    text = _UNSEEN.sub("", text)
+    if not text.isascii() or "\x00" in text:
+        text = _UNSEEN.sub("", text)
     rows = [(number, row) for number, row in enumerate(text.split("\n"), 1) if not _is_log(row)]
     clean = redact("\n".join([row for _, row in rows])).split("\n")
     pending: List[str] = []

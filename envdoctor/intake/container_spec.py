@@ -11,6 +11,7 @@ from ..model.sizes import parse_limit, parse_size
 from .clean_text import Line
 from .draft import INTENT, LABEL, PROSE, Draft
 from .launch_settings import read_launch, split_command
+from .marked import Marked
 from .word_lists import words
 
 __all__ = [
@@ -22,8 +23,8 @@ __all__ = [
 ]
 
 _RUN = re.compile(r"\b(docker|podman|nerdctl)\s+(?:container\s+)?(?:run|create)\s+(.+)$")
-_FRAGMENT = re.compile(
-    r"--(?:shm-size|gpus|memory|ulimit|pids-limit|cpus|runtime|ipc)[ =]\S+(?:\s+-|$)"
+_FRAGMENT = Marked(
+    "--", r"--(?:shm-size|gpus|memory|ulimit|pids-limit|cpus|runtime|ipc)[ =]\S+(?:\s+-|$)", 0
 )
 # docs.docker.com/engine/containers/run: "/dev/shm … 64M" where --shm-size is left out; containerd
 # gives the containers of a pod the same (pkg/cri/server/podsandbox: defaultShmSize).

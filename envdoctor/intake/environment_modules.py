@@ -10,12 +10,15 @@ import re
 
 from .clean_text import Line
 from .draft import LABEL, Draft
+from .marked import Marked
 from .presence import is_advised
 
 __all__ = ["ModuleReader"]
 
-_LOAD = re.compile(
-    r"(?:^|[;&]\s*)(?:module|ml)\s+(?:load|add|swap|switch)\s+(?P<modules>[^;&#]{1,500})"
+_LOAD = Marked(
+    "module, ml",
+    r"(?:^|[;&]\s*)(?:module|ml)\s+(?:load|add|swap|switch)\s+(?P<modules>[^;&#]{1,500})",
+    0,
 )
 _FIELDS = {
     "cuda": "toolkit.version",

@@ -8,6 +8,7 @@ from typing import Callable, List, Optional, Tuple
 from ..model.facts import Gpu
 from ..model.record import NamedTuple
 from ..model.sizes import parse_size
+from .marked import Marked
 
 __all__ = [
     "ARCHITECTURES",
@@ -200,14 +201,20 @@ def _runs_on(mention: _Mention) -> bool:
 
 
 #: Where somebody compares, asks for, or tells of others.
-_OF_OTHERS = re.compile(
+_OF_OTHERS = Marked(
+    """
+    requir, need, only, instead, wish, buy, rent, unlike, faster, slower, better, paper,
+    author, readme, docs, work, successful, fine, ok, tested, trained, recommend, expect,
+    equivalent, compar, benchmark, colleague, friend, they, he, she, you, other, someone,
+    people, if, e.g, such as, example, official, designed, optimised, optimized, similar,
+    newer, older, above, later, like, 正常, 可以, 没问题
+    """,
     r"\b(?:requires?|needs?|(?<!I )(?<!we )(?<!have )only|instead|wish|buy|rent|unlike|faster|"
     r"slower|better|paper|authors?|README|docs|works?|worked|successful\w*|fine|ok(?:ay)?|tested|"
     r"trained|recommend\w*|expect\w*|equivalent|"
     r"compar\w*|benchmark\w*|colleagues?|friends?|they|he|she|your?|others?|someone|people|if|"
     r"e\.g|such as|example|official\w*|designed|optimi[sz]ed|similar|newer|older|above|later|"
     r"like)\b|正常|可以|没问题",
-    re.IGNORECASE,
 )
 _SUPPORT = re.compile(r"\bsupport\w* for (?:the )?$", re.IGNORECASE)
 _NOT_WORKING = re.compile(
@@ -290,8 +297,12 @@ def plain_devices(text: str) -> str:
     """
     text = plain_geforces(parted_scripts(text))
     text = _SMALL.sub(_in_capitals, text)
-    text = _SUFFIX.sub(lambda match: f"{match.group(1)} Ti", text)
-    text = _PROFESSIONAL.sub(r"RTX A\1", _BARE.sub(_in_full, text))
+    if "TX" in text:
+        text = _SUFFIX.sub(lambda match: f"{match.group(1)} Ti", text)
+    if _GEFORCE_NUMBER.search(text) is not None:
+        text = _BARE.sub(_in_full, text)
+    if "000" in text:
+        text = _PROFESSIONAL.sub(r"RTX A\1", text)
     return text if text.isascii() else _CARD_BEFORE.sub(r"\1张 ", text)
 
 

@@ -15,6 +15,7 @@ from .container_spec import states_releases
 from .distribution_names import known_distribution
 from .draft import EXACT, LABEL, Draft
 from .gpu_names import parse_gpus
+from .marked import Marked
 from .printed import in_common_words, read_printed
 from .sentences import FROM_SOURCE, read_sentence
 from .values import Claim, state
@@ -31,7 +32,7 @@ _PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z\u4e00-\u9fff])")
 _OS_PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z_-]+ ?\d|\d+ ?[GT]i?B)")
 #: What somebody asks a shell or an interpreter, with the answer on the next line.
 _ASKED = re.compile(r"(?:print\()?([a-z]\w*(?:\.[A-Za-z_]\w*)+(?:\(\d?\))?)\)?")
-_PRINTED = re.compile(r"\bprint\((.{3,200})\)")
+_PRINTED = Marked("print(", r"\bprint\((.{3,200})\)", 0)
 _ECHOED = re.compile(r"echo \$\{?([A-Z][A-Z0-9_]+)\}?")
 _FLAG_ALONE = re.compile(r"--?([a-z][a-z0-9_-]{1,50})")
 _UNHEARD_OF = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)+")

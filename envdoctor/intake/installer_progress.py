@@ -15,6 +15,7 @@ from ..model.requirement import try_requirement
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import INTENT, LABEL, Draft
+from .marked import Marked
 
 __all__ = ["read_failure", "read_progress"]
 
@@ -55,7 +56,11 @@ _NAMES = re.compile(r"[\s,`'()\u300c\u300d]+(?:and |the |package )?")
 _INSTALLERS = ("pip", "uv", "conda")
 _BEHIND_NAME = re.compile(r"[=<>~!\[.:]")
 _SAYS_UNMATCHED = re.compile("matching|satisfies")
-_MAY_FAIL = re.compile(r"(?i:fail|not|n't|unable)|\u65e0\u6cd5|\u5931\u8d25")
+_MAY_FAIL = Marked(
+    "fail, not, n't, unable, 无法, 失败",
+    r"(?i:fail|not|n't|unable)|\u65e0\u6cd5|\u5931\u8d25",
+    0,
+)
 #: A line that is the installer's: nothing else in it states anything.
 _BEGINS = re.compile(r"\W*(?:ERROR: |error: )?(?:Failed |Could not build )")
 

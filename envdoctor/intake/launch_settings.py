@@ -9,6 +9,7 @@ from typing import List, Sequence
 
 from .clean_text import Line
 from .draft import Draft
+from .marked import Marked
 from .presence import is_advised
 from .word_lists import words
 
@@ -44,9 +45,9 @@ _NAMES = words(
 )
 _PAIR = re.compile(r"(?:--)?([A-Za-z][A-Za-z_-]{2,40})\s*[:=]\s*([\w.\"'/+-]{1,80})\s*,?$")
 _HYDRA = re.compile(r"[+~]{0,2}([a-z]\w*(?:\.\w+){1,8})=(\S{1,300})")
-_ENGINE = re.compile(
+_ENGINE = Marked(
+    "vllm, engine",
     r"\bvllm\b.{0,20}?\b[Vv]([01])\b(?!\.)|\b[Vv]([01])\s+engine\b|\bengine\s*[:=]?\s*[Vv]([01])\b",
-    re.IGNORECASE,
 )
 
 

@@ -9,6 +9,7 @@ from typing import Dict, Iterable, Iterator, List, Set
 
 from ..model.redaction import is_secret_name
 from .clean_text import Line
+from .marked import Marked
 from .presence import is_advised
 
 __all__ = ["launched_runs"]
@@ -16,7 +17,11 @@ __all__ = ["launched_runs"]
 _MOST = 20  # commands of one report
 _MOST_NEEDED = 200  # assignments that one of them refers to, and lines of a list
 #: What starts a run, behind variables and wrappers: whose it is, its adapter tells.
-_COMMAND = re.compile(
+_COMMAND = Marked(
+    """
+    vllm, sglang, torchrun, deepspeed, accelerate, ray, llamafactory-cli, lmf, axolotl,
+    swift, megatron, trl, tune, python
+    """,
     r"(?<![\w./-])(?:[A-Za-z_][A-Za-z0-9_]{0,80}=\S{1,300} +){0,20}(?:"
     r"(?:docker|podman|nerdctl) +run\b(?=.*(?:vllm|sglang))"
     r"|(?:(?:sudo|nohup|srun) +(?:-\S+ +){0,4}){0,2}(?:[\w./-]{0,120}/)?(?:"
@@ -28,7 +33,8 @@ _COMMAND = re.compile(
     r"|python[\d.]{0,6} +(?:-[a-zA-Z] +){0,3}(?:[\w./-]+\.py(?= +.*--)|"
     r"(?:vllm\.entrypoints|sglang\.launch_server|verl|openrlhf|torch\.distributed|axolotl|trl"
     r"|recipe|llamafactory|swift|accelerate\.commands)\b[\w.]*)"
-    r")(?=\s)) +\S"
+    r")(?=\s)) +\S",
+    0,
 )
 #: Where a sentence or the next command goes on behind a command.
 _END = re.compile(
@@ -54,7 +60,7 @@ def launched_runs(lines: Iterable[Line]) -> Dict[str, str]:
     assigned: Dict[str, str] = {}
     exported: Dict[str, str] = {}
     for line in _with_lists(lines):
-        assignment = _ASSIGNMENT.fullmatch(line.text)
+        assignment = _ASSIGNMENT.fullmatch(line.text) if "=" in line.text else None
         if assignment:
             how, name, value = assignment.groups()
             _assign(name, value, assigned)
@@ -84,7 +90,7 @@ def _with_lists(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield lines; those of ``NAME=(`` up to its bracket as one."""
     opened: List[Line] = []
     for line in lines:
-        if opened or _OPENS.fullmatch(line.text):
+        if opened or ("=(" in line.text and _OPENS.fullmatch(line.text)):
             opened.append(line)
             if ")" not in line.text and len(opened) < _MOST_NEEDED:
                 continue

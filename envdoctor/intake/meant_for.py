@@ -7,15 +7,18 @@ from __future__ import annotations
 import re
 from typing import Mapping, NamedTuple, Tuple
 
+from .marked import Marked
 from .presence import is_here
 
 __all__ = ["VENDORS", "meant_for_cpu", "meant_for_vendor"]
 
 _LONGEST = 200_000  # characters that are gone through
 #: Settings and files that make a run or a build one for the CPU.
-_FOR_CPU = re.compile(
+_FOR_CPU = Marked(
+    "cpu",
     r"\bDockerfile\.cpu\b|\bVLLM_TARGET_DEVICE=[\"']?cpu\b|(?<!\S)--device[= ]cpu\b"
-    r"|\bdevice(?:_map)?=[\"']cpu[\"']"
+    r"|\bdevice(?:_map)?=[\"']cpu[\"']",
+    0,
 )
 
 

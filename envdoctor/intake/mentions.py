@@ -16,6 +16,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 from .clean_text import Line, written_once
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
+from .marked import Marked
 from .presence import SPARED, is_here, is_working
 from .stated_releases import plain_names
 from .values import Claim, state
@@ -30,6 +31,8 @@ _NAMED = re.compile(
     r"(\d+\.\d[\w.]*\w(?:\+\w+)?|\d+\.\d)(?![\w/%-]|\.\d)",
     re.IGNORECASE,
 )
+#: What stands in each of these between a name and its release.
+_RELEASE_BEHIND = re.compile(r"[\s@-]v?\d+\.\d")
 _SENTENCES = re.compile(
     r"(?<=[.;!?])\s+|[。；！？]|\s+(?=but\b|while\b|whereas\b|however\b|so\s+(?:I|we)\b)|;"
 )
@@ -39,16 +42,22 @@ _ASKED = re.compile(
     r"why (?:not|isn't|doesn't))\b",
     re.IGNORECASE,
 )
-_FAILS = re.compile(
+_FAILS = Marked(
+    """
+    fail, crash, break, broke, stuck, error, hang, exception, segfault, issue,
+    bug, problem, not, n't, cannot, unable, no longer work, after, 报错, 失败, 无法, 不能, 出错
+    """,
     r"\b(?:fail\w*|crash\w*|break\w*|broken?|hang\w*|stuck|error\w*|exception|segfault\w*|bug|"
     r"issue|problem|(?:does|do|did|can|could|will|is|was) ?(?:not|n't)|cannot|unable|not work\w*|"
     r"no longer works?|after (?:up|down)grad\w+|after updat\w+)\b|n't\b|报错|失败|无法|不能|出错",
-    re.IGNORECASE,
 )
-_WORKING = re.compile(
+_WORKING = Marked(
+    """
+    work, run, ran, fine, ok, good, normal, without, issue, problem, error, bug, behavio,
+    failure, crash, affected, 正常, 问题, 错误, 报错
+    """,
     r"\b(?:work\w*|runs?|ran|fine|ok|okay|good|normal\w*|without|"
     rf"no (?:such )?(?:issues?|problems?|errors?))\b|正常|没有?问题|{SPARED}",
-    re.IGNORECASE,
 )
 #: What is no distribution, by its name.
 _TOPICS = {
@@ -108,7 +117,7 @@ def _working_of(line: Line) -> Iterator[Tuple[str, str]]:
 
 def _mentions_of(line: Line, draft: Draft) -> Iterator[Tuple[str, _Mention]]:
     text = plain_names(line.text)
-    if _NAMED.search(text) is None:
+    if _RELEASE_BEHIND.search(text) is None or _NAMED.search(text) is None:
         return
     for sentence in _SENTENCES.split(text):
         asked = line.text.rstrip().endswith("?") and _ASKED.search(sentence) is not None

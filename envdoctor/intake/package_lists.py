@@ -11,6 +11,7 @@ from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution, of_conda
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 from .installer_progress import read_failure, read_progress
+from .marked import Marked
 
 __all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
 
@@ -19,9 +20,11 @@ _EXCERPT = re.compile(
     r"\[(pip\d?|conda|uv)\]\s+(\S{1,100})(?:\s+(\S{1,80}))?(?:\s+(\S{1,100}))?(?:\s+(\S{1,100})"
     r")?\s*$"
 )
-_SHOW_COMMAND = re.compile(r"\b(?:pip\d?|uv pip) show (?:-f )?([A-Za-z][\w.-]*)")
-_LIST_COMMAND = re.compile(
-    r"(?:\S+/)?(?:pip\d?|uv|conda|python\d? -m pip)\s+(?:pip\s+)?(?:list|freeze)\b"
+_SHOW_COMMAND = Marked("show", r"\b(?:pip\d?|uv pip) show (?:-f )?([A-Za-z][\w.-]*)", 0)
+_LIST_COMMAND = Marked(
+    "list, freeze",
+    r"(?:\S+/)?(?:pip\d?|uv|conda|python\d? -m pip)\s+(?:pip\s+)?(?:list|freeze)\b",
+    0,
 )
 #: What pip shows of a distribution beside its name, its version and where it is.
 _OTHER_FIELD = re.compile(

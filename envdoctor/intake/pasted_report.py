@@ -23,6 +23,7 @@ from .hinted_machine import read_hints_of_machine
 from .launch_settings import LaunchReader
 from .launched_runs import launched_runs
 from .machine_limits import LimitsReader
+from .marked import Marked
 from .meant_for import VENDORS, meant_for_cpu, meant_for_vendor
 from .mentions import read_mentions
 from .model_names import named_families, named_models, serving_engine
@@ -53,7 +54,7 @@ _BEFORE_COMMAND = re.compile(
     r"([^\s\"']+) (?:[A-Z_]+=\S* )*(?:vllm|python\d?|torchrun|sglang|deepspeed|accelerate|pip\d?|"
     r"uv|docker|bash|sh|swift|llamafactory-cli|ray|nohup|srun|mpirun)\b"
 )
-_DOCKER_ENV = re.compile(r".{0,120}?\bENV\s+([A-Z_][A-Z0-9_]{1,80})\s+(\S.*)$")
+_DOCKER_ENV = Marked("env", r".{0,120}?\bENV\s+([A-Z_][A-Z0-9_]{1,80})\s+(\S.*)$", 0)
 _UNLISTED = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9]*_[A-Z0-9_]+=")
 _INLINE = re.compile(
     r"(?<![\w$])(?:export\s+)?([A-Z][A-Z0-9]*_[A-Z0-9_]{1,80})=(\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s\"',;]{1,300})"
@@ -72,11 +73,13 @@ _CONTAINED = re.compile(
 )
 _A_SENTENCE = 400  # characters of a line with a command that are still prose
 #: A command within a sentence, whose other words state something too.
-_AROUND_COMMAND = re.compile(
+_AROUND_COMMAND = Marked(
+    "docker, vllm, sglang, torchrun, pip, deepspeed, accelerate",
     r"^[A-Z][\w']*:? (?:[\w'.-]+ ){3,}.*\b(?:docker|vllm|sglang|torchrun|pip)\b"
     r"|^(?!docker|python|vllm|pip|uv|torchrun|sudo|podman)\w[^$/=\\]{12,}[,:] .*"
     r"\b(?:torchrun|deepspeed|accelerate|docker|vllm|sglang|pip)\b"
-    r"|\b(?:docker|vllm|sglang|torchrun)\b.* (?:fails?|crash(?:es|ed)?|errors?|hangs?|stuck)\b"
+    r"|\b(?:docker|vllm|sglang|torchrun)\b.* (?:fails?|crash(?:es|ed)?|errors?|hangs?|stuck)\b",
+    0,
 )
 _PATH_VERSION = re.compile(r"cudnn[/_-]?v?(\d+\.\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 

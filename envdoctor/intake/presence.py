@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from .marked import Marked
+
 __all__ = ["SPARED", "is_advised", "is_here", "is_working"]
 
 _WORK = r"(?:works?|worked|working|ran|fine|okay|ok|good|successful\w*|fixed|solved|gone)"
@@ -99,7 +101,13 @@ def is_working(before: str, behind: str) -> bool:
 
 
 #: Before a setting: that it is advised, by a program or a person, asked about, or thought of.
-_ADVISED = re.compile(
+_ADVISED = Marked(
+    """
+    consider, try, suggest, recommend, can, could, may, might, should, must, would, will,
+    shall, to, please, if, unless, instead of, such as, for example, whether, workaround,
+    fixed by, solved by, work, requir, need, hint:, e.g., specify, increase, reduce,
+    decrease, lower, compile with, 建议, 可以, 尝试, 请, 试试
+    """,
     r"\b(?:consider\w*|(?:please|then|just|or|and|to|could|might) try|suggest\w*|recommend\w*|"
     r"(?:can|could|may|might|should|must|would|will|shall|to) (?:\w+ly |also |then |be |instead )?"
     r"(?:set(?:ting)?|used?|pass(?:ed)?|export(?:ed)?|run|add|try|enable|disable|force|define|"
@@ -110,7 +118,6 @@ _ADVISED = re.compile(
     r"|(?:\bhint:|\be\.g\.)[^.;!?]{0,60}$"
     r"|(?:^|[.;!?:]\s+)(?:try|specify|increase|reduce|decrease|lower|compile with)\b[^.;!?]{0,60}$"
     r"|(?:建议|可以|尝试|请|试试)[^。；]{0,30}$",
-    re.IGNORECASE,
 )
 
 

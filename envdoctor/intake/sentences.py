@@ -24,6 +24,7 @@ from .gpu_names import (
     plain_devices,
     plain_geforces,
 )
+from .marked import Marked
 from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
 from .presence import is_here
@@ -34,7 +35,10 @@ from .vocabulary import HEADS, Topic
 __all__ = ["FROM_SOURCE", "read_sentence"]
 
 #: ``deepspeed 0.14.0 does not work with numpy 2.0``: both are there.
-_AGAINST = re.compile(r"\b(?:with|under|against|and|on)\b.*\d|不兼容|冲突", re.IGNORECASE)
+_AGAINST = Marked(
+    "with, under, against, and, on, 不兼容, 冲突",
+    r"\b(?:with|under|against|and|on)\b.*\d|不兼容|冲突",
+)
 _NAMED_PACKAGE = r"[A-Za-z][A-Za-z0-9_-]{1,40}[A-Za-z0-9]"
 _RELEASED = r"(?: version)?[ =@]{1,3}v?"
 _CLASH = re.compile(
@@ -57,7 +61,14 @@ _WORD_BREAK = re.compile(
     r"[.;!?]\s+|,\s+|，|。|\s+(?=but\b|while\b|whereas\b|because\b|when\b)|[()\[\]\"]"
 )
 #: What makes of a clause a wish, a demand or a try, and what makes it a fact again.
-_WANTED = re.compile(
+_WANTED = Marked(
+    """
+    requir, need, expect, should, must, instead, upgrad, downgrad, recommend, support,
+    docs say, doc say, readme, fixed, work, tried, also, before, after, since, until, not,
+    built, compiled, linked, tied, made, meant, other, some, most, many, trained, saved,
+    created, exported, pickled, install, build, use, switch, move to, pin, chang, fixes,
+    compatible, minimum, at least, want, ask, please, if, would, could, n't
+    """,
     r"\b(?:requires?|requires-python|required|needs?|expect(?:s|ed)?|should|must|instead|"
     r"upgrad\w*|downgrad\w*|recommend\w*|supports?|(?<!not )supported|docs? say|"
     r"README|fixed|works? (?:with|on)|tried|also|"
@@ -68,16 +79,18 @@ _WANTED = re.compile(
     r"(?:re)?install|(?<!\bwe )(?<!\bI )(?:re)?build|(?<!\bwe )(?<!\bI )use|switch\w*|move to|"
     r"pin(?:s|ned)?|changed|fixes|(?:in)?compatible (?:\w+ )?versions?|minimum|at least|"
     r"wants?|asks?|please|if|would|could)\b|n't\b",
-    re.IGNORECASE,
 )
-_HAD = re.compile(
+_HAD = Marked(
+    """
+    installed, found, yours is, have, has, got, detected, but is, currently, actually,
+    running, i am using, i'm using, use, using
+    """,
     r"\b(?:(?:i|we) (?:just |already |then )?installed|found|"
     r"yours is|you have|i have|we have|it has|got|detected|but (?:have|got|has|is)|"
     r"installed (?:is|version)|is installed|currently|actually|running|i am using|i'm using|"
     r"we use|i use|"
     r"(?:fix\w*|fail\w*|error|crash\w*|breaks?|broken|wrong|bug)\b.{0,150}?\b"
     r"when (?:using|running))\b",
-    re.IGNORECASE,
 )
 _MAY_STATE = re.compile(
     r"\d|\b(?:no|not|without|missing|installed|single|one|two|four|eight|true|false|Jetson)\b"
@@ -116,8 +129,8 @@ FROM_SOURCE = re.compile(
     re.IGNORECASE,
 )
 #: What an index has, not what is installed.
-_OFFERED = re.compile(
-    r"\d\S* (?:are|is) (?:only |also )?available\b|\bavailable versions?\b", re.IGNORECASE
+_OFFERED = Marked(
+    "available", r"\d\S* (?:are|is) (?:only |also )?available\b|\bavailable versions?\b"
 )
 #: What a device or a distribution of Linux begins with.
 _NAMED = re.compile(
@@ -185,6 +198,10 @@ _VALUES = {
         ("torch cuda", rf"(?:CUDA )?{_CUDA}|cu\d{{3}}\b", ""),
     )
 }  # fmt: skip
+#: What each value above has, and each name and count of a device.
+_MAY_HAVE_VALUE = re.compile(
+    r"\d|true|false|abled|unlimited|single|one|two|four|eight|TITAN|Jetson|Radeon", re.IGNORECASE
+)
 _BUILD = re.compile(
     r"(?<![\w./-])(torch|pytorch)\s+v?(\d+\.\d+(?:\.\d+)?)\s*\+?\s*\(?((?:cu|rocm)\d{2,3}|cpu)\b",
     re.IGNORECASE,
@@ -200,7 +217,10 @@ _COUNTED = re.compile(
     r"(?! ?(?:\d|memory|hours?|RAM))",
     re.IGNORECASE,
 )
-_MAY_BE_ABSENT = re.compile(r"no |without |not ins|missing|未安装|没有安装|没装", re.IGNORECASE)
+_MAY_BE_ABSENT = Marked(
+    "no , without , not ins, missing, 未安装, 没有安装, 没装",
+    r"no |without |not ins|missing|未安装|没有安装|没装",
+)
 _ABSENT = re.compile(
     r"(?:\bno |\bwithout |\bnot installed:? ?|未安装 ?|没有安装 ?|没装 ?)"
     r"([A-Za-z][\w-]{1,40}(?: [a-z]+)?)"
@@ -240,7 +260,7 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     if may_be_device and draft.may_hint():
         text = _read_hints(text, line, draft)
     text, understood = _read_images(text, line, draft)
-    text = plain_names(plain_geforces(_BRACKETED.sub(r" \1", text)))
+    text = plain_names(plain_geforces(_unbracketed(text)))
     text, has_releases = read_compared(_read_clash(text, line, draft), line, draft)
     understood |= has_releases
     if _GLUED.search(text):
@@ -261,6 +281,10 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
             stated, asked = _read_clauses(sentence, named, line, draft, asked)
             understood |= stated
     return understood
+
+
+def _unbracketed(text: str) -> str:
+    return _BRACKETED.sub(r" \1", text) if "(" in text or "[" in text else text
 
 
 def _may_be_about(text: str) -> bool:
@@ -298,7 +322,7 @@ def _read_clauses(
     understood = wished = False
     statement = sentence.rstrip(".;!?")
     general = not named or sentence.endswith("?") or _CONDITION.match(statement) is not None
-    for clause in _CLAUSES.split(statement):
+    for clause in filter(None, _CLAUSES.split(statement)):
         wanted, had = _WANTED.search(clause), _HAD.search(clause)
         understood |= _read_absent(clause, line, draft)
         if wanted is None and not sentence.endswith("?"):
@@ -357,7 +381,7 @@ def _read_hints(text: str, line: Line, draft: Draft) -> str:
     comment = line.prompt and line.indent and line.raw.lstrip().startswith("#")
     hypothetical = comment or _CONDITION.match(text) or _SAME.search(text)
     for clause in _WORD_BREAK.split(text) if not hypothetical else ():
-        for count, device in hinted_gpus(clause):
+        for count, device in hinted_gpus(clause) if _MAY_HAVE_VALUE.search(clause) else ():
             draft.hint(count, device, line)
     return text
 
@@ -380,6 +404,8 @@ def _first_subject(text: str) -> Optional[Topic]:
 
 
 def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Topic]) -> bool:
+    if _MAY_HAVE_VALUE.search(text) is None:
+        return False
     build = _BUILD.search(text)
     understood = build is not None
     if build:
@@ -400,14 +426,19 @@ def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Topic]) ->
             if not is_here(text[:start], rest):
                 continue
         understood |= state(Claim(subject, "said", value[0], line), draft)
-        if subject.kind == "distribution" and FROM_SOURCE.search(text):
-            draft.built_here(subject.name, line)
-        if subject.name == "driver.release" and (cuda := _DRIVER_CUDA.search(text[end:])):
-            draft.put("driver.cuda_version", cuda.group(1), line, PROSE)
+        _read_rest(subject, text, end, line, draft)
     if asked is not None and not named:
         value = _value_beside(asked, text, 0, 0)
         understood |= value is not None and state(Claim(asked, "said", value[0], line), draft)
     return _read_devices(text, line, draft) or understood
+
+
+def _read_rest(subject: Topic, text: str, end: int, line: Line, draft: Draft) -> None:
+    """Read what a clause adds to a subject whose value ends at a place."""
+    if subject.kind == "distribution" and FROM_SOURCE.search(text):
+        draft.built_here(subject.name, line)
+    if subject.name == "driver.release" and (cuda := _DRIVER_CUDA.search(text[end:])):
+        draft.put("driver.cuda_version", cuda.group(1), line, PROSE)
 
 
 def _subjects(text: str) -> List[Tuple[Topic, int, int]]:

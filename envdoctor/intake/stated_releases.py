@@ -14,6 +14,7 @@ from typing import Callable, NamedTuple, Optional, Tuple
 from .clean_text import Line
 from .distribution_names import known_distribution
 from .draft import Draft
+from .marked import Marked
 from .presence import is_here
 from .values import Claim, state
 from .vocabulary import Topic, subject_of
@@ -63,15 +64,17 @@ _WAS_CHANGED = (
     rf"(?:\w+ly\s+)?{_MADE}\s+"
     rf"(?:from\s+{_VERSION}\s+)?to\s+{_NUMBER}"
 )
+#: What each of them has.
+_OF_CHANGES = "updat, grad, switch, mov, migrat, bump, revert, roll, going, went"
 _CHANGES = tuple(
-    re.compile(form, re.IGNORECASE) for form in (_CHANGED, _CHANGED_TO, _CHANGE_TO, _WAS_CHANGED)
+    Marked(_OF_CHANGES, form) for form in (_CHANGED, _CHANGED_TO, _CHANGE_TO, _WAS_CHANGED)
 )
 #: ``we have torch pinned to 2.6``, ``our torch is pinned at 2.6``.
-_PINNED = re.compile(
+_PINNED = Marked(
+    "pinned",
     rf"\b(?:(?:I|we)\s+(?:have|keep|had|run)|(?:my|our))\s+({_NAME})\s+(?:version\s+)?(?:is\s+)?"
     rf"pinned\s+(?:to|at)\s+{_NUMBER}"
     rf"|\b(?:I|we)(?:'ve| have)? pinned\s+({_NAME})\s+(?:to|at)\s+{_NUMBER}",
-    re.IGNORECASE,
 )
 #: ``CUDA 12.6, 2.4.1+cu124``: a build of torch without its name.
 _NAMELESS_BUILD = re.compile(r"(^|[,;:(]\s*)(?=\d\.\d{1,2}\.\d\+cu\d{2,3}\b)")
@@ -85,30 +88,34 @@ _VERSION_OF = re.compile(
 )
 #: ``since torch 2.6 it hangs``, ``it crashes since torch 2.6``: that release or a newer one.
 _FAILS = r"\b(?:hangs?|fails?|failing|crash(?:es|ing)?|breaks?|broken)\b"
-_SINCE = re.compile(
+_SINCE = Marked(
+    "since, starting",
     rf"\b(?:since|starting (?:with|from|in))\s+"
     rf"(?:({_NAME})\s+{_NUMBER}|{_NUMBER},?\s+({_NAME}))(?=[^.;]{{0,60}}{_FAILS})"
     rf"|(?P<failing>{_FAILS}[^.;]{{0,30}}?)\bsince\s+({_NAME})\s+{_NUMBER}",
-    re.IGNORECASE,
 )
 #: ``if I use torch 2.5 it works``: that one is not there.
-_WOULD_WORK = re.compile(
+_WOULD_WORK = Marked(
+    "if, when, once",
     rf"\b(?:if|when|once)\s+(?:I|we|you|one)\s+(?:use|run|install|take|pin|try)(?:ed|d)?\s+{_NAME}"
     rf"(?:\s*==\s*|\s+){_VERSION}(?P<rest>[^.;]{{0,50}}?"
     r"\b(?:works?|worked|fine|gone|goes away|disappears?)\b)",
-    re.IGNORECASE,
 )
 #: ``works with X 2.5.2 but breaks with 2.6.5``: the one that breaks is there.
-_WORKED = re.compile(
+_WORKED = Marked(
+    "break, broke, fail, crash, not, error",
     r"\b(?:works?|worked|runs?|ran|fine|ok)\b(?: \w+){0,2} (?:with|on|in|under|using) "
     r"(?P<name>[A-Za-z][\w-]{1,40})(?: version)? v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d).{0,40}?"
     r"\b(?:breaks?|broke|broken|fails?|failed|crash(?:es|ed)?|not|errors?)\b(?: \w+){0,3}? "
     r"(?:with|on|in|since|from|under|using)(?: (?P=name))?(?: version)? "
     r"v?(?P<bad>\d+\.\d[\w.]*\w|\d+\.\d)",
-    re.IGNORECASE,
 )
 #: ``torch 2.5 works fine, 2.6 fails``.
-_BREAKS = re.compile(
+_BREAKS = Marked(
+    """
+    get, got, see, give, giving, now, break, broke, fail, crash, raise, throw, hang, error,
+    doesn't, does not, didn't, no longer
+    """,
     r"(?<![\w./-])(?P<name>[A-Za-z][\w-]{1,40})(?: version)? "
     r"v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)"
     r"(?: (?:works?|worked|is|was|runs|ran)(?: \w+){0,2})?(?:,|;| but| while| and)(?: but)?"
@@ -116,7 +123,6 @@ _BREAKS = re.compile(
     r"(?:(?:I|we|it|there) (?:am |are |is |was )?(?:get|gets|got|see|give|getting|now)|"
     r"breaks?|broke|fails?|failed|crash(?:es|ed)?|raises?|throws?|gives?|hangs?|errors?|"
     r"doesn't|does not|didn't|no longer|is broken)\b",
-    re.IGNORECASE,
 )
 _BROKE = (
     r"(?:breaks?|broke|fails?|failed|failing|crash(?:es|ed)?|raises?|throws?|gives?|hangs?|errors?|"
@@ -124,19 +130,19 @@ _BROKE = (
     r"has (?:this|the|an?) (?:error|bug|issue))"
 )
 #: ``peft 0.18.0 fails, while 0.17.0 works``.
-_FAILS_ELSE = re.compile(
+_FAILS_ELSE = Marked(
+    "work, fine, run, ran, will not, does not, doesn't, is ok, is good",
     rf"(?<![\w./-])(?P<name>{_NAME})(?: version)? v?(?P<bad>\d+\.\d[\w.]*\w|\d+\.\d)"
     rf"(?: version)?(?: will| also| still)? {_BROKE}\b[^.;]{{0,60}}?"
     r"\b(?:but|while|whereas|though|with|,) (?:(?:with|on|the|using|version|(?P=name)) ){0,3}"
     r"v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)(?: and (?:earlier|older|below))?(?: versions?)? "
     r"(?:works?|worked|is fine|was fine|runs?|ran|will not|does not|doesn't|is (?:ok|okay|good))\b",
-    re.IGNORECASE,
 )
 #: ``cmake 3.31 breaks the build``: that one is there.
-_BREAKS_ALONE = re.compile(
+_BREAKS_ALONE = Marked(
+    "breaks, broke, breaking",
     rf"(?<![\w./-])(?:the )?(?:recent |new |latest )?({_NAME})(?: version)? "
     rf"v?(\d+\.\d[\w.]*\w|\d+\.\d)(?: release)? (?:breaks|broke|(?:has |is )?breaking)\b",
-    re.IGNORECASE,
 )
 #: ``this failed build uses cmake 3.31``, ``the successful run uses cmake 3.30``.
 _BUILDS = r"(?:releases?|builds?|runs?|jobs?|versions?|machines?|nodes?|environments?|pipelines?)"
@@ -144,24 +150,26 @@ _USES = (
     rf"\b.{{0,160}}?\b(?:us(?:es|ed|ing)|with|on) (?P<name>{_NAME})(?: version)? "
     r"v?(?P<version>\d+\.\d[\w.]*\w|\d+\.\d)\b"
 )
-_USED_BY_GOOD = re.compile(
+_USED_BY_GOOD = Marked(
+    "successful, succeeding, working, good, passing, green",
     rf"\b(?:successful|succeeding|working|good|passing|green|last known good) {_BUILDS}{_USES}",
-    re.IGNORECASE,
 )
-_USED_BY_BAD = re.compile(
-    rf"\b(?:fail(?:ed|ing)|broken|bad|crashing|red) {_BUILDS}{_USES}", re.IGNORECASE
+_USED_BY_BAD = Marked(
+    "fail, broken, bad, crashing, red",
+    rf"\b(?:fail(?:ed|ing)|broken|bad|crashing|red) {_BUILDS}{_USES}",
 )
 #: ``changing back to 0.17.0 made the error disappear``: of what was named last.
-_CURED_ALONE = re.compile(
+_CURED_ALONE = Marked(
+    "to",
     r"\b(?:chang|switch|roll|go|went|revert|downgrad|mov)(?:ing|ed|e)? ?(?:it )?(?:back )?to "
     r"(?:the |version |v)*(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)(?: version)?(?P<rest>[^.;]{0,70}?"
     r"\b(?:fix(?:es|ed)?|solv(?:es|ed)|resolv(?:es|ed)|works?|worked|disappear\w*|gone|went "
     r"away|goes away)\b)",
-    re.IGNORECASE,
 )
 _NAMED_BEFORE = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{1,40})")
 #: ``downgrading numpy to 1.26.4 solved it``: what was there before is newer; ``from 2.1`` tells it.
-_CURED = re.compile(
+_CURED = Marked(
+    "grad, updat, revert, roll, go, went",
     r"\b(?:after |by |when |if )?(?:I |we )?(?:(?P<up>(?:upgrad|updat)(?:ed|ing|e))|"
     r"downgrad(?:ed|ing|e)|revert(?:ed|ing)?|(?:roll(?:ed|ing)?|go(?:ing)?) back|went back)"
     r"\s+(?:the |my )?"
@@ -172,7 +180,6 @@ _CURED = re.compile(
     r"\b(?:fix(?:es|ed)?|solv(?:es|ed)|resolv(?:es|ed)|works?|worked|help(?:s|ed)|cure[sd]|"
     r"(?:error|issue|problem) (?:is |was )?(?:gone|disappears?)|go(?:es)? away|went away)\b)"
     r"(?![^.;]{0,30}\bbut\b)",
-    re.IGNORECASE,
 )
 #: Before a change: that it is what cured.
 _CURE = re.compile(
@@ -259,7 +266,7 @@ def _since(match: re.Match[str]) -> Optional[_Told]:
 
 _Reader = Callable[["re.Match[str]"], Optional[_Told]]
 #: The forms, in the order in which they are looked for, and what a match of each tells.
-_FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
+_FORMS: Tuple[Tuple[Marked, _Reader], ...] = (
     (_CURED, _before_cure),
     (_CURED_ALONE, _cured_alone),
     *((form, _changed) for form in _CHANGES),

@@ -12,6 +12,7 @@ from typing import Dict, Sequence
 
 from .clean_text import Line
 from .draft import Draft
+from .marked import Marked
 
 __all__ = ["read_training"]
 
@@ -20,7 +21,7 @@ _STAGE = re.compile(
     r"(?<![\w./-])(?:ZeRO[ _-]?|[Zz]ero[_-]?)(?:[Ss]tage[ _-]?)?([123])"
     r"(?![\w-]|\.\d|[\w./-]*\.(?:json|ya?ml))"
 )
-_MARK = re.compile("ZeRO|[Zz]ero")
+_MARK = Marked("zero", "ZeRO|[Zz]ero", 0)
 _TRAINS = re.compile(
     r"\b(?:pre-?train\w*|train(?:s|ed|ing|er)?|fine-?tun\w*|sft|dpo)\b|微调|训练", re.IGNORECASE
 )
@@ -33,12 +34,12 @@ _OTHERWISE = re.compile(
 )
 
 
-_OFFLOADS = re.compile(r"offload|卸载", re.IGNORECASE)
+_OFFLOADS = Marked("offload, 卸载", r"offload|卸载")
 #: The optimizer's state in the memory of the host; an offload of who knows what decides nothing.
-_OF_OPTIMIZER = re.compile(
+_OF_OPTIMIZER = Marked(
+    "offload",
     r"offload\w*(?: \w+){0,3} (?:the )?optimi[sz]er|optimi[sz]er[ _-](?:state )?offload"
     r"|offload_optimi[sz]er",
-    re.IGNORECASE,
 )
 
 
