@@ -495,6 +495,7 @@ class Draft:
         """Settle all claims."""
         self._settle_nodes()
         table = self._settled_claims()
+        self._settle_torch(table)
         self._settle_libraries(table)
         self._settle_devices(table)
         self._settle_distributions(table)
@@ -542,6 +543,15 @@ class Draft:
         store, line = self._request.get("object_store_memory", ("", 0))
         if store.isdigit():
             self._request["object_store_memory"] = (str(int(store) // self._nodes), line)
+
+    def _settle_torch(self, table: Mapping[str, Fact[Any]]) -> None:
+        """Take torch to be there where the CUDA of its build is stated and no release of it."""
+        claim = self._claims.get("torch.cuda")
+        if claim is None or "torch" in self._distributions or "torch" in self._missing:
+            return
+        if isinstance(table.get("torch.cuda"), Known):
+            line = Line(claim.line, "", "", 0)
+            self.distribution("torch", None, line, max(claim.rank, LABEL))
 
     def _settle_libraries(self, table: Mapping[str, Fact[Any]]) -> None:
         """Take a library for its wheel, where no wheel of it is named and torch, if it is there,

@@ -16,6 +16,7 @@ from .container_spec import states_releases
 from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .draft import PROSE, Draft
 from .gpu_names import (
+    COUNTS,
     GPU_NAME,
     hinted_gpus,
     named_gpus,
@@ -76,8 +77,8 @@ _WANTED = Marked(
     r"(?:built|compiled|linked|tied|made|meant) (?:for|with|against|to)|"
     r"(?:other|some|most|many) (?:users?|people)|someone|somebody|"
     r"(?:was|is|were|are|been) (?:trained|saved|created|exported|pickled) (?:with|by|in|under)|"
-    r"(?:re)?install|(?<!\bwe )(?<!\bI )(?:re)?build|(?<!\bwe )(?<!\bI )use|switch\w*|move to|"
-    r"pin(?:s|ned)?|changed|fixes|(?:in)?compatible (?:\w+ )?versions?|minimum|at least|"
+    r"(?:re)?install|(?<!\bwe )(?<!\bI )(?<!\d )(?:re)?build|(?<!\bwe )(?<!\bI )use|switch\w*|"
+    r"move to|pin(?:s|ned)?|changed|fixes|(?:in)?compatible (?:\w+ )?versions?|minimum|at least|"
     r"wants?|asks?|please|if|would|could)\b|n't\b",
 )
 _HAD = Marked(
@@ -93,7 +94,8 @@ _HAD = Marked(
     r"when (?:using|running))\b",
 )
 _MAY_STATE = re.compile(
-    r"\d|\b(?:no|not|without|missing|installed|single|one|two|four|eight|true|false|Jetson)\b"
+    r"\d|\b(?:no|not|without|missing|installed|single|one|two|four|eight|true|false|"
+    r"latest|nightly|Jetson)\b"
     r"|--|未|没有|没装|已安装",
     re.IGNORECASE,
 )
@@ -110,7 +112,7 @@ _WORDS = re.compile(r"[a-z]+[0-9]?|[\u4e00-\u9fff]+")
 #: A version that stands in brackets behind its name: ``torch (2.6.0)``, ``peft (version 0.14.0)``.
 _BRACKETED = re.compile(
     r"(?<=[A-Za-z]) ?[(\[](?:(?:latest )?version:? |latest:? |ver\.? |v)?"
-    r"(\d+\.\d+[\w.+]{0,30})[)\]]",
+    r"(\d+\.\d+[\w.+]{0,30}|latest|nightly)[)\]]",
     re.IGNORECASE,
 )
 #: What may be an image with its tag, where nothing labels it.
@@ -180,7 +182,7 @@ _VALUES = {
         (
             "distribution",
             (rf"(?:{_NUMBER}|\d+\.[xX]\b|(?:[<>]=?|==|~=)\s?\d[\w.]*)(?!\s?(?:GB|GiB|MB|"
-            rf"%|x\b|times|hours?|s\b))"),
+            rf"%|x\b|times|hours?|s\b))|cu\d{{2,3}}\b|(?:latest|nightly|newest)\b(?! \w)"),
             "",
         ),
         ("glibc", r"\d\.\d{2}\b(?!\s*\+)", ""),
@@ -200,21 +202,31 @@ _VALUES = {
 }  # fmt: skip
 #: What each value above has, and each name and count of a device.
 _MAY_HAVE_VALUE = re.compile(
-    r"\d|true|false|abled|unlimited|single|one|two|four|eight|TITAN|Jetson|Radeon", re.IGNORECASE
+    r"\d|latest|nightly|newest|true|false|abled|unlimited|single|one|two|four|eight|TITAN|Jetson|Radeon",
+    re.IGNORECASE,
 )
 _BUILD = re.compile(
     r"(?<![\w./-])(torch|pytorch)\s+v?(\d+\.\d+(?:\.\d+)?)\s*\+?\s*\(?((?:cu|rocm)\d{2,3}|cpu)\b",
     re.IGNORECASE,
 )
 _BUILD_CUDA = re.compile(
-    r"(?<![\w./-])(?:torch|pytorch)(?: version)?[ =:v]{1,4}(\d+\.\d+(?:\.\d+)?)\s*"
-    r"(?:\+|\(|with|for|built (?:for|with)|compiled with)\s*CUDA[ :v]*(\d{1,2}\.\d)\b",
+    r"(?<![\w./-])(?:torch|pytorch)(?:(?: version)?[ =:v]{1,4}(\d+\.\d+(?:\.\d+)?))?\s*"
+    r"(?:(?:build|wheel) )?(?:\+|\(|with|for|(?:is |was )?(?:built|compiled) (?:for|with))\s*"
+    r"CUDA[ :v]*(\d{1,2}\.\d)\b",
     re.IGNORECASE,
 )
 _DRIVER_CUDA = re.compile(r"\b(?:CUDA version[: ]*|CUDA[: ]+)(\d{1,2}\.\d{1,2})\b", re.IGNORECASE)
 _COUNTED = re.compile(
     r"(?<![\w.-])(\d{1,3}|single|one|two|four|eight)[ -]?(?:x ?)?GPUs?\b"
     r"(?! ?(?:\d|memory|hours?|RAM))",
+    re.IGNORECASE,
+)
+#: Nodes that a run is on; without their number it is on several.
+_NODES = re.compile(
+    r"(?<![\w.-])(?:(single|one|two|three|four|eight|\d{1,3})[ -](?:[a-z]+[ -]){0,2}?"
+    r"(?:nodes?|machines|servers|hosts)\b|([双两四八]|\d{1,3}) ?(?:机|台|个?节点)|"
+    r"(?:multi|cross|inter)-?(?:ple )?[ -]?nodes?\b|across nodes|(?:several|both|all) nodes|多机|"
+    r"多节点)",
     re.IGNORECASE,
 )
 _MAY_BE_ABSENT = Marked(
@@ -233,7 +245,8 @@ _PRESENT = re.compile(
     r"(?<![\w./-])([A-Za-z][\w-]{1,40})(?: package| library)? (?:is|was|are) (?:already )?"
     r"(?:installed|released)\b(?! (?:by|with|only|if|when|on demand))"
     r"|\b(?:I|we|I've|we've) (?:have |already |also |just )*(?:installed )?(?:the )?"
-    r"([A-Za-z][\w-]{1,40}) installed\b|已安装 ?(?:了 ?)?([A-Za-z][\w-]{1,40})",
+    r"([A-Za-z][\w-]{1,40}) installed\b|已安装 ?(?:了 ?)?([A-Za-z][\w-]{1,40})"
+    r"|^\s*([A-Za-z][\w-]{1,40}) installed\s*$",
     re.IGNORECASE,
 )
 _MAY_BE_PRESENT = re.compile(r"installed|released|已安装")
@@ -271,15 +284,24 @@ def read_sentence(text: str, line: Line, draft: Draft) -> bool:
     if read_range(text, line, draft):
         return True
     understood |= read_assigned(text, line, draft)
-    for version, cuda in _BUILD_CUDA.findall(text):
-        draft.distribution("torch", version, line, PROSE)
-        draft.put("torch.cuda", cuda, line, PROSE)
-        understood = True
+    understood |= _read_builds(text, line, draft)
     asked: Optional[Topic] = None
     for sentence in _SENTENCES.split(text):
         if not _OFFERED.search(sentence):
             stated, asked = _read_clauses(sentence, named, line, draft, asked)
             understood |= stated
+    return understood
+
+
+def _read_builds(text: str, line: Line, draft: Draft) -> bool:
+    """Read for which CUDA torch is built, with its release or without."""
+    understood = False
+    for build in _BUILD_CUDA.finditer(text):
+        version, cuda = build.groups()
+        if version or is_here(text[: build.start()], ""):
+            draft.distribution("torch", version, line, PROSE)
+            draft.put("torch.cuda", cuda, line, PROSE)
+            understood = True
     return understood
 
 
@@ -427,6 +449,7 @@ def _read_clause(text: str, line: Line, draft: Draft, asked: Optional[Topic]) ->
                 continue
         understood |= state(Claim(subject, "said", value[0], line), draft)
         _read_rest(subject, text, end, line, draft)
+    _read_nodes(text, line, draft)
     if asked is not None and not named:
         value = _value_beside(asked, text, 0, 0)
         understood |= value is not None and state(Claim(asked, "said", value[0], line), draft)
@@ -567,6 +590,13 @@ def _put_devices(text: str, line: Line, draft: Draft) -> bool:
     devices = parse_gpus(counted.group() if counted else text)
     draft.devices(devices, line, PROSE)
     return bool(devices)
+
+
+def _read_nodes(text: str, line: Line, draft: Draft) -> None:
+    nodes = _NODES.search(text)
+    if nodes is not None:
+        count = next(filter(None, nodes.groups()), "several").lower()
+        draft.request("nnodes", str(COUNTS.get(count, count)), line)
 
 
 def _read_devices(text: str, line: Line, draft: Draft) -> bool:

@@ -473,6 +473,10 @@ def _mig(statement: Claim, draft: Draft) -> bool:
 # distributions and settings
 
 
+#: A release that is there and that nobody names.
+_NEWEST = re.compile(r"(?:latest|nightly|newest)\b", re.IGNORECASE)
+
+
 def _distribution(statement: Claim, draft: Draft) -> bool:
     """A version, a range, a build or a day; a name with anything else is there at least."""
     name, value, line = statement.name, statement.value, statement.line
@@ -493,9 +497,12 @@ def _distribution(statement: Claim, draft: Draft) -> bool:
         cuda = cuda_of_variant(find_variant(value.split()[0]) or "") if value.split() else None
         if cuda:
             draft.put("torch.cuda", cuda, line, PROSE)
+            draft.distribution(name, None, line, PROSE)
     elif variant:
         draft.distribution(name, None, line, PROSE, build=variant.group(1))
-    elif statement.relation != "said" and value and name not in COMMON_WORDS:
+    elif name not in COMMON_WORDS and (
+        _NEWEST.match(value) if statement.relation == "said" else value
+    ):
         draft.distribution(name, None, line, statement.rank)
     return True
 

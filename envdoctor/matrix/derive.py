@@ -297,7 +297,8 @@ def derive_candidate(facts: Facts, matrix: Tables, name: str) -> Subject:
     installed: Distribution = fact.value
     version = try_version(installed.version)
     if version is None or is_placeholder(installed.version or ""):
-        return Subject(True, _ranged(installed))
+        stated = _torch_itself(facts) if name == "torch" else {}
+        return Subject(True, {**_ranged(installed), **stated})
     attributes: Dict[str, Any] = {"version": version}
     package = matrix.package(name)
     release = package.release(version) if package is not None else None

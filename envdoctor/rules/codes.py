@@ -123,6 +123,7 @@ CODES: Mapping[str, str] = {
     "ED616": "resume-step",
     "ED617": "weights-plan",
     "ED618": "parallel-heads",
+    "ED619": "parallel-gpus",
     "ED695": "memory-log",
     "ED701": "node-drivers",
     "ED702": "node-pythons",

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..matrix.model_sizes import size_of
-from ..model.evidence import NAMED, Evidence
+from ..model.evidence import NAMED, UNCOUNTED, Evidence
 from ..model.facts import Facts, Gpu
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
@@ -78,6 +78,10 @@ _PACKING = (
 )
 #: Settings that these alone have.
 _OF_ENGINES = ("max_model_len", "gpu_memory_utilization", "mem_fraction_static")
+#: GPUs of a node, of which a sentence may name one for all.
+_LARGEST_NODE = 8
+#: GPUs of a node that is commonly one of several.
+_SMALLEST_OF_NODES = 4
 _SPLITS = (2, 4, 8, 16, 32)
 #: vllm refuses swap space above this share of the CPU memory.
 _MOST_SWAP = 0.7
@@ -94,6 +98,7 @@ def settings_findings(workload: Workload, facts: Facts, matrix: Matrix) -> List[
         *check_static_share(workload, facts, matrix),
         *check_weights(workload, facts, matrix),
         *check_heads(workload, facts, matrix),
+        *check_parallel_gpus(workload, facts),
     ]
 
 
@@ -406,6 +411,62 @@ def check_heads(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[Fi
     )
 
 
+def check_parallel_gpus(workload: Workload, facts: Facts) -> Iterator[Finding]:
+    """Parallel sizes ask for more GPUs than there are.
+
+    What it checks:
+        tensor_parallel_size times pipeline_parallel_size against the GPUs of a node, times its
+        nodes where they are counted. Where several nodes are spoken of without a number, and of
+        one kind of GPU named in a sentence up to eight, nothing is said.
+
+    Why it matters:
+        Each part of the model is a process with a GPU of its own: vllm ends with "World size is
+        larger than the number of available GPUs" or waits for a placement group; SGLang and torch
+        with "invalid device ordinal".
+
+    How to fix:
+        Lower one of the sizes, or start as many nodes as they need.
+
+    References:
+        https://docs.vllm.ai/en/v0.6.3/serving/distributed_serving.html
+    """
+    devices = _visible_gpus(facts)
+    nodes, split = workload.number("nnodes"), _split(workload)
+    if not devices or (nodes is None and workload.setting("nnodes") is not None):
+        return
+    there = len(devices) * (nodes or 1)
+    evidence = facts.evidence("gpus")
+    is_counted = evidence is not None and evidence.detail not in (NAMED, UNCOUNTED)
+    is_counted |= nodes == 1 and len(devices) > 1  # "one node with 4 A100"
+    if split <= (there if is_counted else max(there, _LARGEST_NODE)):
+        return
+    sizes = [
+        f"{name} {workload.number(name):g}"
+        for name in ("tensor_parallel_size", "pipeline_parallel_size")
+        if workload.number(name)
+    ]
+    where = f"{nodes:g} nodes have" if nodes and nodes > 1 else "the machine has"
+    # As one lays out a run over several nodes, of which a report may show one.
+    is_of_nodes = nodes is None and split % len(devices) == 0 and len(devices) >= _SMALLEST_OF_NODES
+    more = f": it takes {split / len(devices):g} such nodes" if is_of_nodes else ""
+    yield Finding(
+        "ED619",
+        "gpu",
+        "exceeds-gpu-count",
+        "advice" if is_of_nodes else "warning",
+        f"{' times '.join(sizes)} {'are' if len(sizes) > 1 else 'asks for'} {split:g} GPUs, but "
+        f"{where} {there:g}{more}.",
+        evidence=_evidence(facts, "gpus"),
+        sources=(_WHOLE_WEIGHTS,),
+        remedies=(
+            Remedy(
+                f"Choose sizes whose product is at most {there:g}, or start more nodes.", (), "safe"
+            ),
+        ),
+        effect="may-block",
+    )
+
+
 def _serves(workload: Workload, facts: Facts) -> bool:
     """Tell whether one of the engines runs the model, is there, or a setting of theirs is."""
     known = facts.value("distributions") or {}
@@ -525,5 +586,12 @@ RULES_HERE: Tuple[Rule, ...] = (
         "unsupported",
         "The tensor parallel size does not divide the model's heads",
         check_heads,
+    ),
+    Rule(
+        "ED619",
+        "parallel-gpus",
+        "exceeds-gpu-count",
+        "Parallel sizes ask for more GPUs than there are",
+        check_parallel_gpus,
     ),
 )

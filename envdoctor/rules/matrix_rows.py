@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
 
     from ..model.workload import Workload
+    from .quantified import Share
 
     T = TypeVar("T")
 
@@ -270,26 +271,30 @@ def _undecided(
         return None
     grave = row.effect in ("blocks", "degrades") and row.trust == "established"
     if missing.scope == "env" and grave:
-        hit = _for_most(context, row, missing.component)
-        if hit is not None:
-            return hit
+        from .quantified import violating_share
+
+        share = violating_share(context, row, missing.component)
+        if share is not None and share.of_all > _MOST:
+            return _for_most(context, row, missing.component, share)
+        if share is not None and not share.of_all:
+            return None  # whichever release it is, the row does not hold
     return _undetermined(context, context.matrix.complete(row), binding, missing)
 
 
-def _for_most(context: Context, row: Row, name: str) -> Optional[_Hit]:
+def _for_most(context: Context, row: Row, name: str, share: Share) -> Optional[_Hit]:
     """Word a row that nearly every release violates that a name without a version may mean."""
-    from .quantified import most_violate
+    from .quantified import day_of
 
-    violation = most_violate(context, row, name, _MOST)
-    if violation is None:
+    if share.world is None or share.binding is None:
         return None
-    world, binding, share = violation
-    hit = _violated(world, context.matrix.complete(row), binding)
-    stated = context.distributions[name].constraint or "of the time"
-    quantity = "every release" if share == 1 else "most releases"
+    hit = _violated(share.world, context.matrix.complete(row), share.binding)
+    distribution = context.distributions[name]
+    is_of_time = not distribution.constraint and day_of(context, distribution)
+    stated = " of the time" if is_of_time else f" {distribution.constraint}".rstrip()
+    quantity = "every release" if share.of_all == 1 else "most releases"
     finding = hit.finding._replace(
         severity="warning" if hit.finding.severity == "error" else hit.finding.severity,
-        message=f"{hit.finding.message[:-1]} (so it is for {quantity} {stated} that {name}, of "
+        message=f"{hit.finding.message[:-1]} (so it is for {quantity}{stated} that {name}, of "
         "which no version is named, may be).",
         presumed=True,
     )

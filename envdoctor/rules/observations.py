@@ -60,7 +60,7 @@ REFUTED_BY: Mapping[str, Tuple[str, ...]] = {
     **dict.fromkeys(("ED403", "ED404", "ED405", "ED406"), (RAN, *_LOADS)),
     "ED502": (AT_WORK,),
     **dict.fromkeys(("ED601", "ED602", "ED603", "ED604", "ED605", "ED607"), (AT_WORK,)),
-    **dict.fromkeys(("ED608", "ED609", "ED615", "ED617"), (AT_WORK,)),
+    **dict.fromkeys(("ED608", "ED609", "ED615", "ED617", "ED619"), (AT_WORK,)),
     **dict.fromkeys(("ED611", "ED612", "ED614"), (STATE,)),
     **dict.fromkeys([f"ED7{number:02}" for number in (*range(1, 12), 13)], (STATE,)),
     "ED805": (STATE,),

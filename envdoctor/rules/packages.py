@@ -272,7 +272,7 @@ def _engines_finding(
         remedies=(
             Remedy(
                 "Install the torch that it is built for, together with it.",
-                (InstallerCall("install", (f"{first.name}=={_public(first)}", f"torch{pin}")),),
+                (InstallerCall("install", (_pinned(first), f"torch{pin}")),),
             ),
         ),
         packages=_packages(violations),
@@ -301,7 +301,7 @@ def _companion_finding(
     else:
         remedy = Remedy(
             f"Install the release of {name} that belongs to torch {_shown(torch)}.",
-            (InstallerCall("install", (name, f"torch=={_public(torch)}"), ("--upgrade",)),),
+            (InstallerCall("install", (name, _pinned(torch)), ("--upgrade",)),),
         )
     return Finding(
         code="ED304",
@@ -309,7 +309,7 @@ def _companion_finding(
         kind="version-mismatch",
         severity=severity,
         effect="blocks" if far and not exempt and name in _LOADED_AT_IMPORT else "may-block",
-        message=f"{name} {requirer.version} is built for torch{pin}, but torch {_shown(torch)} is "
+        message=f"{name} {_shown(requirer)} is built for torch{pin}, but torch {_shown(torch)} is "
         f"installed{': importing it fails.' if severity == 'error' else '.'}",
         evidence=_evidence(context, [violation]),
         sources=(_NMS if is_vision else _metadata_source(violation),),
@@ -321,9 +321,15 @@ def _companion_finding(
 def _metadata_source(violation: Violation) -> Source:
     requirer, requirement = violation.requirer, violation.requirement
     return Source(
-        f"package metadata of {requirer.name} {requirer.version}",
+        f"package metadata of {requirer.name} {_shown(requirer)}",
         requirement.name + requirement.specifier,
     )
+
+
+def _pinned(distribution: Distribution) -> str:
+    """Return the requirement that what is there meets: its release, or the range of which it is."""
+    name, public = distribution.name, _public(distribution)
+    return f"{name}=={public}" if public else f"{name}{distribution.constraint}"
 
 
 def _public(distribution: Distribution) -> str:

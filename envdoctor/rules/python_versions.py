@@ -65,28 +65,30 @@ def check_python(context: Context) -> Iterator[Finding]:
 def _most_refuse(
     context: Context, python: Version, distribution: Distribution
 ) -> Iterator[Finding]:
-    """Judge a release of which only a range is known: by what all, or most, of those in it ask. Of
-    one that begins somewhere an installer takes what has a wheel for this Python; of one that only
-    ends the newest are meant.
+    """Judge a release that nobody names: by what all, or most, of those that may be meant ask. Of a
+    name alone, and of a range that begins somewhere, an installer takes what has a wheel for this
+    Python; of one that only ends the newest are meant.
     """
-    from .quantified import releases_in, share_of
+    from .quantified import releases_meant, share_of
 
-    releases = releases_in(context.matrix, distribution)
+    releases = releases_meant(context, distribution)
 
     def refuses(release: Release) -> bool:
         wanted = requirement_lines.served_here(release, context.facts).requires_python
         return wanted is not None and meets(python, wanted) is False
 
-    begins = ">" in distribution.constraint or "~=" in distribution.constraint
-    if begins and any(
-        not refuses(release) and any(serves_python(tag, python) for tag in release.pythons)
-        for _, release in releases
+    stated = distribution.constraint
+    is_open = not stated or ">" in stated or "~=" in stated
+    if is_open and any(
+        not refuses(meant.release)
+        and any(serves_python(tag, python) for tag in meant.release.pythons)
+        for meant in releases
     ):
         return
     share = share_of(releases, refuses)
     if share <= _MOST:
         return
-    newest = next(release for _, release in releases if refuses(release))
+    newest = next(meant.release for meant in releases if refuses(meant.release))
     wanted = requirement_lines.served_here(newest, context.facts).requires_python or ""
     kind = direction(Distribution("python", str(python)), wanted)
     finding = _python_finding(context, python, kind, [(distribution, wanted)])
@@ -94,7 +96,7 @@ def _most_refuse(
         yield finding._replace(
             severity="warning",
             message=f"Python {python} is {SIDES.get(kind, 'not')} for most releases of "
-            f"{distribution.name} {distribution.constraint}: the newest ask for {wanted}.",
+            f"{distribution.name} {stated or 'that may be meant'}: the newest ask for {wanted}.",
         )
     else:
         yield finding

@@ -9,8 +9,9 @@ before the newest, for what somebody uses is seldom old.
 from __future__ import annotations
 
 from ..matrix.bind import bind
-from ..matrix.derive import derive_target
+from ..matrix.derive import derive_target, find_builds
 from ..model.evidence import Evidence, Known
+from ..model.record import NamedTuple
 from ..model.versions import InvalidSpecifier, VersionSet, try_version
 
 TYPE_CHECKING = False
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ..model.versions import Version
     from .rule import Context
 
-__all__ = ["most_violate", "releases_in", "share_of"]
+__all__ = ["day_of", "releases_in", "releases_meant", "share_of", "violating_share"]
 
 _HALF_LIFE = 6  # months
 _WORLDS = 10  # releases of one distribution that are tried
@@ -49,18 +50,61 @@ def releases_in(matrix: Any, distribution: Distribution) -> List[Tuple[Version, 
     ]
 
 
-def most_violate(
-    context: Context, row: Row, name: str, most: float
-) -> Optional[Tuple[Context, Binding, float]]:
-    """Return a target with a release of ``name`` that violates a row, and for how much of the
-    releases that may be meant that holds; None where it holds for no more than ``most``.
+class Meant(NamedTuple):
+    """A release that a distribution without a version may be, and how likely it is beside the
+    others that may be meant.
+    """
+
+    weight: float
+    version: Version
+    release: Any
+
+
+def releases_meant(context: Context, distribution: Distribution) -> List[Meant]:
+    """Return the final releases that a distribution without a version may be, newest first: those
+    in its range, else those of the time of the rest; of torch, those with the build that is stated.
+    """
+    day = "" if distribution.constraint else day_of(context, distribution)
+    releases = (
+        releases_in(context.matrix, distribution)
+        if distribution.constraint
+        else _released_by(context.matrix.package(distribution.name), day)
+    )
+    cuda = context.facts.value("torch.cuda") if distribution.name == "torch" else None
+    if cuda is not None:
+        architecture = context.facts.value("os.architecture")
+        releases = [one for one in releases if find_builds(one[1], one[0], architecture, cuda)]
+    newest = max((release.released or "" for _, release in releases), default="")
+    is_dated = bool(distribution.constraint or day)
+    return [
+        Meant(_weight(release.released, newest) if is_dated else 1.0, version, release)
+        for version, release in releases
+    ]
+
+
+class Share(NamedTuple):
+    """For how much of the releases that may be meant a row is violated, 0..1, and a target with the
+    newest that violates it.
+    """
+
+    of_all: float
+    world: Optional[Context] = None
+    binding: Optional[Binding] = None
+
+
+def violating_share(context: Context, row: Row, name: str) -> Optional[Share]:
+    """Return for how much of the releases of ``name`` that may be meant a row is violated; None
+    where nothing tells which these are, or where for one of them more is missing.
     """
     worlds = context.once(f"releases of {name}", lambda: _worlds(context, name))
-    total = sum(weight for weight, _ in worlds)
     bound = [(weight, world, bind(row, world.target)) for weight, world in worlds]
     violated = [entry for entry in bound if entry[2].outcome == "violated"]
-    share = sum(weight for weight, _, _ in violated) / total if total else 0.0
-    return (violated[0][1], violated[0][2], share) if share > most else None
+    if violated:
+        total = sum(weight for weight, _, _ in bound)
+        _, world, binding = violated[0]
+        return Share(sum(weight for weight, _, _ in violated) / total, world, binding)
+    is_decided = bound and all(binding.outcome == "satisfied" for _, _, binding in bound)
+    return Share(0.0) if is_decided else None
 
 
 def _worlds(context: Context, name: str) -> List[Tuple[float, Context]]:
@@ -69,49 +113,47 @@ def _worlds(context: Context, name: str) -> List[Tuple[float, Context]]:
     if name not in open_names[:_UNKNOWN]:
         return []
     distribution = context.distributions[name]
-    ranged = releases_in(context.matrix, distribution)
-    releases = ranged or _of_the_time(context, distribution)
-    # Of a range that is stated the newest say nothing of the oldest; what is merely of the time is
-    # seldom old.
-    step = -(-len(ranged) // _WORLDS) or 1
+    releases = releases_meant(context, distribution)
+    # Where a range is stated, or nothing dates them, the newest say nothing of the oldest; what is
+    # of the time of the rest is seldom old.
+    is_of_time = not distribution.constraint and day_of(context, distribution)
+    step = 1 if is_of_time else -(-len(releases) // _WORLDS) or 1
     worlds = []
-    for version, release in releases[::step][:_WORLDS]:
-        known = {**context.distributions, name: distribution._replace(version=str(version))}
+    for meant in releases[::step][:_WORLDS]:
+        known = {**context.distributions, name: distribution._replace(version=str(meant.version))}
         evidence = context.facts.evidence("distributions") or Evidence("report")
         facts = context.facts.updated({"distributions": Known(known, evidence)})
         target = derive_target(facts, context.matrix)
-        weight = _weight(release.released, releases[0][1].released or "")
-        worlds.append((weight, context._replace(facts=facts, target=target, memo={})))
+        worlds.append((meant.weight, context._replace(facts=facts, target=target, memo={})))
     return worlds
 
 
-def _of_the_time(context: Context, distribution: Distribution) -> List[Tuple[Version, Any]]:
-    """Return the final releases that were there when the newest known one was, newest first."""
+def day_of(context: Context, distribution: Distribution) -> str:
+    """Return the day of the newest release that is known to be there, "" where none is, or where a
+    distribution had no release yet.
+    """
     days = []
     for entry in context.distributions.values():
         version, package = try_version(entry.version), context.matrix.package(entry.name)
         release = package.release(version) if package is not None and version else None
         days.append((release.released or "") if release is not None else "")
     day = max(days, default="")
-    package = context.matrix.package(distribution.name)
-    if package is None or not day:
-        return []
+    return day if _released_by(context.matrix.package(distribution.name), day) else ""
+
+
+def _released_by(package: Any, day: str) -> List[Tuple[Version, Any]]:
+    """Return the final releases of a package up to a day, newest first; all where none is known."""
     return [
         (version, release)
-        for version, release in reversed(package.releases())
-        if not version.is_prerelease and (release.released or "9") <= day
+        for version, release in reversed(package.releases() if package is not None else ())
+        if not version.is_prerelease and (not day or (release.released or "9") <= day)
     ]
 
 
-def share_of(releases: List[Tuple[Version, Any]], holds: Callable[[Any], bool]) -> float:
-    """Return for how much of some releases a statement holds, 0..1."""
-    newest = max((release.released or "" for _, release in releases), default="")
-    total = met = 0.0
-    for _, release in releases:
-        weight = _weight(release.released, newest)
-        total += weight
-        met += weight * holds(release)
-    return met / total if total else 0.0
+def share_of(releases: List[Meant], holds: Callable[[Any], bool]) -> float:
+    """Return for how much of the releases that may be meant a statement holds, 0..1."""
+    total = sum(meant.weight for meant in releases)
+    return sum(meant.weight for meant in releases if holds(meant.release)) / (total or 1.0)
 
 
 def _weight(day: Optional[str], newest: str) -> float:

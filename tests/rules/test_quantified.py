@@ -5,6 +5,12 @@ from envdoctor.matrix.loader import load_matrix
 from envdoctor.rules import judge
 
 MATRIX = load_matrix()
+
+
+def is_error(finding):
+    return (finding.verdict, finding.severity) == ("violated", "error")
+
+
 OLD_GPU = "torch: 2.5.1+cu121\ntransformers 4.46.3\nflash-attn: {}\nGPU: Tesla V100\npython 3.10\n"
 
 
@@ -77,3 +83,45 @@ def test_the_oldest_releases_of_a_range_count_as_well():
     """Older ones of this range do not import what only the newest do."""
     faults = findings("sglang >= 0.4.4\ntransformers 4.49.0\n")
     assert not [entry for entry in faults if "every release" in entry.message]
+
+
+def test_a_build_of_torch_without_a_release_is_held_against_the_driver():
+    """The oracle is NVIDIA's table: CUDA 12 starts with R525, CUDA 11 runs on R470."""
+    stack = "CUDA used to build PyTorch: {}\nNvidia driver version: 470.82.01\nGPU 0: NVIDIA A100\n"
+    errors = [entry.code for entry in findings(stack.format("12.8")) if is_error(entry)]
+    assert errors == ["ED101"]
+    assert not any(map(is_error, findings(stack.format("11.8"))))
+
+
+def test_no_release_with_a_stated_build_has_code_for_a_newer_device():
+    """No wheel of CUDA 11.8 holds sm_120; of 12.8 all do."""
+    (warning,) = [
+        entry
+        for entry in findings("torch cu118 build on RTX 5090, driver 570.86.10")
+        if entry.code == "ED120"
+    ]
+    assert "every release that torch" in warning.message
+    assert not [
+        entry
+        for entry in findings("torch cu128 build on RTX 5090, driver 570.86.10")
+        if entry.code == "ED120" and entry.verdict == "violated"
+    ]
+
+
+def test_a_name_alone_is_refused_by_a_python_that_none_of_its_releases_takes():
+    (error,) = [
+        entry for entry in findings("sglang installed, Python 3.7.9") if entry.code == "ED303"
+    ]
+    assert error.severity == "error"
+    # its first releases took 3.8
+    assert not [
+        entry
+        for entry in findings("sglang installed, Python 3.8.10")
+        if entry.code == "ED303" and entry.severity == "error"
+    ]
+
+
+def test_the_remedy_of_a_range_names_the_range():
+    (error,) = [entry for entry in findings("vllm 0.8.x with torch 2.4.0") if entry.code == "ED304"]
+    (call,) = [call for remedy in error.remedies for call in remedy.commands]
+    assert "vllm==0.8.*" in call.packages

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 __all__ = ["SETTINGS"]
 
-#: Launch settings of a report that are worth a look at memory; without one of them none is taken.
+#: Launch settings of a report that are worth a look at memory and GPUs; without one of them none is
+#: taken.
 SETTINGS = frozenset(
     [
         "zero_stage",
@@ -20,5 +21,7 @@ SETTINGS = frozenset(
         "kv_tokens",
         "model",
         "model_path",
+        "tensor_parallel_size",
+        "pipeline_parallel_size",
     ]
 )

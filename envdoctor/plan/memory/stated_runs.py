@@ -31,14 +31,17 @@ _OF_MEMORY = ("ED601", "ED602", "ED603", "ED604", "ED605")
 #: What a rule on settings says more plainly than the plan does: no room for weights leaves none for
 #: a cache, and heads that a size does not divide are an impossible value.
 _PLAINER = {"ED617": "ED603", "ED618": "ED607"}
+#: What a plan says of the GPUs that a run takes on each node, rules on settings need not.
+_OF_GPUS = "ED619"
 
 
 def with_stated_runs(facts: Facts, matrix: Matrix) -> Tuple[Facts, List[Finding]]:
     """Return the facts with the settings of the run that a report starts, and what its launch
     settings ask in vain, each fault once.
     """
+    is_started = any(_workloads(facts))
     facts, planned = _with_runs(facts, matrix)
-    codes = {finding.code for finding in planned}
+    codes = {finding.code for finding in planned} | ({_OF_GPUS} if is_started else set())
     stated = [one for one in findings_of_settings(facts, matrix) if one.code not in codes]
     plainer = {_PLAINER.get(one.code) for one in stated}
     return facts, [*(one for one in planned if one.code not in plainer), *stated]
@@ -99,7 +102,8 @@ def _findings(planned: PlanResult) -> List[Finding]:
 def _is_sure(finding: Finding, planned: PlanResult, facts: Facts) -> bool:
     """Tell whether a report says enough for a finding of a plan."""
     if finding.code == "ED615":
-        return is_counted(facts)
+        asked = planned.workload.value("gpus_per_node") or 0
+        return is_counted(facts) or int(asked) > most_gpus(facts)
     if finding.code == "ED602" and finding.severity == "warning":
         return any(
             pool.limit is not None and pool.low > pool.limit.usable

@@ -101,7 +101,7 @@ def _presumed(stated: Workload, facts: Facts) -> Optional[Workload]:
         return None
     gpus = Inputs(Workload(), {}, facts).gpus
     values: Optional[Mapping[str, Any]] = None
-    if stated.number("zero_stage") is not None and gpus and stated.value("nodes") in (None, 1):
+    if stated.number("zero_stage") is not None and gpus and stated.setting("nnodes") in (None, "1"):
         values = _training(stated, most_gpus(facts))
     elif stated.setting("max_model_len") or stated.setting("gpu_memory_utilization"):
         values = _server(stated, gpus)

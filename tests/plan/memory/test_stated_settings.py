@@ -251,3 +251,24 @@ def test_a_training_run_that_only_sentences_state(matrix, text, code):
     found = [one for one in findings if one.code in ("ED601", "ED602")]
     assert [one.code for one in found] == ([code] if code else [])
     assert all(one.severity == "warning" for one in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        # tensor 8 x pipeline 2 on the one node of 8 that a report shows: of two, perhaps
+        ("GPUs: 8x H100 80GB\ntensor_parallel_size=8, pipeline_parallel_size=2", "advice"),
+        ("I run vllm 0.8.5 on 8 H100 GPUs with TP=8 PP=2", "advice"),
+        ("GPUs: 8x H100 80GB\ntensor_parallel_size=8", None),
+        ("GPU 0: NVIDIA H100 80GB HBM3\nGPU 1: NVIDIA H100 80GB HBM3\nTP=8", "warning"),
+        ("I use a single node with 4 A100 80GB and TP=8", "warning"),
+        # a sentence names one for all of a node
+        ("I use A100 80GB and TP=8", None),
+        ("vllm 0.8.5, two nodes with 8x H100 80GB each, TP=8 PP=2", None),
+        ("vllm 0.8.5, 2 nodes with 8x H100 80GB each, TP=8 PP=4", "warning"),
+        ("multi-node vllm 0.8.5, GPUs: 8x H100, TP=8 PP=2", None),
+    ],
+)
+def test_parallel_sizes_against_the_gpus(matrix, text, severity):
+    judged = [entry for entry in judge(parse_report(text), matrix) if entry.code == "ED619"]
+    assert [entry.severity for entry in judged] == ([severity] if severity else [])
