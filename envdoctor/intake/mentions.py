@@ -56,7 +56,7 @@ _WORKING = Marked(
     work, run, ran, fine, ok, good, normal, without, issue, problem, error, bug, behavio,
     failure, crash, affected, 正常, 问题, 错误, 报错
     """,
-    r"\b(?:work\w*|runs?|ran|fine|ok|okay|good|normal\w*|without|"
+    r"\b(?:work\w*|runs?|ran|fine(?!-tun)|ok|okay|good|normal\w*|without|"
     rf"no (?:such )?(?:issues?|problems?|errors?))\b|正常|没有?问题|{SPARED}",
 )
 #: What is no distribution, by its name.

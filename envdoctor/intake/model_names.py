@@ -92,6 +92,12 @@ _SIZED = re.compile(
     r"(?:\d(?:\.\d)? )?)\d{1,3}(?:\.\d{1,2})?b(?:-[A-Za-z0-9.]{1,20}){0,5}(?![\w/-])",
     re.IGNORECASE,
 )
+#: The size before the family, as people say it: ``a 70B llama``.
+_SIZED_BEFORE = re.compile(
+    r"(?<![\w./@:-])(\d{1,3}(?:\.\d{1,2})?b)[ -](?:parameter |size )?"
+    r"(llama|qwen|mistral|gemma|deepseek|yi|phi|glm)\b(?![\w/.-]*/)",
+    re.IGNORECASE,
+)
 _SERVING = re.compile(
     r"\b(?:with|using|on|in|via|through|by|under) (?:the )?(vllm|sglang)\b(?!/)"
     r"|\b(?:serv|deploy|host|launch|runn?|load|start)\w{0,4} .{0,60}\b(vllm|sglang)\b(?!/)"
@@ -105,9 +111,10 @@ def named_models(text: str) -> Set[str]:
     """Return the models that a line names with the number of their parameters."""
     if "b" not in text and "B" not in text:
         return set()
-    return {
+    whole = {
         match.group().strip().rstrip(".").replace(" ", "-") for match in _SIZED.finditer(text[:600])
     }
+    return whole | {f"{name}-{size}" for size, name in _SIZED_BEFORE.findall(text[:600])}
 
 
 def serving_engine(text: str) -> str:

@@ -150,7 +150,8 @@ _SENTENCES = re.compile(r"(?<=[.;!?])\s+|\s+(?=but\b)")
 #: Before a name in a clause: advice, a possibility, a comparison; the name then states no fact.
 _GENERAL = re.compile(
     r"\b(?:support\w*|compatib\w*|can|will|may|might|when|whether|does|do|did|is|are|like|than|vs|"
-    r"such as|compar\w*|similar|benchmark\w*|optimi[sz]ed|only|works?|worked|successful\w*|fine|"
+    r"such as|compar\w*|similar|benchmark\w*|optimi[sz]ed|only|works?|worked|successful\w*|"
+    r"fine(?!-tun)|"
     r"plan\w*|colleagues?|friends?|buy|order|consider\w*|authors?|paper|someone|somebody|anyone|people|they|he|she|you|your|his|"
     r"their|how|what|which|any|other|another|different|previous\w*|earlier|instead|without)\b",
     re.IGNORECASE,

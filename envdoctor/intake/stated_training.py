@@ -1,8 +1,8 @@
-"""How a text says that its run trains: DeepSpeed's stage, named in running text.
+"""How a text says that its run trains: DeepSpeed's stage, or all parameters, in running text.
 
 A sentence names a stage beside much that it leaves out. So it counts only where the text speaks of
-training on one node, names one stage alone, and nothing that takes less memory than AdamW on all
-parameters does.
+training on one node, names one stage alone or that all parameters are trained, and nothing that
+takes less memory than AdamW on all parameters does.
 """
 
 from __future__ import annotations
@@ -43,22 +43,37 @@ _OF_OPTIMIZER = Marked(
 )
 
 
+#: That all parameters are trained: what even the stage that shards everything cannot hold fits with
+#: none.
+_FULL = Marked(
+    "full, 全参, 全量微调",
+    r"\bfull(?:y|[- ]param(?:eter)?s?)?[- ](?:fine-?tun\w*|sft|ft|training|dpo)\b"
+    r"|\bfull[- ]param\w*|全参|全量微调|finetuning_type:? *full",
+)
+
+
 def read_training(lines: Sequence[Line], draft: Draft) -> None:
-    """Claim the stage that a text names, where it names one alone and nothing else decides."""
+    """Claim the stage that a text names, where it names one alone and nothing else decides, and
+    that all parameters are trained.
+    """
     stages: Dict[str, Line] = {}
     for line in lines:
         for stage in _STAGE.findall(line.text) if _MARK.search(line.text) else ():
             stages.setdefault(stage, line)
     offload = next((line for line in lines if _OFFLOADS.search(line.text)), None)
     whose = next((line for line in lines if _OF_OPTIMIZER.search(line.text)), None)
+    full = next((line for line in lines if _FULL.search(line.text)), None)
     if (
         offload is not whose
-        or len(stages) != 1
+        or len(stages) > 1
+        or not (stages or full)
         or any(_OTHERWISE.search(line.text) for line in lines)
     ):
         return
     if any(_TRAINS.search(line.text) for line in lines):
         for stage, line in stages.items():
             draft.request("zero_stage", stage, line)
+        if full is not None:
+            draft.request("finetuning_type", "full", full)
         if whose is not None:
             draft.request("optimizer_offload", "true", whose)

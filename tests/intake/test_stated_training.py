@@ -47,3 +47,19 @@ def test_the_optimizer_on_the_host():
     text = "training with ZeRO-3 and CPU offload of optimizer and parameters"
     assert settings(text)["zero_stage"] == "3"
     assert settings(text)["optimizer_offload"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_full"),
+    [
+        ("We full fine-tune a 70B llama", True),
+        ("full-parameter fine-tuning of Qwen2.5-7B", True),
+        ("全参微调 Qwen2.5-72B", True),
+        ("LoRA instead of full fine-tuning of Qwen2.5-7B", False),
+        ("full fine-tuning of Qwen2.5-7B on 4 nodes", False),
+        ("full fine-tuning of Qwen2.5-7B with CPU offload", False),
+        ("the fine-tuning script of Qwen2.5-7B", False),
+    ],
+)
+def test_all_parameters(text, is_full):
+    assert ("finetuning_type" in settings(text)) is is_full

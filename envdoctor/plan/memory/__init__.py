@@ -14,6 +14,7 @@ __all__ = ["SETTINGS"]
 SETTINGS = frozenset(
     [
         "zero_stage",
+        "finetuning_type",
         "gpu_memory_utilization",
         "max_model_len",
         "mem_fraction_static",

@@ -31,6 +31,8 @@ _UNQUANTIZED_CACHE = frozenset(["auto", "bfloat16", "float16"])
 #: Of a share that nobody names, the largest that any version of vllm takes by itself.
 _LARGEST_DEFAULT_SHARE = 0.92
 _MOST_GPUS = 8
+#: The stage of DeepSpeed that shards everything.
+_MOST_SHARDED = 3
 
 
 def findings_of_settings(facts: Facts, matrix: Matrix) -> List[Finding]:
@@ -47,12 +49,13 @@ def findings_of_settings(facts: Facts, matrix: Matrix) -> List[Finding]:
     )
     narrowed = _what_settings_decide(workload, plan, decides_cache)
     levers = find_levers(workload, sizes, narrowed, facts, matrix)
+    how = ", even where ZeRO 3 shards everything" if _is_unsharded(stated) else ""
     # "Tight" of a plan that knows a handful of flags says nothing; and what flags alone say stays a
     # warning.
     return findings + [
         finding._replace(
             severity="warning",
-            message=f"{finding.message[:-1]}; as far as the launch settings tell.",
+            message=f"{finding.message[:-1]}{how}; as far as the launch settings tell.",
         )
         for finding in findings_of(workload, narrowed, levers)
         if finding.severity == "error"
@@ -95,13 +98,14 @@ def _what_settings_decide(workload: Workload, plan: MemoryPlan, decides_cache: b
 
 def _presumed(stated: Workload, facts: Facts) -> Optional[Workload]:
     """Return the workload that stated settings are part of, or None where they do not tell enough:
-    DeepSpeed's training where a stage is stated, vllm alone where a length or a share is.
+    DeepSpeed's training where a stage is stated or all parameters are trained, vllm alone where a
+    length or a share is.
     """
     if not stated.value("actor.model") or is_packed(stated):
         return None
     gpus = Inputs(Workload(), {}, facts).gpus
     values: Optional[Mapping[str, Any]] = None
-    if stated.number("zero_stage") is not None and gpus and stated.setting("nnodes") in (None, "1"):
+    if _trains(stated) and gpus and stated.setting("nnodes") in (None, "1"):
         values = _training(stated, most_gpus(facts))
     elif stated.setting("max_model_len") or stated.setting("gpu_memory_utilization"):
         values = _server(stated, gpus)
@@ -112,13 +116,23 @@ def _presumed(stated: Workload, facts: Facts) -> Optional[Workload]:
     return Workload({**dict(iter(stated)), **presumed})
 
 
+def _trains(stated: Workload) -> bool:
+    """Tell whether settings name a stage of DeepSpeed, or that all parameters are trained."""
+    return stated.number("zero_stage") is not None or _is_unsharded(stated)
+
+
+def _is_unsharded(stated: Workload) -> bool:
+    """Tell whether all parameters are trained, and nothing says how they are sharded."""
+    return stated.setting("finetuning_type") == "full" and stated.number("zero_stage") is None
+
+
 def _training(stated: Workload, gpus: int) -> Optional[Dict[str, Any]]:
     """Return what a training run with DeepSpeed is beside its settings; None where they offload
     who knows what, quantize or train adapters, which takes less by an amount that they do not tell.
     """
     if _takes_less(stated):
         return None
-    stage = int(stated.number("zero_stage") or 0)
+    stage = _MOST_SHARDED if _is_unsharded(stated) else int(stated.number("zero_stage") or 0)
     return {
         "algorithm": "sft",
         "framework": "deepspeed",

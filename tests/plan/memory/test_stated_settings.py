@@ -272,3 +272,24 @@ def test_a_training_run_that_only_sentences_state(matrix, text, code):
 def test_parallel_sizes_against_the_gpus(matrix, text, severity):
     judged = [entry for entry in judge(parse_report(text), matrix) if entry.code == "ED619"]
     assert [entry.severity for entry in judged] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        # 16 bytes for each parameter: 70e9 x 16 / 8 = 140 GB of each GPU, 7.6e9 x 16 / 8 = 15 GB
+        ("We full fine-tune a 70B llama on 8x A100 80GB with deepspeed", False),
+        ("全参微调 Qwen2.5-72B, 8卡 A100 80G", False),
+        ("full-parameter fine-tuning of Qwen2.5-7B on 8x A100 80GB", True),
+        ("We full fine-tune a 70B llama on 4 nodes of 8x A100 80GB", True),
+    ],
+)
+def test_all_parameters_of_a_model_against_the_gpus(matrix, text, fits):
+    judged = [entry for entry in judge(parse_report(text), matrix) if entry.code == "ED602"]
+    assert [entry.severity for entry in judged] == ([] if fits else ["warning"])
+    assert all("even where ZeRO 3 shards everything" in entry.message for entry in judged)
+
+
+def test_a_size_before_the_family_names_the_model(matrix):
+    text = "running a 70B llama on 2 x A100 40GB with vllm 0.8.5"
+    assert [entry.code for entry in judge(parse_report(text), matrix) if entry.code == "ED617"]
