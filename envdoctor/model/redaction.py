@@ -109,6 +109,11 @@ _QUOTED = {
     "\\'": pattern(r"[^'\n\\]*(?:\\[^'\n][^'\n\\]*)*"),
 }
 _OPENING = pattern(r"[\[({]{0,2}[ \t]?(?:[bfru]{0,2}(\\?[\"'])|(`))")
+#: An object of JSON, or what a line has of it: what is in it is its name's.
+_MEMBERS = pattern(
+    r"\{[ \t]*\\?[\"'][\w.-]{1,60}\\?[\"'][ \t]*:"
+    r"(?:[^{}\n]|\{[^{}\n]{0,400}\}){0,400}\}?"
+)
 _BEFORE_QUOTES = frozenset("[({ \t\\\"'`bfruBFRU")
 _VALUE = pattern(r"(?:[^\s,;&\"'`<>|\\]|\\(?![n\"'\s])|[,;](?![\s\"']|$|[\w.-]{1,40}[=:]))+")
 _REST_OF_LINE = pattern(r"[^\n\"']+")
@@ -116,7 +121,8 @@ _REST_OF_LINE = pattern(r"[^\n\"']+")
 _PLAIN = pattern(
     r"true|false|none|null|nil|yes|no|on|off|not|unset|auto|optional(?:\[.*)?|union\[.*|str|string"
     r"|bytes|int|bool|any|secretstr|required|missing|empty|invalid|redacted|x{3,}|\.{3}.*"
-    r"|\*+|(?-i:\$[A-Z_][A-Z0-9_]*)|\$\{\w+\}|\$\(.*|\{\{?.*|%\w*%?|<.*|\[?redacted\]?.*"
+    r"|\*+[)\]}]*|(?-i:\$[A-Z_][A-Z0-9_]*)|\$\{\w+\}|\$\(.*|\{\{?(?![ \t]*\\?[\"']).*|%\w*%?|<.*"
+    r"|\[?redacted\]?.*"
     r"|None[,)\]]*|True[,)\]]*|False[,)\]]*",
     _IGNORE_CASE_ASCII,
 )
@@ -478,7 +484,9 @@ def _value_at(text: str, start: int, header: bool) -> Tuple[int, int]:
         opening = _OPENING.match(text, start)
         if opening is not None:
             closing = _QUOTED[opening.group(1) or opening.group(2)]
-            return opening.end(), _end(closing, text, opening.end())
+            end = _end(closing, text, opening.end())
+            members = _MEMBERS.match(text, start) if text[start] == "{" else None
+            return (start, members.end()) if members else (opening.end(), end)
     return start, _end(_REST_OF_LINE if header else _VALUE, text, start)
 
 
@@ -520,6 +528,9 @@ def _redact_option(match: re.Match[str]) -> str:
 def _is_secret_word(prefix: str, word: str, suffix: str) -> bool:
     """Tell whether a name is a secret's, by what stands before and behind its word."""
     capitals = word.isupper()
+    *others, end = [word, *_UNITS_OF_NAMES.findall(suffix)]
+    if others and end.lower() in _JUDGES:  # "secret_access_key", "auth_token"
+        return _JUDGES[end.lower()](others[-1], False, end.isupper())
     if _is_about_secret(suffix, capitals):
         return False
     units = _UNITS_OF_NAMES.findall(prefix)
