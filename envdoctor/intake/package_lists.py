@@ -121,6 +121,7 @@ _COMPANIONS = (
     ("scipy", ("numpy",)),
 )
 _WHOLE = 20
+_MOST_LACKING = 1
 _WIDE = str.maketrans("：，（）", ":,()")
 
 
@@ -509,7 +510,9 @@ def _read_found(line: Line, draft: Draft) -> bool:
 
 
 def _is_whole(block: List[_Row], *, headed: bool) -> bool:
-    """Tell a whole list from an excerpt: it is long, in order, and has what its members need."""
+    """Tell a whole list from an excerpt: it is long, in order, and has what its members need; that
+    of ``pip list``, with pip itself, may lack what one of them needs: that is missing there.
+    """
     if len(block) < (_WHOLE if headed else _WHOLE + 10):
         return False
     names = [row.name.lower().replace("_", "-").replace(".", "-") for row in block]
@@ -517,9 +520,9 @@ def _is_whole(block: List[_Row], *, headed: bool) -> bool:
     if disorder > len(names) // 10:
         return False
     present = frozenset(names)
-    return all(
-        name not in present or present.issuperset(companions) for name, companions in _COMPANIONS
-    )
+    has_all = [present.issuperset(needed) for name, needed in _COMPANIONS if name in present]
+    spared = headed and "pip" in present and len(has_all) > _MOST_LACKING + 1
+    return has_all.count(False) <= (_MOST_LACKING if spared else 0)
 
 
 def read_range(text: str, line: Line, draft: Draft) -> bool:

@@ -506,6 +506,12 @@ class Matrix(TableViews):
         """Return which of these packages always import the one whose import a row stops."""
         return self._surfaces.importers(row, names, version_of)
 
+    def importers_of(
+        self, package: str, names: Iterable[str], version_of: Callable[[str], Optional[Version]]
+    ) -> List[str]:
+        """Return which of these packages always import another one."""
+        return self._surfaces.importers_of(package, names, version_of)
+
     def _has_measured_pair(self, names: Iterable[str]) -> bool:
         """Tell whether a measured row may speak of two of these, or of one and the interpreter."""
         there = frozenset((*names, "python"))

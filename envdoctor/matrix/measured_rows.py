@@ -354,7 +354,15 @@ class Surfaces:
         """
         if not _stops_import(row.id, row.effect):
             return []
-        by_name = self._head.get("importers", {}).get(row.terms[0].component, {})
+        return self.importers_of(row.terms[0].component, names, version_of)
+
+    def importers_of(
+        self, package: str, names: Iterable[str], version_of: Callable[[str], Optional[Version]]
+    ) -> List[str]:
+        """Return which of these packages, of the releases that are there, import a package whenever
+        they are used.
+        """
+        by_name = self._head.get("importers", {}).get(package, {})
         importing = []
         for name in names:
             version = version_of(name) if name in by_name else None

@@ -597,10 +597,23 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
     }
     missing: Dict[str, List[Violation]] = {}
     for entry in _all_violations(context):
-        if entry.installed is None and not is_unindexed(entry.requirer):
+        sure = entry.from_metadata or _is_known_to_require(context, entry)
+        if entry.installed is None and sure and not is_unindexed(entry.requirer):
             missing.setdefault(entry.requirement.name, []).append(entry)
     for name, violations in sorted(missing.items()):
         yield _missing(context, name, violations, failing)
+
+
+def _is_known_to_require(context: Context, entry: Violation) -> bool:
+    """Tell whether a release on the index says what a listed distribution needs: not where its setup
+    program makes that anew, or where nothing is known of what it asks for.
+    """
+    if entry.requirement.name not in context.matrix.packages_known:
+        return False
+    package = context.matrix.package(entry.requirer.name)
+    version = try_version(entry.requirer.version)
+    release = package.release(version) if package is not None and version is not None else None
+    return release is not None and not release.sdist_only
 
 
 def _missing(
@@ -613,9 +626,10 @@ def _missing(
     requirers = [
         f"{entry.requirer.name} {entry.requirer.version or ''}".strip() for entry in violations
     ]
-    stopped = [
-        entry.requirer.name for entry in violations if (entry.requirer.name, name) in failing
-    ]
+    seen = [entry.requirer.name for entry in violations if (entry.requirer.name, name) in failing]
+    others = [entry.requirer.name for entry in violations if not entry.requirer.location]
+    measured = context.matrix.importers_of(name, others, context.version)
+    stopped = list(dict.fromkeys([*seen, *measured]))
     consequence = f": the import of {', '.join(stopped)} fails" if stopped else ""
     specifier = violations[0].requirement.specifier
     return Finding(
@@ -627,7 +641,7 @@ def _missing(
         message=f"{name} is not installed, although {first_of(requirers)} "
         f"{'requires' if len(requirers) == 1 else 'require'} it{consequence}.",
         evidence=(
-            *(Evidence(failing[requirer, name]) for requirer in stopped[:FEW]),
+            *(Evidence(failing[requirer, name]) for requirer in seen[:FEW]),
             *_evidence(context, violations[:FEW]),
         ),
         sources=(Source(f"package metadata of {requirers[0]}", f"{name}{specifier}"),),

@@ -252,7 +252,8 @@ def _is_other_build(
 
 def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
     """Yield every unconditional requirement that is not met; those without a version of their own
-    only where the list is complete.
+    only where the list is complete. That something is missing tells the metadata of what is
+    installed, or those of its release where a whole list names it.
     """
     distributions: Mapping[str, Distribution] = facts.value("distributions", {})
     complete = bool(facts.value("distributions.complete"))
@@ -273,7 +274,8 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
             if line not in judged:
                 judged[line] = judge.failure(line)
             failure = judged[line]
-            if failure is not None and (own or failure[1] is not None):
+            is_listed = complete and not requirer.location
+            if failure is not None and (own or is_listed or failure[1] is not None):
                 yield Violation(requirer, *failure, own)
 
 

@@ -475,7 +475,8 @@ def test_a_file_of_an_extension_tells_that_its_package_is_there():
 def test_quotes_with_nothing_in_them_below_a_heading_state_nothing():
     facts = read(">>> torch.__version__\n'\n>>> torch.version.cuda\n'12.4'")
     assert facts.value("torch.cuda") == "12.4"
-    assert "torch" not in facts.value("distributions", {})
+    assert facts.value("torch.version") is None
+    assert facts.value("distributions")["torch"].version is None
 
 
 #: A device that a text only names, where nothing else tells of one: who asks about it has it.

@@ -125,3 +125,47 @@ def test_the_remedy_of_a_range_names_the_range():
     (error,) = [entry for entry in findings("vllm 0.8.x with torch 2.4.0") if entry.code == "ED304"]
     (call,) = [call for remedy in error.remedies for call in remedy.commands]
     assert "vllm==0.8.*" in call.packages
+
+
+PIP_LIST = """$ pip list
+Package            Version
+------------------ -----------
+accelerate         1.2.1
+certifi            2024.8.30
+charset-normalizer 3.4.0
+filelock           3.16.1
+fsspec             2024.10.0
+idna               3.10
+Jinja2             3.1.4
+MarkupSafe         3.0.2
+mpmath             1.3.0
+networkx           3.4.2
+numpy              1.26.4
+packaging          24.2
+pip                24.3.1
+psutil             6.1.0
+PyYAML             6.0.2
+requests           2.32.3
+setuptools         75.6.0
+sympy              1.13.1
+torch              2.5.1+cu124
+tqdm               4.67.1
+transformers       4.47.0
+triton             3.1.0
+typing_extensions  4.12.2
+urllib3            2.2.3
+"""
+
+
+def test_a_pasted_list_lacks_what_its_members_need():
+    """The oracle is the metadata of transformers 4.47.0 and accelerate 1.2.1 on the index."""
+    missing = {entry.component: entry for entry in findings(PIP_LIST) if entry.code == "ED302"}
+    assert set(missing) == {"huggingface-hub", "safetensors", "tokenizers"}
+    assert missing["tokenizers"].packages == ("tokenizers", "transformers")
+    whole = PIP_LIST + "huggingface-hub 0.26.5\nsafetensors 0.4.5\ntokenizers 0.21.0\n"
+    assert not [entry for entry in findings(whole) if entry.code == "ED302"]
+
+
+def test_an_excerpt_of_a_list_lacks_nothing():
+    excerpt = "\n".join(line for line in PIP_LIST.splitlines() if not line.startswith("pip "))
+    assert not [entry for entry in findings(excerpt) if entry.code == "ED302"]
