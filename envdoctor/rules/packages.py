@@ -605,8 +605,8 @@ def check_missing_requirements(context: Context) -> Iterator[Finding]:
 
 
 def _is_known_to_require(context: Context, entry: Violation) -> bool:
-    """Tell whether a release on the index says what a listed distribution needs: not where its setup
-    program makes that anew, or where nothing is known of what it asks for.
+    """Tell whether a release on the index says what a listed distribution needs: not where its
+    setup program makes that anew, or where nothing is known of what it asks for.
     """
     if entry.requirement.name not in context.matrix.packages_known:
         return False
