@@ -1,19 +1,55 @@
-"""Errors that Python and torch raise themselves, and what their words and the line of source tell
-together: which expression is None, of which type a tensor is.
+"""What the words of errors mean that Python and torch raise themselves: of which type a tensor is,
+what was read that is no JSON and no text, and which operand of the line is at fault.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Callable, Mapping
+from typing import Callable, Mapping, Tuple
 
 from ..model.log import Raised
 from ..model.pattern import pattern
+from .failed_operation import of_operation
 
 __all__ = ["of_native"]
 
-_KEY = pattern(r"""^(?P<key>(?P<quote>['"])[^'"]{1,80}(?P=quote))$""")
-_NO_JSON = pattern(r"^Expecting value: line 1 column 1 \(char 0\)")
+#: What Python's json says (``json.decoder`` and ``json.scanner`` of 3.9 to 3.13), and when.
+_OF_JSON = (
+    (
+        pattern(r"^Expecting value: line 1 column 1 \(char 0\)"),
+        (
+            "What was read is empty, or no JSON at all: a file that was not written to its end, a "
+            "page of HTML, a pointer of Git LFS or a message of a server in its place."
+        ),
+    ),
+    (
+        pattern(r"^Extra data: line 2 column 1 "),
+        (
+            "What was read holds one JSON value in each line (JSON Lines), and the line takes it "
+            "for a single one: it has to be read line by line."
+        ),
+    ),
+    (
+        pattern(r"^Unterminated string starting at"),
+        "What was read ends within a string: it was not written, copied or downloaded to its end.",
+    ),
+)
+_NO_TEXT = pattern(
+    r"^'\S{1,20}' codec can't decode byte 0x(?P<byte>[0-9a-f]{2}) in position (?P<place>[01]): "
+)
+#: The first byte that is not of ASCII, by its place (file(1), "magic").
+_BEGINNINGS: Mapping[Tuple[str, str], str] = {
+    ("8b", "1"): "a file that gzip packed",
+    ("b5", "1"): "a file that Zstandard packed",
+    ("80", "0"): "a pickle, as torch.save of old wrote",
+    ("93", "0"): "an array of NumPy",
+    ("89", "0"): "an image of PNG, or a file of HDF5",
+    ("ff", "0"): "a text of UTF-16, or an image of JPEG",
+    ("fe", "0"): "a text of UTF-16",
+}
+_UNASSIGNED = pattern(
+    r"^(?:cannot access local variable|local variable) '(?P<name>\w{1,80})' "
+    r"(?:where it is not associated|referenced before assignment)"
+)
 _PLAIN = pattern(r"'(dict|str|list|tuple|set)' object has no attribute '(\w{1,80})'$")
 #: What each model with an embedding has, by the names of transformers' PretrainedConfig
 #: (``attribute_map``), and only the parts of a composed one.
@@ -22,21 +58,7 @@ _OF_PART = pattern(
     r"'(?P<name>hidden_size|num_attention_heads|num_key_value_heads|num_hidden_layers|vocab_size"
     r"|intermediate_size|max_position_embeddings|rope_theta)'$"
 )
-_NONE_LACKS = pattern(r"'NoneType' object has no attribute '(\w{1,80})'$")
-_IS_NOT = pattern(r"'(\w{1,80})' object is not (subscriptable|callable)\b")
-#: Something that holds values by place was asked for one by name.
-_BY_NAME = pattern(r"(string|list|tuple|byte)(?: or slices)? indices must be integers")
 _NOT_COMPILED = pattern(r"^<function .{1,200}> is not a code object$")
-_CALLS = r"(?:\([^()\[\]]*\)|\[[^()\[\]]*\])*"
-#: A name with what is taken from it, called or indexed without a bracket inside.
-_EXPRESSION = rf"(?<![\w.)\]])([A-Za-z_]\w*{_CALLS}(?:\.\w+{_CALLS})*?)"
-#: What it means that an expression is None.
-_MEANINGS: Mapping[str, str] = {
-    # torch/version.py is written when torch is built.
-    "torch.version.cuda": "the torch that runs here is not built for CUDA, but for the CPU or for "
-    "other GPUs",
-    "torch.version.hip": "the torch that runs here is not built for ROCm",
-}
 #: Names of types in C++, as ``c10/core/ScalarType.h`` of torch gives them.
 _TYPES: Mapping[str, str] = {
     "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64",
@@ -60,7 +82,6 @@ _MASKS = pattern(
 def of_native(raised: Raised) -> str:
     """Say what the words of an exception of Python or torch mean; "" where nothing is added."""
     message = raised.message.partition("\n")[0].strip()
-    code = raised.frames[-1].code if raised.frames else ""
     kind = raised.kind.rpartition(".")[2]
     digest = _OF_NOTHING.search(raised.message)
     if digest is not None:
@@ -68,12 +89,11 @@ def of_native(raised: Raised) -> str:
             f"{digest.group()[:8]}… is the digest of no data: the file is empty, its download or "
             "copy was cut off; remove it, so that it is fetched again."
         )
-    if kind in ("AttributeError", "TypeError"):
-        return _of_none(message, code) or _OF_TYPES[kind](message, code)
-    return _BY_KIND[kind](message, code) if kind in _BY_KIND else ""
+    means = _BY_KIND[kind](message) if kind in _BY_KIND else ""
+    return " ".join(filter(None, (of_operation(raised), means)))
 
 
-def _of_plain(message: str, _: str) -> str:
+def _of_plain(message: str) -> str:
     """Say what stands where an object with attributes was expected."""
     part = _OF_PART.match(message)
     if part is not None:
@@ -92,74 +112,37 @@ def _of_plain(message: str, _: str) -> str:
     )
 
 
-def _of_none(message: str, code: str) -> str:
-    """Say which expression of the line is None, where there is only one that may be."""
-    lacks = _NONE_LACKS.match(message)
-    if lacks is None:
-        return ""
-    expression = _the_one(rf"{_EXPRESSION}\.{re.escape(lacks.group(1))}\b", code)
-    meaning = _MEANINGS.get(expression, "")
-    return f"{expression} is None there{f': {meaning}' if meaning else ''}." if expression else ""
-
-
-def _of_use(message: str, code: str) -> str:
-    """Say which expression of the line is of another type than the line takes it for."""
-    is_not, by_name = _IS_NOT.match(message), _BY_NAME.match(message)
-    if _NOT_COMPILED.match(message):
-        return (
-            "inspect.getargs takes a code object and no function: inspect.getfullargspec is what "
-            "stands in the place of getargspec."
-        )
-    if by_name is not None:
-        owner = _the_one(rf"{_EXPRESSION}\[", code)
-        what = f"{owner} is a" if owner else "What is indexed is a"
-        return (
-            f"{what} {by_name.group(1)} there: the line takes a value of it by name, as of a dict."
-        )
-    if is_not is None:
-        return ""
-    expression = _the_one(
-        _EXPRESSION + (r"\[" if is_not.group(2) == "subscriptable" else r"\("), code
-    )
-    if not expression:
-        return ""
-    what = "None" if is_not.group(1) == "NoneType" else f"of type {is_not.group(1)}"
-    return f"{expression} is {what} there."
-
-
-def _the_one(expression: str, code: str) -> str:
-    """Return the one expression of a line that matches; "" where none or several do."""
-    matches = {match.group(1) for match in re.finditer(expression, code)}
-    return matches.pop() if len(matches) == 1 else ""
-
-
-def _of_key(message: str, code: str) -> str:
-    """Say of what a key is missing."""
-    match = _KEY.match(message)
-    if match is None:
-        return ""
-    key = re.escape(match.group("key")[1:-1])
-    owner = _the_one(rf"{_EXPRESSION}\[['\"]{key}['\"]\]", code)
-    return f"{owner} has no {match.group('key')} there." if owner else ""
-
-
-def _of_zero(message: str, code: str) -> str:
-    """Say what is zero where a line divides once."""
-    divisor = _the_one(rf"(?://?|%) *(?:\( *)?{_EXPRESSION}(?![\w.(\[])", code)
-    alone = len(re.findall(r"//|/|%|divmod", code)) == 1
-    return f"{divisor} is 0 there." if divisor and alone and "zero" in message else ""
-
-
-def _of_json(message: str, _: str) -> str:
-    if not _NO_JSON.match(message):
+def _of_compiled(message: str) -> str:
+    if not _NOT_COMPILED.match(message):
         return ""
     return (
-        "What was read is empty, or no JSON at all: a file that was not written to its end, a page "
-        "of HTML or a message of a server in its place."
+        "inspect.getargs takes a code object and no function: inspect.getfullargspec is what "
+        "stands in the place of getargspec."
     )
 
 
-def _of_type(message: str, _: str = "") -> str:
+def _of_json(message: str) -> str:
+    return next((meaning for form, meaning in _OF_JSON if form.match(message)), "")
+
+
+def _of_bytes(message: str) -> str:
+    """Say what a file is that begins with bytes no text begins with."""
+    match = _NO_TEXT.match(message)
+    what = _BEGINNINGS.get((match.group("byte"), match.group("place")), "") if match else ""
+    return f"So begins {what}, which is no text: it has to be read as that." if what else ""
+
+
+def _of_variable(message: str) -> str:
+    match = _UNASSIGNED.match(message)
+    if match is None:
+        return ""
+    return (
+        f"The function gives {match.group('name')} a value, and only further down or under a "
+        "condition that was not met in this run."
+    )
+
+
+def _of_type(message: str) -> str:
     """Say of which type a tensor is that torch has no code for."""
     match = _NO_KERNEL.match(message)
     if match is not None and match.group("type") in _TYPES:
@@ -184,13 +167,11 @@ def _of_type(message: str, _: str = "") -> str:
     return ""
 
 
-_OF_TYPES: Mapping[str, Callable[[str, str], str]] = {
+_BY_KIND: Mapping[str, Callable[[str], str]] = {
     "AttributeError": _of_plain,
-    "TypeError": _of_use,
-}
-_BY_KIND: Mapping[str, Callable[[str, str], str]] = {
+    "TypeError": _of_compiled,
     "RuntimeError": _of_type,
-    "KeyError": _of_key,
-    "ZeroDivisionError": _of_zero,
     "JSONDecodeError": _of_json,
+    "UnicodeDecodeError": _of_bytes,
+    "UnboundLocalError": _of_variable,
 }

@@ -72,6 +72,10 @@ _BROKEN = re.compile(r'^\s+File "[^"]{1,400}(?:"(?:,(?: line(?: \d{1,9},(?: in)?
 _BLANK_LOST = re.compile(r'(?:",| line|\d,| in|\.pyx?:\d{1,9})$')
 #: The same in rich's box, whose edges are no part of it: a line of source stands further in.
 _BROKEN_BOXED = re.compile(r"^[│|] (?:[/\\]|[A-Za-z]:[/\\])[^\s│|]{1,400}(?: in)? {1,400}[│|]$")
+#: What Python 3.11 and newer put below a line of source, which stands behind so many spaces
+#: (``traceback.StackSummary.format``).
+_MARKS = re.compile(r"^ {4,}~*\^+~*\s*$")
+_INDENTED = 4
 _EDGE = re.compile(r"^[│|] | {1,400}[│|]$")
 _BOXED_CODE = re.compile(r"^[│|] ❱ {1,8}(?P<line>\d{1,9}) (?:│ {1,4})*(?P<code>\S.{0,300}?) *[│|]$")
 #: Of a function whose name was broken: no exception that is raised without a word is called so.
@@ -511,9 +515,18 @@ class _Block:
             return not self._frames  # several writers at once: their heads stand together
         elif text and not text[0].isspace() and text[0] not in _BOX:
             self._take_end(text, number)
-        elif self._frames and text.startswith("    ") and not self._frames[-1].code:
-            self._frames[-1] = self._frames[-1]._replace(code=redact(text.strip())[:_CODE])
+        elif self._frames and text.startswith("    "):
+            self._take_source(text)
         return self._junk < (_BROKEN_JUNK if self._is_broken else _JUNK)
+
+    def _take_source(self, text: str) -> None:
+        """Take the line of source of a place, or the marks below it."""
+        last = self._frames[-1]
+        if not last.code:
+            self._frames[-1] = last._replace(code=redact(text.strip())[:_CODE])
+        elif last.marked == (0, 0) and _MARKS.match(text):
+            start = len(text) - len(text.lstrip()) - _INDENTED
+            self._frames[-1] = last._replace(marked=(start, len(text.rstrip()) - _INDENTED))
 
     def _take_stack(self, text: str) -> bool:
         """Take a line of the stacks of a process that crashed."""

@@ -76,12 +76,15 @@ class Event(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """One place of a traceback. code: the first line of the source there, as the log shows it."""
+    """One place of a traceback. code: the first line of the source there, as the log shows it.
+    marked: where the part begins and ends in it that Python marks below.
+    """
 
     file: str
     line: int
     function: str
     code: str = ""
+    marked: Tuple[int, int] = (0, 0)
 
 
 class Raised(NamedTuple):

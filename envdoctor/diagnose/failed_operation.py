@@ -1,0 +1,435 @@
+"""Which operand of a line of source is what an exception of Python says of one: the line is parsed,
+never run, and where Python marked a part of it, that part alone counts.
+
+Where several operands may be meant none is named.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from itertools import takewhile
+from typing import (
+    Callable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    TypeVar,
+)
+
+from ..model.log import Frame, Raised
+from ..model.pattern import pattern
+from ..model.record import NamedTuple
+
+__all__ = ["of_operation"]
+
+_LONGEST = 80  # characters of an operand
+_Node = TypeVar("_Node", bound=ast.AST)
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_FAR = 8  # innermost frames in which a key may have been written out
+#: What the standard library stands between: who asked is the caller.
+_RELAYS = pattern(r"(?:^|[/\\ ])(?:os|collections/__init__|typing)(?:\.py|>?)$")
+_OPERATORS: Mapping[str, Type[ast.operator]] = {
+    "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod,
+    "** or pow()": ast.Pow, "@": ast.MatMult, "|": ast.BitOr, "&": ast.BitAnd,
+}  # fmt: skip
+_COMPARISONS: Mapping[str, Type[ast.cmpop]] = {
+    "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE,
+}  # fmt: skip
+#: What it means that an expression is None.
+_MEANINGS: Mapping[str, str] = {
+    # torch/version.py is written when torch is built.
+    "torch.version.cuda": "the torch that runs here is not built for CUDA, but for the CPU or for "
+    "other GPUs",
+    "torch.version.hip": "the torch that runs here is not built for ROCm",
+}
+
+
+class _Source:
+    """A line of source: its nodes, and which of them Python marked."""
+
+    def __init__(self, frame: Frame) -> None:
+        tree = _parsed(frame.code)
+        self._nodes = list(ast.walk(tree)) if tree is not None else []
+        self._marked = [
+            node for node in self._nodes if frame.marked[1] and _span(node) == frame.marked
+        ]
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the line is Python as far as it stands there."""
+        return bool(self._nodes)
+
+    def all(self, *kinds: Type[_Node]) -> List[_Node]:
+        """Return the nodes of some kinds, of those that are marked where one is."""
+        nodes = [node for node in self._nodes if isinstance(node, kinds)]
+        return [node for node in nodes if node in self._marked] or nodes
+
+    def the_one(self, nodes: Sequence[ast.AST]) -> str:
+        """Return the one operand that there is; "" where there are several."""
+        marked = [node for node in nodes if node in self._marked]
+        texts = {_text(node) for node in marked or nodes if not isinstance(node, ast.Constant)}
+        return texts.pop() if len(texts) == 1 else ""
+
+
+def _parsed(code: str) -> Optional[ast.AST]:
+    """Return the tree of a line, closed where it goes on below."""
+    # As many characters, so that what is marked stays where it is.
+    code = f"if   {code[5:]}" if code.startswith("elif ") else code
+    trees = map(_tree, _completed(code))
+    return next((tree for tree in trees if tree is not None), None)
+
+
+def _tree(text: str) -> Optional[ast.AST]:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _span(node: ast.AST) -> Tuple[int, int]:
+    """Return where an expression begins and ends in its line."""
+    return getattr(node, "col_offset", -1), getattr(node, "end_col_offset", -1)
+
+
+def _completed(code: str) -> Iterator[str]:
+    yield code
+    if code.endswith(":"):
+        yield f"{code} pass"
+    opened: List[str] = []
+    quote = ""
+    for char in code:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in _CLOSING:
+            opened.append(_CLOSING[char])
+        elif opened and char == opened[-1]:
+            opened.pop()
+    if opened and not quote:
+        closing = "".join(reversed(opened))
+        yield code + closing
+        yield f"{code}{closing}: pass"
+
+
+class _Said(NamedTuple):
+    """An exception as its readers take it."""
+
+    raised: Raised
+    frame: Frame
+    source: _Source
+
+
+_Reader = Callable[["Mapping[str, str]", _Said], str]
+
+
+def of_operation(raised: Raised) -> str:
+    """Say which operand of the line that raised is what the message says of one; "" where that is
+    not sure.
+    """
+    frames = _frames(raised)
+    if not frames:
+        return ""
+    message = raised.message.partition("\n")[0].strip()
+    said = _Said(raised, frames[-1], _Source(frames[-1]))
+    kind = raised.kind.rpartition(".")[2]
+    if kind == "KeyError":
+        return _of_key(message, said)
+    if not said.source.is_read:
+        return ""
+    for form, reader in _FORMS.get(kind, ()):
+        match = form.search(message)
+        if match is not None:
+            return reader(match.groupdict(), said)
+    return ""
+
+
+def _frames(raised: Raised) -> Sequence[Frame]:
+    """Return the places up to the one that asked: the library behind it only answers."""
+    behind = len(list(takewhile(lambda frame: _RELAYS.search(frame.file), raised.frames[::-1])))
+    return raised.frames[: len(raised.frames) - behind]
+
+
+def _text(node: ast.AST) -> str:
+    """Return an operand as it is written; "" for a literal and for one that is too long."""
+    if isinstance(node, (ast.Constant, ast.JoinedStr, ast.Dict, ast.List, ast.Tuple, ast.Lambda)):
+        return ""
+    text = ast.unparse(node)
+    return text if len(text) <= _LONGEST else ""
+
+
+def _is(text: str, kind: str) -> str:
+    return f"{text} is {'None' if kind == 'NoneType' else f'of type {kind}'}"
+
+
+def _sentence(text: str, kind: str) -> str:
+    if not text or text in ("self", "cls"):
+        return ""
+    meaning = _MEANINGS.get(text, "") if kind == "NoneType" else ""
+    return f"{_is(text, kind)} there{f': {meaning}' if meaning else ''}."
+
+
+# --------------------------------------------------------------------------------------------------
+# one reader for each kind of operation
+
+
+def _of_attribute(groups: Mapping[str, str], said: _Said) -> str:
+    nodes = [node.value for node in said.source.all(ast.Attribute) if node.attr == groups["name"]]
+    return _sentence(said.source.the_one(nodes), groups["type"])
+
+
+def _of_subscript(groups: Mapping[str, str], said: _Said) -> str:
+    nodes = [node.value for node in said.source.all(ast.Subscript)]
+    return _sentence(said.source.the_one(nodes), groups["type"])
+
+
+def _of_slice(_: Mapping[str, str], said: _Said) -> str:
+    nodes = [
+        node.value for node in said.source.all(ast.Subscript) if isinstance(node.slice, ast.Slice)
+    ]
+    owner = said.source.the_one(nodes)
+    return f"{owner} is a dict there: nothing is taken from one by place." if owner else ""
+
+
+def _of_name(groups: Mapping[str, str], said: _Said) -> str:
+    owner = said.source.the_one([node.value for node in said.source.all(ast.Subscript)])
+    return (
+        f"{owner or 'What is indexed'} is a {groups['type']} there: the line takes a value of it "
+        "by name, as of a dict."
+    )
+
+
+def _of_call(groups: Mapping[str, str], said: _Said) -> str:
+    nodes = [node.func for node in said.source.all(ast.Call)]
+    return _sentence(said.source.the_one(nodes), groups["type"])
+
+
+def _of_iteration(groups: Mapping[str, str], said: _Said) -> str:
+    nodes: List[ast.AST] = []
+    for node in said.source.all(ast.For, ast.comprehension, ast.Call, ast.Starred):
+        if isinstance(node, (ast.For, ast.comprehension)):
+            nodes.append(node.iter)
+        elif isinstance(node, ast.Starred):
+            nodes.append(node.value)
+        elif isinstance(node, ast.Call) and len(node.args) == 1:
+            nodes += node.args
+    return _sentence(said.source.the_one(nodes), groups["type"])
+
+
+def _of_membership(groups: Mapping[str, str], said: _Said) -> str:
+    nodes = [
+        right
+        for node in said.source.all(ast.Compare)
+        for operator, right in zip(node.ops, node.comparators)
+        if isinstance(operator, (ast.In, ast.NotIn))
+    ]
+    return _sentence(said.source.the_one(nodes), groups["type"])
+
+
+def _of_length(groups: Mapping[str, str], said: _Said) -> str:
+    nodes = [
+        node.args[0]
+        for node in said.source.all(ast.Call)
+        if isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1
+    ]
+    return _sentence(said.source.the_one(nodes), groups["type"])
+
+
+def _of_operator(groups: Mapping[str, str], said: _Said) -> str:
+    operator = _OPERATORS.get((groups.get("operator") or "+").rstrip("="))
+    pairs: List[Tuple[ast.AST, ast.AST]] = []
+    for node in said.source.all(ast.BinOp, ast.AugAssign):
+        if isinstance(node, ast.BinOp) and operator and isinstance(node.op, operator):
+            pairs.append((node.left, node.right))
+        elif isinstance(node, ast.AugAssign) and operator and isinstance(node.op, operator):
+            pairs.append((node.target, node.value))
+    return _of_sides(pairs, groups)
+
+
+def _of_comparison(groups: Mapping[str, str], said: _Said) -> str:
+    operator = _COMPARISONS.get(groups["operator"])
+    pairs = [
+        (left, right)
+        for node in said.source.all(ast.Compare)
+        for left, right, compared in zip((node.left, *node.comparators), node.comparators, node.ops)
+        if operator and isinstance(compared, operator)
+    ]
+    return _of_sides(pairs, groups)
+
+
+def _of_sides(pairs: Sequence[Tuple[ast.AST, ast.AST]], groups: Mapping[str, str]) -> str:
+    """Say of which type each side of the one operation is."""
+    if len(pairs) != 1:
+        return ""
+    kinds = (groups.get("left") or "", groups.get("right") or "")
+    sides = [_is(_text(node), kind) for node, kind in zip(pairs[0], kinds) if kind and _text(node)]
+    return f"{' and '.join(sides)} there." if sides else ""
+
+
+def _of_index(_: Mapping[str, str], said: _Said) -> str:
+    nodes = [
+        node for node in said.source.all(ast.Subscript) if not isinstance(node.slice, ast.Slice)
+    ]
+    if len({ast.unparse(node) for node in nodes}) != 1:
+        return ""
+    owner, index = _text(nodes[0].value), ast.unparse(nodes[0].slice)
+    if not owner or len(index) > _LONGEST:
+        return ""
+    if index in ("0", "-1"):
+        return f"{owner} is empty there."
+    if isinstance(nodes[0].slice, ast.Constant):
+        return f"{owner} has no element {index} there: it is shorter."
+    return f"{index} is no index of {owner} there: it lies behind its end."
+
+
+def _of_empty(_: Mapping[str, str], said: _Said) -> str:
+    nodes = [
+        node.func.value
+        for node in said.source.all(ast.Call)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "pop"
+    ]
+    owner = said.source.the_one(nodes)
+    return f"{owner} is empty there." if owner else ""
+
+
+def _of_parts(groups: Mapping[str, str], said: _Said) -> str:
+    """Say what has fewer or more parts than the line takes."""
+    nodes: List[ast.AST] = []
+    for node in said.source.all(ast.Assign, ast.For, ast.comprehension):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Tuple, ast.List)):
+            nodes.append(node.value)
+        elif isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Tuple):
+            nodes.append(node.iter)
+    owner, has = said.source.the_one(nodes), groups.get("has")
+    if not owner:
+        return ""
+    each = "Each element of " if "for " in said.frame.code else ""
+    parts = (
+        f"{has} part{'' if has == '1' else 's'}" if has else f"more than {groups['wants']} parts"
+    )
+    return f"{each}{owner} has {parts} there, and the line takes {groups['wants']}."
+
+
+def _of_divisor(_: Mapping[str, str], said: _Said) -> str:
+    nodes = [
+        node.right if isinstance(node, ast.BinOp) else node.value
+        for node in said.source.all(ast.BinOp, ast.AugAssign)
+        if isinstance(node, (ast.BinOp, ast.AugAssign))
+        and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod))
+    ]
+    divisor = _text(nodes[0]) if len(nodes) == 1 else ""
+    return f"{divisor} is 0 there." if divisor else ""
+
+
+def _of_number(groups: Mapping[str, str], said: _Said) -> str:
+    """Say what was to be made a number."""
+    nodes = [
+        node.args[0]
+        for node in said.source.all(ast.Call)
+        if isinstance(node.func, ast.Name) and node.func.id in ("int", "float") and node.args
+    ]
+    owner, value = said.source.the_one(nodes), groups["value"]
+    return f"{owner} is {value} there, which is no number." if owner else ""
+
+
+def _of_key(message: str, said: _Said) -> str:
+    """Say of what a key is missing, where the line writes it out, or what it came from."""
+    try:
+        key = ast.literal_eval(message)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return ""
+    for frame in _frames(said.raised)[: -_FAR - 1 : -1]:
+        source = said.source if frame is said.frame else _Source(frame)
+        subscripts = source.all(ast.Subscript)
+        owners = [node.value for node in subscripts if _value(node.slice) == key]
+        if owners:
+            return _without(source.the_one(owners), message)
+    subscripts = said.source.all(ast.Subscript)
+    asked = [node for node in subscripts if not isinstance(node.slice, (ast.Constant, ast.Slice))]
+    if len({ast.unparse(node) for node in asked}) != 1:
+        return ""
+    owner, name = _text(asked[0].value), _text(asked[0].slice)
+    if not owner or not name or owner in ("self", "cls"):
+        return ""
+    return f"{name} is {message} there, and {owner} has no such key."
+
+
+def _without(owner: str, key: str) -> str:
+    if not owner:
+        return ""
+    if owner.endswith("environ"):
+        return f"The environment variable {key[1:-1]} is not set, and the line takes it to be."
+    return f"{owner} has no {key} there."
+
+
+def _value(node: ast.AST) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+_TYPE = r"'(?P<type>[\w.]{1,80})'"
+_FORMS: Mapping[str, Tuple[Tuple[re.Pattern[str], _Reader], ...]] = {
+    "AttributeError": (
+        (pattern(rf"^{_TYPE} object has no attribute '(?P<name>\w{{1,80}})'"), _of_attribute),
+    ),
+    "TypeError": (
+        (pattern(rf"^{_TYPE} object is not subscriptable"), _of_subscript),
+        (pattern(rf"^{_TYPE} object does not support item assignment"), _of_subscript),
+        (pattern(r"^unhashable type: 'slice'"), _of_slice),
+        # Something that holds values by place was asked for one by name.
+        (
+            pattern(r"^(?P<type>string|list|tuple|byte)(?: or slices)? indices must be integers"),
+            _of_name,
+        ),
+        (pattern(rf"^{_TYPE} object is not callable"), _of_call),
+        (pattern(rf"^{_TYPE} object is not iterable"), _of_iteration),
+        (pattern(rf"^argument of type {_TYPE} is not iterable"), _of_membership),
+        (pattern(rf"^object of type {_TYPE} has no len\(\)"), _of_length),
+        (
+            pattern(
+                r"^unsupported operand type\(s\) for (?P<operator>[^:]{1,14}): '(?P<left>[\w.]+)' "
+                r"and '(?P<right>[\w.]+)'"
+            ),
+            _of_operator,
+        ),
+        (pattern(r"^can only concatenate \w+ \(not \"(?P<right>[\w.]+)\"\) to"), _of_operator),
+        (
+            pattern(
+                r"^'(?P<operator>[<>]=?)' not supported between instances of '(?P<left>[\w.]+)' "
+                r"and '(?P<right>[\w.]+)'"
+            ),
+            _of_comparison,
+        ),
+    ),
+    "IndexError": (
+        (pattern(r"^(?:list|tuple|string|deque) index out of range"), _of_index),
+        (pattern(r"^pop from (?:an )?empty"), _of_empty),
+    ),
+    "ValueError": (
+        (
+            pattern(
+                r"^not enough values to unpack \(expected (?:at least )?(?P<wants>\d+), got "
+                r"(?P<has>\d+)\)"
+            ),
+            _of_parts,
+        ),
+        (
+            pattern(
+                r"^too many values to unpack \(expected (?P<wants>\d+)(?:, got (?P<has>\d+))?\)"
+            ),
+            _of_parts,
+        ),
+        (
+            pattern(
+                r"^(?:invalid literal for int\(\) with base \d+|could not convert string to float):"
+                r" (?P<value>'.{0,80}')$"
+            ),
+            _of_number,
+        ),
+    ),
+    "ZeroDivisionError": ((pattern(r"zero"), _of_divisor),),
+}
