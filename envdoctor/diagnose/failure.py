@@ -145,7 +145,7 @@ def explain(
     drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)
     if complained_of:
         trust_complaint(drafts)
-    state_beside(drafts, contexts[0])
+    state_beside(drafts, contexts[0], failure.raised, reading.report)
     traces = traces_of(drafts)
     spoken = {trace.finding.key for trace in traces}
     rest = [

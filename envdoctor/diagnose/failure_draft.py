@@ -307,10 +307,12 @@ def _place(
     if standard is None:
         return "", f"at {last.file}, line {last.line}{_code(last)}"
     caller = next((frame for frame in reversed(shown) if not _is_standard(frame)), None)
-    package = ""
-    if caller is not None and INSTALLED.search(caller.file):
-        package = distribution_of(caller.file, modules)
-    return package, _called(f"by Python's {next(filter(None, standard.groups()))}", last, caller)
+    where = _called(f"by Python's {next(filter(None, standard.groups()))}", last, caller)
+    if caller is None or not INSTALLED.search(caller.file):
+        return "", where
+    own = next(filter(_is_own, reversed(shown)), None)
+    asked = f"; for {own.file}, line {own.line}{_code(own)}" if own is not None else ""
+    return distribution_of(caller.file, modules), f"{where}{asked}"
 
 
 def _called(where: str, raising: Frame, caller: Optional[Frame]) -> str:

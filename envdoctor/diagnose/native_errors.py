@@ -9,6 +9,7 @@ from typing import Callable, Mapping, Tuple
 from ..model.log import Raised
 from ..model.pattern import pattern
 from .failed_operation import of_operation
+from .tensor_errors import of_tensors
 
 __all__ = ["of_native"]
 
@@ -46,6 +47,17 @@ _BEGINNINGS: Mapping[Tuple[str, str], str] = {
     ("ff", "0"): "a text of UTF-16, or an image of JPEG",
     ("fe", "0"): "a text of UTF-16",
 }
+_NEAR = 4  # innermost frames, one of which is of what reads a pickle
+_PICKLING = pattern(r"(?:^|[/\\])(?:pickle\.py|_weights_only_unpickler\.py|serialization\.py)$")
+#: What pickle and torch's own reader of it say of a first byte that begins none
+#: (``torch/_weights_only_unpickler.py`` of 2.6 to 2.13 gives its number).
+_NO_PICKLE = pattern(r"invalid load key, '(?P<key>.)'|Unsupported operand (?P<code>\d{1,3})\b")
+_NO_PICKLES: Mapping[str, str] = {
+    "<": "a page of HTML, a server's answer",
+    "v": "a pointer of Git LFS (its files were not fetched: git lfs pull)",
+    "{": "a text of JSON",
+    "P": "a packed file (zip)",
+}
 _UNASSIGNED = pattern(
     r"^(?:cannot access local variable|local variable) '(?P<name>\w{1,80})' "
     r"(?:where it is not associated|referenced before assignment)"
@@ -59,23 +71,10 @@ _OF_PART = pattern(
     r"|intermediate_size|max_position_embeddings|rope_theta)'$"
 )
 _NOT_COMPILED = pattern(r"^<function .{1,200}> is not a code object$")
-#: Names of types in C++, as ``c10/core/ScalarType.h`` of torch gives them.
-_TYPES: Mapping[str, str] = {
-    "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64",
-    "Half": "float16", "Float": "float32", "Double": "float64", "Bool": "bool",
-    "BFloat16": "bfloat16", "ComplexHalf": "complex32", "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128", "UInt16": "uint16", "UInt32": "uint32", "UInt64": "uint64",
-    "Float8_e4m3fn": "float8_e4m3fn", "Float8_e5m2": "float8_e5m2",
-}  # fmt: skip
 #: Digests of no data, in MD5, SHA-1 and SHA-256 (``hashlib.sha256(b"").hexdigest()``).
 _OF_NOTHING = pattern(
     r"d41d8cd98f00b204e9800998ecf8427e|da39a3ee5e6b4b0d3255bfef95601890afd80709"
     r"|e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-)
-_NO_KERNEL = pattern(r'^"(?P<kernel>\w{1,80})" not implemented for \'(?P<type>\w{1,30})\'')
-_ON_META = pattern(r"is not on the expected device meta\b|at least two devices.{0,60}\bmeta\b")
-_MASKS = pattern(
-    r"^(?P<what>\w{1,40}) only supports boolean masks, but got .{0,20}?dtype (?P<type>\w+)"
 )
 
 
@@ -89,8 +88,11 @@ def of_native(raised: Raised) -> str:
             f"{digest.group()[:8]}… is the digest of no data: the file is empty, its download or "
             "copy was cut off; remove it, so that it is fetched again."
         )
+    if kind in _OF_PICKLE:
+        is_of_pickle = any(_PICKLING.search(frame.file) for frame in raised.frames[-_NEAR:])
+        return _OF_PICKLE[kind](raised.message) if is_of_pickle else ""
     means = _BY_KIND[kind](message) if kind in _BY_KIND else ""
-    return " ".join(filter(None, (of_operation(raised), means)))
+    return " ".join(filter(None, (of_operation(raised), means or of_tensors(message))))
 
 
 def _of_plain(message: str) -> str:
@@ -142,36 +144,30 @@ def _of_variable(message: str) -> str:
     )
 
 
-def _of_type(message: str) -> str:
-    """Say of which type a tensor is that torch has no code for."""
-    match = _NO_KERNEL.match(message)
-    if match is not None and match.group("type") in _TYPES:
-        kernel = match.group("kernel")
-        where = "on the CPU " if "cpu" in kernel else "on a GPU " if "cuda" in kernel else ""
-        return (
-            f"torch has no {kernel} {where}for tensors of torch.{_TYPES[match.group('type')]}: "
-            "the tensor has to be of another type there"
-            f"{', or on a GPU' if 'cpu' in kernel else ''}."
-        )
-    if _ON_META.search(message):
-        return (
-            "A tensor on the device meta has no values: a part of the model was never loaded, or "
-            "is offloaded and the code reaches past the hooks that fetch it."
-        )
-    match = _MASKS.match(message)
-    if match is not None and match.group("type") == "Byte":
-        return (
-            "Masks of torch.uint8 were taken, with a warning, by torch 1.2 and later 1.x; this one "
-            "takes torch.bool alone: .bool() in place of .byte()."
-        )
-    return ""
+def _of_end(message: str) -> str:
+    if message not in ("", "Ran out of input"):
+        return ""
+    return "What was read ends at once: the file is empty, or was not written to its end."
+
+
+def _of_pickle(message: str) -> str:
+    """Say what a file is that holds no pickle, by its first byte."""
+    match = _NO_PICKLE.search(message)
+    if match is None:
+        return ""
+    first = match.group("key") or chr(int(match.group("code")))
+    what = _NO_PICKLES.get(first, "")
+    return f"The file begins with {first}, as {what} does: it is no checkpoint." if what else ""
 
 
 _BY_KIND: Mapping[str, Callable[[str], str]] = {
     "AttributeError": _of_plain,
     "TypeError": _of_compiled,
-    "RuntimeError": _of_type,
     "JSONDecodeError": _of_json,
     "UnicodeDecodeError": _of_bytes,
     "UnboundLocalError": _of_variable,
+}
+_OF_PICKLE: Mapping[str, Callable[[str], str]] = {
+    "EOFError": _of_end,
+    "UnpicklingError": _of_pickle,
 }

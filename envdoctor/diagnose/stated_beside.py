@@ -10,13 +10,15 @@ own name needs none. Nothing is concluded from a value: it is put beside the mes
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, AbstractSet, Iterator, List, Mapping, Sequence, Tuple
+from typing import TYPE_CHECKING, AbstractSet, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.evidence import Evidence
+from ..model.log import Raised
 from ..model.record import NamedTuple
 from ..model.sizes import size_text
 from ..model.versions import canonicalize_name
 from ..rules.rule import Context
+from .value_origins import value_origins
 
 if TYPE_CHECKING:
     from .trace_draft import TraceDraft
@@ -105,8 +107,18 @@ _OF_AMD = re.compile(r"AMD|Radeon|Instinct|\bMI\d{2,3}", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,60}")
 
 
-def state_beside(drafts: Sequence[TraceDraft], context: Context) -> None:
-    """Add to what failed, or likely did, the values that decide what its message is about."""
+def state_beside(
+    drafts: Sequence[TraceDraft], context: Context, raised: Optional[Raised], report: str
+) -> None:
+    """Add to what failed, or likely did, the values that decide what its message is about, and what
+    gave the run those that it names.
+
+    Args:
+        drafts: What the lines say.
+        context: The facts.
+        raised: The exception that the run failed with.
+        report: The text in which they stand.
+    """
     roots = [draft for draft in drafts if draft.parent is None and (draft.events or draft.quoted)]
     sure = [draft for draft in roots if draft.is_sure]
     for draft in roots:
@@ -116,13 +128,20 @@ def state_beside(drafts: Sequence[TraceDraft], context: Context) -> None:
         lines = [event.first.text for event in draft.events[:1]] or [draft.quoted[0].text]
         # Of a line that a signature knows, the signature says which package it is about.
         unknown = draft.signature is None and not draft.finding.row
-        values = list(_values(f"{message} {lines[0]}", context, unknown))
-        said = [value for value, _ in values if value.rpartition(" ")[2] not in message][:_MOST]
-        if not said:
+        values = [
+            value
+            for value in _values(f"{message} {lines[0]}", context, unknown)
+            if value[0].rpartition(" ")[2] not in message
+        ]
+        own = draft.exception(raised)
+        values += _given(own, report) if own is not None else ()
+        values = values[:_MOST]
+        if not values:
             continue
-        read = tuple(entry for _, evidence in values[:_MOST] for entry in evidence)
+        said = ", ".join(words for words, _ in values)
+        read = tuple(entry for _, evidence in values for entry in evidence)
         draft.finding = draft.finding._replace(
-            message=f"{message.rstrip('.')}. Here {', '.join(said)}.",
+            message=f"{message.rstrip('.')}. Here {said}.",
             evidence=tuple(dict.fromkeys((*draft.finding.evidence, *read))),
         )
 
@@ -153,6 +172,13 @@ def _values(
         yield from _fields(entry, context)
     if with_packages:
         yield from _packages(words, context)
+
+
+def _given(raised: Raised, report: str) -> Iterator[Tuple[str, Tuple[Evidence, ...]]]:
+    """Yield what gave the run the values of a message."""
+    for origin in value_origins(raised, report):
+        place = Evidence(f"{raised.first.source}:{origin.line}", origin.text)
+        yield f"{origin.value} is {' and '.join(origin.names)}", (place,)
 
 
 def _fields(entry: _About, context: Context) -> Iterator[Tuple[str, Tuple[Evidence, ...]]]:

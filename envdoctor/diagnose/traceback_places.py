@@ -72,6 +72,8 @@ def tell_places(
             _tell_own_folder(draft, frames, groups.get("module", ""))
         elif name in _BY_WORDS:
             _tell_words(draft, _BY_WORDS[name])
+        elif name == "connection-lost":
+            _tell_peer(draft, frames)
         if name in ("module-missing", "import-name"):
             said = of_python_release(draft.events[0].first.text, "", context)
             if said:
@@ -281,6 +283,25 @@ def _tell_phase(draft: TraceDraft, frames: Sequence[Frame]) -> None:
                 message = f"{draft.finding.message.rstrip('.')}, {words}."
                 draft.finding = draft.finding._replace(message=message)
                 return
+
+
+#: Who is at the other end, by a file that the call goes through.
+_PEERS = (
+    (pattern(r"/torch/utils/data/dataloader\.py$"), "a worker of the DataLoader"),
+    (pattern(r"/multiprocessing/pool\.py$"), "a worker of the pool"),
+    (pattern(r"/vllm/v1/engine/core_client\.py$"), "the process of vLLM's engine"),
+)
+
+
+def _tell_peer(draft: TraceDraft, frames: Sequence[Frame]) -> None:
+    """Say which process was at the other end of a connection."""
+    files = [frame.file.replace("\\", "/") for frame in frames]
+    peer = next((words for file, words in _PEERS if any(map(file.search, files))), "")
+    if peer:
+        message = (
+            f"{draft.finding.message.rstrip('.')}: at its other end was {peer}, which is gone."
+        )
+        draft.finding = draft.finding._replace(message=message)
 
 
 def _tell_isolation(draft: TraceDraft, module: str) -> None:

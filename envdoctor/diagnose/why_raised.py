@@ -68,11 +68,9 @@ def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str
     """
     for entry in raised.chain():
         lead = "" if entry is raised else f"{entry.kind.rpartition('.')[2]} came first: "
-        why = (
-            _stated(entry, contexts, modules)
-            or _asserted(entry)
-            or of_native(entry)
-            or of_python_release(entry.message, _source(entry), contexts[0])
+        source = _stated(entry, contexts, modules) or _asserted(entry)
+        why = " ".join(filter(None, (of_native(entry), source))) or of_python_release(
+            entry.message, _source(entry), contexts[0]
         )
         if why:
             return lead + why

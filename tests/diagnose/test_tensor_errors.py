@@ -1,0 +1,87 @@
+"""What torch's operators refuse, as torch itself says it."""
+
+import json
+import subprocess
+
+import pytest
+
+from envdoctor.diagnose.tensor_errors import of_tensors
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("\"normal_kernel_cuda\" not implemented for 'Char'", "on a GPU for tensors of torch.int8"),
+        ("\"addmm_impl_cpu_\" not implemented for 'Half'", "torch.float16: the tensor has to be"),
+        ("\"tril\" not implemented for 'BFloat16'", "torch has no tril for tensors of torch.bfl"),
+        ("\"x\" not implemented for 'Anything'", ""),
+        ("Tensor on device cuda:0 is not on the expected device meta!", "was never loaded"),
+        ("masked_fill only supports boolean masks, but got dtype Byte", ".bool() in place of"),
+        ("masked_fill_ only supports boolean masks, but got mask with dtype Byte", ".bool()"),
+    ],
+)
+def test_of_which_type_a_tensor_is(message, words):
+    answer = of_tensors(message)
+    assert words in answer
+    assert bool(answer) == bool(words)
+
+
+def test_the_names_of_types_are_torchs(torch_python):
+    """A torch that is installed says what it has no code for, and which type that is."""
+    program = """
+import torch
+for kind in (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool):
+    try:
+        torch.randn_like(torch.zeros(2, dtype=kind))
+    except (RuntimeError, NotImplementedError) as error:
+        print(kind, error, sep="\\t")
+"""
+    done = subprocess.run(
+        [torch_python, "-c", program], stdout=subprocess.PIPE, text=True, timeout=300, check=True
+    )
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len(lines) == 6
+    for kind, message in lines:
+        assert f"on the CPU for tensors of {kind}:" in of_tensors(message)
+
+
+#: Lines that fail, and what is said of them.
+REFUSED = {
+    "F.linear(torch.zeros(2, 768), torch.zeros(10, 1024))": "768 wide, and the weights take 1024",
+    "torch.nn.Embedding(10, 4)(torch.tensor([12]))": "a row behind its last",
+    "F.cross_entropy(torch.zeros(2, 5), torch.tensor([1, 7]))": "it takes 8 of them or more",
+    "F.cross_entropy(torch.zeros(8, 5), torch.zeros(4).long())": "8 rows, 2 for each label, and",
+    "torch.stack([torch.zeros(3), torch.zeros(4)])": "differ in size ([3] and [4])",
+    "default_collate([None, None])": "gave None for a sample",
+    "torch.zeros(2).sum().backward()": "Nothing that the loss was made of is trained",
+    "torch.zeros(10).view(3, 4)": "The shape takes 12 values, and the tensor has 10.",
+    "torch.zeros(10).view(-1, 4)": "10 values are no multiple of 4",
+    "RandomSampler([])": "The data set is empty there",
+    "torch.optim.AdamW([])": "No parameter is to be trained",
+    "torch.nn.BatchNorm1d(4)(torch.zeros(1, 4))": "drop_last=True",
+    "torch.zeros(3).item()": "",
+}
+
+
+def test_what_torch_refuses(torch_python):
+    program = f"""
+import json, torch, torch.nn.functional as F
+from torch.utils.data import RandomSampler
+from torch.utils.data._utils.collate import default_collate
+said = {{}}
+for line in {list(REFUSED)!r}:
+    try:
+        eval(line)
+    except Exception as error:
+        said[line] = str(error)
+print(json.dumps(said))
+"""
+    done = subprocess.run(
+        [torch_python, "-c", program], stdout=subprocess.PIPE, text=True, timeout=300, check=True
+    )
+    messages = json.loads(done.stdout)
+    assert messages.keys() == REFUSED.keys()
+    for line, words in REFUSED.items():
+        answer = of_tensors(messages[line].partition("\n")[0])
+        assert words in answer, (line, messages[line])
+        assert bool(answer) == bool(words), line
