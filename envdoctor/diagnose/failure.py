@@ -37,7 +37,7 @@ from .lacking_builds import tell_lacking_builds
 from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
 from .numbers_and_settings import relate_numbers
-from .raised import failure_of
+from .raised import failure_of, was_stopped
 from .refused_types import tell_refused_types
 from .sonames import tell_sonames
 from .stated_beside import state_beside
@@ -115,7 +115,8 @@ def explain(
         if not draft.is_done_without and not _is_mended(draft, contexts[0], knowledge)
     ]
     lived = _lived(reading, knowledge)
-    raised = without_survived(reading.raised, lived, drafts)
+    stepped = reading.stepped if was_stopped(reading.raised, reading.events) else {}
+    raised = without_survived(reading.raised, lived, drafts, stepped)
     tell_of_last(drafts, failure_of(raised, events, drafts), knowledge.modules)
     tell_histories(drafts, raised, knowledge.modules, contexts)
     doubt_builds(drafts, knowledge.modules, contexts)

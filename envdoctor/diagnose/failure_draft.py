@@ -106,7 +106,7 @@ def join_failure(
     else:
         root = known.root
         known.quoted = [raised.line]
-        if known.role == "cause" and failure.is_certain:
+        if known.role == "cause" and failure.is_certain and not is_stopping(known):
             _tell_own_place(known, raised)
         if known.role == "effect" or known.certainty == "candidate":
             why = why_raised(raised, contexts, modules)

@@ -28,6 +28,7 @@ __all__ = [
     "packages_raising",
     "packages_run",
     "tells_of_stop",
+    "was_stopped",
 ]
 
 _RUNS = 3  # that fail one after the other
@@ -261,6 +262,11 @@ def _is_importing(frame: Frame, caller: Optional[Frame]) -> bool:
     """
     is_program = caller is not None and "runpy" in caller.file
     return frame.function == "<module>" and "-packages/" in frame.file and not is_program
+
+
+def was_stopped(raised: Sequence[Raised], events: Sequence[Event]) -> bool:
+    """Tell whether a run was stopped from outside."""
+    return _stopped(raised, events) is not None
 
 
 def _stopped(raised: Sequence[Raised], events: Sequence[Event]) -> Optional[int]:

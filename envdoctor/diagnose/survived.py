@@ -142,7 +142,10 @@ def _is_death(draft: TraceDraft) -> bool:
 
 
 def without_survived(
-    raised: Sequence[Raised], lived: Mapping[str, int], drafts: Sequence[TraceDraft]
+    raised: Sequence[Raised],
+    lived: Mapping[str, int],
+    drafts: Sequence[TraceDraft],
+    stepped: Mapping[str, int],
 ) -> List[Raised]:
     """Return the exceptions, as passed those after which their program worked on or ended as it
     should, where nothing died.
@@ -151,8 +154,15 @@ def without_survived(
         raised: what the logs hold.
         lived: by log, the last line after which its program worked on.
         drafts: what lines say.
+        stepped: by log, the last line after which a run that was stopped made a few steps; they may
+            stand right below an exception, as if they were of its message.
     """
-    survived = {id(entry) for entry in raised if lived.get(entry.line.source, 0) >= entry.until}
+    survived = {
+        id(entry)
+        for entry in raised
+        if lived.get(entry.line.source, 0) >= entry.until
+        or stepped.get(entry.line.source, 0) >= entry.line.number
+    }
     deaths = [draft.order for draft in drafts if _is_death(draft)]
     deaths += [
         entry.order

@@ -120,7 +120,31 @@ _OF_HOSTS = (
         "Run it in the cluster, in that namespace or with the namespace in the name.",
     ),
 )
-_BY_WORDS = {"dll-not-loaded": _OF_DLLS, "name-not-resolved": _OF_HOSTS}
+#: By what NVML returns (nvml.h, nvmlReturn_t): what it means, and what is to be done.
+_OF_NVML = (
+    _Meaning(
+        pattern(r"GpuIsLost|GPU is lost|device handle for ?GPU ?\S+ Unknown Error"),
+        "The GPU does not answer the driver any more: it fell off the bus, or its firmware stopped",
+        "Drain the node and reboot it; where it comes again, have the board, its power and its "
+        "slot looked at.",
+    ),
+    _Meaning(
+        pattern(r"NoPermission|Insufficient Permissions|access blocked"),
+        "The process may not open the device files: /dev/nvidia* belong to others, or the cgroup "
+        "of the container or job does not allow them",
+    ),
+    _Meaning(
+        pattern(r"DriverNotLoaded|Driver Not Loaded|LibraryNotFound|communicate with the NVIDIA"),
+        "No driver is loaded where this runs, or the container was started without GPUs",
+        "On the host load the driver (modprobe nvidia; after an update of the kernel build its "
+        "module again, with DKMS); a container has to be started with its GPUs (--gpus all).",
+    ),
+)
+_BY_WORDS = {
+    "dll-not-loaded": _OF_DLLS,
+    "name-not-resolved": _OF_HOSTS,
+    "nvml-failed": _OF_NVML,
+}
 
 
 def _tell_words(draft: TraceDraft, table: Sequence[_Meaning]) -> None:

@@ -10,7 +10,7 @@ of a log it takes several, since another process may have printed a few.
 from __future__ import annotations
 
 import re
-from typing import Dict, List
+from typing import Dict, List, Tuple
 
 from .log_line import RANK, RAY, cleaned
 from .marked import Marked
@@ -54,28 +54,36 @@ _NO_WORK = re.compile(
     r"|^\s|^[|+(\[]|^wandb:"
 )
 _TIMES = 10  # lines of the same form behind a line that ended nothing
+_STEPS = 2  # of the same form as one before it, behind a line after which the run was stopped
+_NUMBER = re.compile(rb"\d")
 _SHORTEST = 4  # letters of a form
 _LINE_BYTES = 400
 _CHANGING = re.compile(r"[^A-Za-z_]+")
 _BAR = re.compile(rb"%\|")
 
 
-def at_work_behind(tail: bytes, number: int) -> int:
-    """Return the number of the last line behind which enough lines of one form stand, or 0.
+def at_work_behind(tail: bytes, number: int) -> Tuple[int, int]:
+    """Return the number of the last line behind which enough lines of one form stand, or 0, and
+    that of the last one which lines with numbers of one form stand before and behind: enough where
+    the run was stopped from outside, since what is stopped had not ended.
 
     Args:
         tail: The end of a log.
         number: How many of its lines come before.
     """
     places: Dict[str, List[int]] = {}
+    steps: Dict[str, List[int]] = {}
     for raw in tail.split(b"\n"):
         number += 1
         for piece in raw.split(b"\r"):
             form = _form(piece)
             if form:
                 places.setdefault(form, []).append(number)
+                if _NUMBER.search(piece):
+                    steps.setdefault(form, []).append(number)
     last = (lines[-_TIMES] - 1 for lines in places.values() if len(lines) >= _TIMES)
-    return max(last, default=0)
+    stepped = (lines[-_STEPS] - 1 for lines in steps.values() if len(lines) > _STEPS)
+    return max(last, default=0), max(stepped, default=0)
 
 
 def _form(piece: bytes) -> str:

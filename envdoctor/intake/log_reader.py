@@ -451,6 +451,7 @@ class _Search:
             self._dropped,
             damages,
             self._tracebacks.at_work,
+            self._tracebacks.stepped,
         )
 
 

@@ -146,6 +146,7 @@ class Tracebacks:
         self._last: Dict[str, Raised] = {}  # by writer: what the next traceback of it may come of
         #: By log: the last line behind which its program is seen at work.
         self.at_work: Dict[str, int] = {}
+        self.stepped: Dict[str, int] = {}
         self._above: List[str] = []  # the lines above what is read next
         self._tail = b""
         self._tail_number = 0
@@ -201,7 +202,9 @@ class Tracebacks:
         for key, raised in self._found.items():
             if raised.first.source == self._name:
                 self._found[key] = raised._replace(behind=max(0, lines - raised.behind))
-        self.at_work[self._name] = at_work_behind(self._tail, self._tail_number)
+        self.at_work[self._name], self.stepped[self._name] = at_work_behind(
+            self._tail, self._tail_number
+        )
         self._above = []
         self._tail = b""
 

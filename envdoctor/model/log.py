@@ -143,7 +143,8 @@ class Reading(NamedTuple):
     """What one pass over the logs found.
 
     ``report`` holds the lines that describe an environment (a pasted collect_env), bounded.
-    at_work: by log, the number of the last line behind which its program is seen at work.
+    at_work: by log, the number of the last line behind which its program is seen at work; stepped:
+    of the last one between steps of one form.
     """
 
     sources: Tuple[str, ...]
@@ -155,3 +156,4 @@ class Reading(NamedTuple):
     dropped: int = 0  # matches beyond the number of different events that are kept
     damages: Tuple[str, ...] = ()  # which logs end early, and why
     at_work: Mapping[str, int] = {}
+    stepped: Mapping[str, int] = {}

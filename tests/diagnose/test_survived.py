@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from envdoctor.app import check
+from envdoctor.app import check, diagnose
 from envdoctor.model.facts import Facts
 from envdoctor.report.diagnosis_text import summary
 
@@ -215,3 +215,28 @@ def test_a_request_that_a_server_refused_ended_nothing(tmp_path, matrix):
     ) in checked(refused, tmp_path, matrix)
     severities = {severity for severity, _ in checked(refused + 12 * served, tmp_path, matrix)}
     assert severities <= {"advice"}
+
+
+CAUGHT = """
+import os, signal, sys, traceback
+def step(number):
+    print("step", number, "loss", 1 / number, flush=True)
+step(1)
+try:
+    {}["hook"]
+except KeyError:
+    traceback.print_exc()
+for number in range(2, 2 + STEPS):
+    step(number)
+os.kill(os.getpid(), signal.SIGINT)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize(("steps", "failed"), [(0, True), (3, False), (9, False)])
+def test_what_was_caught_before_a_run_was_stopped(steps, failed, tmp_path, matrix):
+    """Really caught, and stopped really: where steps come behind, it had not failed."""
+    path = tmp_path / "run.log"
+    path.write_text(output_of(CAUGHT.replace("STEPS", str(steps)), tmp_path))
+    traces = diagnose([str(path)], Facts(), matrix).traces
+    assert any("KeyError" in trace.finding.message for trace in traces) is failed

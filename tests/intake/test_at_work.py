@@ -81,11 +81,24 @@ BAR = "".join(
     ],
 )
 def test_the_last_line_behind_which_work_is_seen(text, line):
-    assert at_work_behind(text.encode(), 0) == line
+    assert at_work_behind(text.encode(), 0)[0] == line
 
 
 def test_lines_before_the_tail_count():
-    assert at_work_behind(STEPS.encode(), 100) == 102
+    assert at_work_behind(STEPS.encode(), 100)[0] == 102
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("step 1\nKeyError: 'a'\nstep 2\nstep 3\n", 2),
+        ("step 1\nKeyError: 'a'\nstep 2\n", 0),  # another rank may have made one
+        ("KeyError: 'a'\nstep 2\nstep 3\n", 0),
+        ("saving\nKeyError: 'a'\nsaving\nsaving\n", 0),
+    ],
+)
+def test_the_last_line_between_steps(text, line):
+    assert at_work_behind(text.encode(), 0)[1] == line
 
 
 @pytest.mark.parametrize(("steps", "is_claimed"), [(60, False), (2, True)])
