@@ -27,6 +27,7 @@ from ..model.record import NamedTuple
 
 __all__ = ["of_operation"]
 
+_OF_DICT = pattern(r"^['\"]\w{1,60}['\"]: ")
 _LONGEST = 80  # characters of an operand
 _Node = TypeVar("_Node", bound=ast.AST)
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -100,6 +101,8 @@ def _completed(code: str) -> Iterator[str]:
     yield code
     if code.endswith(":"):
         yield f"{code} pass"
+    if _OF_DICT.match(code):
+        yield f"{{{code}}}"
     opened: List[str] = []
     quote = ""
     for char in code:
@@ -184,8 +187,17 @@ def _of_attribute(groups: Mapping[str, str], said: _Said) -> str:
 
 
 def _of_subscript(groups: Mapping[str, str], said: _Said) -> str:
-    nodes = [node.value for node in said.source.all(ast.Subscript)]
-    return _sentence(said.source.the_one(nodes), groups["type"])
+    nodes: List[ast.AST] = [node.value for node in said.source.all(ast.Subscript)]
+    if groups["type"] != "builtin_function_or_method":
+        return _sentence(said.source.the_one(nodes), groups["type"])
+    text = said.source.the_one([node for node in nodes if isinstance(node, ast.Attribute)])
+    owner, _, name = text.rpartition(".")
+    if name != "size":
+        return _sentence(text, groups["type"])
+    return (
+        f"{owner} is a tensor there, whose size is a method (.shape can be indexed), and the line "
+        "takes it for an image of PIL, whose size is a pair."
+    )
 
 
 def _of_slice(_: Mapping[str, str], said: _Said) -> str:

@@ -38,6 +38,13 @@ _ADVISING = (
 _REST = r"\b[^\n]{3,300}?)(?=[.;!](?:\s|$)|\n|$)"
 _ADVICE = pattern(rf"(?i)(?:^|(?<=[.;!?:] )|(?<=\n))\s*((?:{_ADVISING}){_REST}")
 _ADVICE_WITHIN = pattern(rf"\b((?:[Pp]lease|[Yy]ou (?:must|need to)){_REST}")
+#: What a program says of the reason.
+_REASON = pattern(
+    r"(?:^|(?<=[.!] )|(?<=\n))[^\n.!]{0,120}\b(?:usually|typically|mostly|most likely|often"
+    r"|probably|commonly)\b[^\n.!]{0,40}"
+    r"\b(?:due to|because|caused by|means?|happens?)\b[^\n]{3,200}?"
+    r"(?=[.!](?:\s|$)|\n|$)"
+)
 #: What asks for a report, or helps to look into it, and no check that failed.
 _CURES_NOTHING = pattern(
     r"(?i)^(?:check|run) failed\b"
@@ -51,7 +58,9 @@ _CURES_NOTHING = pattern(
 _ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
 _SHOWN = 400  # characters of a message
 #: A file that somebody works on: pip unpacks what it builds into folders that it removes.
-_IN_FOLDER = pattern(r"^(?!.*/(?:pip-install-|pip-req-build-|pip-build-env-|builds-v0/)).*/")
+_IN_FOLDER = pattern(
+    r"^(?!.*/(?:pip-install-|pip-req-build-|pip-build-env-|builds-v0/))(?:.*/|(?!setup\.py)[\w.-]+\.py$)"
+)
 #: What looks up an attribute for the line that asks for it.
 _LOOKING_UP = ("__getattr__", "__getattribute__")
 _LONGEST_CODE = 120
@@ -106,7 +115,7 @@ def join_failure(
     else:
         root = known.root
         known.quoted = [raised.line]
-        if known.role == "cause" and failure.is_certain and not is_stopping(known):
+        if failure.is_certain and not is_stopping(known):
             _tell_own_place(known, raised)
         if known.role == "effect" or known.certainty == "candidate":
             why = why_raised(raised, contexts, modules)
@@ -241,6 +250,7 @@ def _draft_of(
     draft.quoted = [raised.line]
     draft.meaning = _joined(
         why_raised(origin, contexts, modules),
+        _own_reason(raised.message),
         _came_of(raised, contexts, modules),
         _passed_on(failure),
     )
@@ -285,7 +295,10 @@ def _place(
 ) -> Tuple[str, str]:
     """Return the distribution whose code raised, and where in words."""
     shown = [frame for frame in frames if frame.line and frame.file != "<unknown>"]
-    while len(shown) > 1 and (shown[-1].function in _LOOKING_UP or shown[-1].file == "<string>"):
+    while len(shown) > 1 and (
+        shown[-1].function in _LOOKING_UP
+        or (shown[-1].file == "<string>" and shown[-2].file != "<string>")
+    ):
         shown.pop()
     if any(INSTALLED.search(frame.file) for frame in shown):
         # Cython's files are named as they lay where they were compiled.
@@ -362,6 +375,12 @@ def _advice(message: str, contexts: Sequence[Context]) -> str:
     if any(name in context.distributions for context in contexts):
         return ""
     return f"The program itself says: {words}."
+
+
+def _own_reason(message: str) -> str:
+    """Return what the program itself says below the first line of what mostly is the reason."""
+    match = _REASON.search(message.partition("\n")[2])
+    return f"The program itself says: {match.group().strip()}." if match is not None else ""
 
 
 def _came_of(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]) -> str:

@@ -60,6 +60,10 @@ def tell_refused_types(
             _tell(draft, refused, is_left, own, context)
 
 
+#: What a GradScaler does with gradients (torch/amp/grad_scaler.py).
+_OF_SCALER = re.compile(r"_amp_foreach_non_finite_check")
+
+
 def _is_answered(draft: TraceDraft) -> bool:
     """Tell whether packages, builds or the device are known to be the cause."""
     finding = draft.finding
@@ -70,6 +74,8 @@ def _refused(message: str) -> Tuple[str, bool]:
     """Return the type that a message refuses, and whether that only follows from its being the one
     that is left of those that models are loaded in.
     """
+    if _OF_SCALER.search(message):
+        return "", False  # of mixed precision, not of a type that the model may be put into
     about = _NO_KERNEL.search(message) or _INPUT_TYPE.search(message)
     if about is None:
         return "", False

@@ -46,6 +46,22 @@ def _of_kernel(match: re.Match[str]) -> str:
     )
 
 
+def _of_indices(match: re.Match[str]) -> str:
+    kind = _TYPES.get(match.group("type"), match.group("type"))
+    return (
+        f"The token ids themselves are {kind} there: the program put the whole output of the "
+        "tokenizer, or the whole batch, into another type; only what holds values (pixels, sound) "
+        "may be cast."
+    )
+
+
+def _of_sizes(match: re.Match[str]) -> str:
+    return (
+        f"{match.group('function')} takes its sizes as whole numbers, and the {match.group('got')} "
+        "that it got holds something else (a float as / makes it, None, a tensor or another tuple)."
+    )
+
+
 def _of_widths(match: re.Match[str]) -> str:
     has, takes = match.group("has"), match.group("takes")
     return (
@@ -124,6 +140,32 @@ _FORMS: Tuple[Tuple[re.Pattern[str], Union[str, Callable[[re.Match[str]], str]]]
             "vocabulary (a tokenizer of another model, tokens that were added without "
             "resizing), or a position beyond its longest sequence."
         ),
+    ),
+    (
+        pattern(
+            r"^Expected tensor for argument #1 'indices' to have one of the following scalar "
+            r"types: Long, Int; but got (?:torch\.)?(?:CUDA|CPU|cuda\.)?(?P<type>\w+?)"
+            r"(?:Type|Tensor)? "
+        ),
+        _of_indices,
+    ),
+    (
+        pattern(r"^chunk expects at least a 1-dimensional tensor"),
+        (
+            "What is to be split has no dimension: a single number, as a tensor, was handed on "
+            "with the batch."
+        ),
+    ),
+    (
+        pattern(r"^Attempting to deserialize object on a CUDA device"),
+        "What is loaded was saved from a GPU: map_location, where it is loaded, puts it elsewhere.",
+    ),
+    (
+        pattern(
+            r"^(?P<function>\w{1,60})\(\) received an invalid combination of arguments - got "
+            r"\((?P<got>tuple|list)\b"
+        ),
+        _of_sizes,
     ),
     (pattern(r"^Target (?P<label>-?\d{1,12}) is out of bounds"), _of_label),
     (

@@ -138,10 +138,13 @@ class TraceDraft:
         """The draft of which all comes that it comes of."""
         return self if self.parent is None else self.parent.root
 
+    def is_made_by(self, *signatures: str) -> bool:
+        """Tell whether one of these signatures made it."""
+        return self.signature is not None and self.signature.id in signatures
+
     def is_candidate_of(self, *signatures: str) -> bool:
         """Tell whether one of these signatures made it and nothing has confirmed it since."""
-        made = self.signature is not None and self.signature.id in signatures
-        return made and self.certainty == "candidate"
+        return self.is_made_by(*signatures) and self.certainty == "candidate"
 
     def exception(self, raised: Optional[Raised]) -> Optional[Raised]:
         """Return the exception that the run failed with where this draft quotes it."""

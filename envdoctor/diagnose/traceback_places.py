@@ -6,7 +6,7 @@ own library, who imports what is not there, why a DLL or the name of a host is n
 from __future__ import annotations
 
 import re
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.signatures import distribution_of
 from ..model.calls import InstallerCall
@@ -20,12 +20,12 @@ from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
 from .failure_draft import INSTALLED
 from .missing_names import is_checkout
+from .passed_through import handed_on, is_open
 from .python_releases import ADDED_IN, REMOVED_IN, of_python_release
 from .trace_draft import TraceDraft, groups_of
 
 __all__ = ["tell_places"]
 
-_OUT_OF_MEMORY = ("cuda-out-of-memory", "cuda-error-oom")
 #: By the name of a function on the way there: what was being done. The names are those of vLLM,
 #: SGLang, transformers, torch and DeepSpeed.
 _PHASES = (
@@ -59,21 +59,19 @@ def tell_places(
             continue
         name = draft.signature.id
         frames = _frames_of(draft.events, raised)
-        if name in _OUT_OF_MEMORY:
-            _tell_phase(draft, frames)
-        elif name == "module-missing" and (
-            any(_ISOLATED.search(frame.file) for frame in frames) or _is_asked_by_pip(draft, drafts)
-        ):
-            _tell_isolation(draft, groups_of(draft.events[0], modules).get("module", ""))
-        elif name == "module-missing":
-            groups = groups_of(draft.events[0], modules)
-            _tell_holder(draft, groups, context)
-            _tell_importer(draft, frames, groups, modules, context)
-            _tell_own_folder(draft, frames, groups.get("module", ""))
+        groups = groups_of(draft.events[0], modules)
+        if name == "module-missing":
+            isolated = any(_ISOLATED.search(frame.file) for frame in frames)
+            if isolated or _is_asked_by_pip(draft, drafts):
+                _tell_isolation(draft, groups.get("module", ""))
+            else:
+                _tell_holder(draft, groups, context)
+                _tell_importer(draft, frames, groups, modules, context)
+                _tell_own_folder(draft, frames, groups.get("module", ""))
         elif name in _BY_WORDS:
             _tell_words(draft, _BY_WORDS[name])
-        elif name == "connection-lost":
-            _tell_peer(draft, frames)
+        elif name in _BY_FRAMES:
+            _BY_FRAMES[name](draft, frames, groups)
         if name in ("module-missing", "import-name"):
             said = of_python_release(draft.events[0].first.text, "", context)
             if said:
@@ -140,7 +138,17 @@ _OF_NVML = (
         "module again, with DKMS); a container has to be started with its GPUs (--gpus all).",
     ),
 )
+_OF_SIGNALS = (
+    _Meaning(
+        pattern(r"\bSIGHUP\b"),
+        "That is what the end of a terminal or of an ssh session sends to what runs in it",
+        "Start it so that it outlives the session: nohup, setsid, tmux, screen, or a scheduler.",
+    ),
+)
 _BY_WORDS = {
+    "ended-by-signal": _OF_SIGNALS,
+    "stop-received": _OF_SIGNALS,
+    "torchrun-stopped": _OF_SIGNALS,
     "dll-not-loaded": _OF_DLLS,
     "name-not-resolved": _OF_HOSTS,
     "nvml-failed": _OF_NVML,
@@ -149,7 +157,7 @@ _BY_WORDS = {
 
 def _tell_words(draft: TraceDraft, table: Sequence[_Meaning]) -> None:
     """Say what the words of a line mean that many lines share a signature with."""
-    text = draft.text(None)
+    text = f"{draft.finding.message} {draft.text(None)}"
     entry = next((entry for entry in table if entry.words.search(text)), None)
     if entry is not None:
         finding = draft.finding
@@ -299,7 +307,7 @@ def _frames_of(events: Sequence[Event], raised: Sequence[Raised]) -> List[Frame]
     return frames
 
 
-def _tell_phase(draft: TraceDraft, frames: Sequence[Frame]) -> None:
+def _tell_phase(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]) -> None:
     """Say in which phase memory ran out, by the innermost function that names one."""
     for frame in reversed(frames):
         for name, words in _PHASES:
@@ -307,6 +315,38 @@ def _tell_phase(draft: TraceDraft, frames: Sequence[Frame]) -> None:
                 message = f"{draft.finding.message.rstrip('.')}, {words}."
                 draft.finding = draft.finding._replace(message=message)
                 return
+
+
+_NEAR_CALLS = 2  # around the one that hands on, which may have named what it hands on
+
+
+def _tell_key_too_many(
+    draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[str, str]
+) -> None:
+    """Say of an argument that no call names, but a dict holds, where that is handed on: then
+    releases are not in question.
+    """
+    callee, name = groups.get("callee", ""), groups.get("name", "")
+    place = handed_on(name, frames)
+    if place is None:
+        return
+    outer = frames[: frames.index(place)]
+    draft.meaning = (
+        "It is a key too many of what fills that dict, or one that only other releases take."
+        if any(map(is_open, outer[-_NEAR_CALLS:]))
+        else "It is a key too many of what fills that dict."
+    )
+    draft.finding = draft.finding._replace(
+        message=f"{callee} does not take the argument '{name}', a key of what is handed on to it "
+        f"at {place.file}, line {place.line}: {place.code}.",
+        component="application",
+        remedies=(
+            Remedy(
+                f"Take '{name}' out of that dict, or out of the configuration that fills it: "
+                f"{callee} has no such argument, and it may belong to another part."
+            ),
+        ),
+    )
 
 
 #: Who is at the other end, by a file that the call goes through.
@@ -317,7 +357,7 @@ _PEERS = (
 )
 
 
-def _tell_peer(draft: TraceDraft, frames: Sequence[Frame]) -> None:
+def _tell_peer(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]) -> None:
     """Say which process was at the other end of a connection."""
     files = [frame.file.replace("\\", "/") for frame in frames]
     peer = next((words for file, words in _PEERS if any(map(file.search, files))), "")
@@ -326,6 +366,16 @@ def _tell_peer(draft: TraceDraft, frames: Sequence[Frame]) -> None:
             f"{draft.finding.message.rstrip('.')}: at its other end was {peer}, which is gone."
         )
         draft.finding = draft.finding._replace(message=message)
+
+
+_TellFrames = Callable[[TraceDraft, Sequence[Frame], Mapping[str, str]], None]
+#: By signature, what says what its traceback tells.
+_BY_FRAMES: Mapping[str, _TellFrames] = {
+    "cuda-out-of-memory": _tell_phase,
+    "cuda-error-oom": _tell_phase,
+    "connection-lost": _tell_peer,
+    "argument-not-taken": _tell_key_too_many,
+}
 
 
 def _tell_isolation(draft: TraceDraft, module: str) -> None:

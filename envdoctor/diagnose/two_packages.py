@@ -27,6 +27,7 @@ from ..rules.requirement_lines import (
 from ..rules.rule import Context
 from .failure_draft import INSTALLED, STANDARD
 from .missing_names import is_telling
+from .passed_through import handed_on
 from .trace_draft import TraceDraft, code_of_log
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ _FORMS = tuple(
         rf"(?<![\w.])(?P<word>[A-Za-z_][\w.]{{1,120}})\(\) (?:{_CALLED})",
     )
 )
+_ARGUMENT = pattern(r"got an unexpected keyword argument '(\w{1,80})'")
 #: A name that a module took from another where that had it.
 _UNDEFINED = pattern(r"name '(?P<word>[A-Za-z_]\w{1,80})' is not defined")
 _KINDS = pattern(r"(?:^|\.)(?:AttributeError|TypeError|ImportError|ModuleNotFoundError)\Z")
@@ -203,6 +205,9 @@ def _meeting(raised: Raised, owners: _Owners) -> Optional[_Meeting]:
     if match is None:
         return _refused(frames, owners)
     last, _ = owners.of_frame(frames[-1])
+    argument = _ARGUMENT.search(head)
+    if argument is not None and handed_on(argument.group(1), frames):
+        return None  # a key too many in what the program hands on
     groups = match.groupdict()
     module, part, word = (groups.get(name) or "" for name in ("module", "part", "word"))
     if module or part:

@@ -121,6 +121,14 @@ def test_of_several_expressions_none_is_named(code):
     assert of_operation(really_raised(code)) == ""
 
 
+def test_a_line_of_a_dict():
+    message = "'builtin_function_or_method' object is not subscriptable"
+    answer = of_operation(raised("TypeError", message, '"height": data["video"][0].size[1],'))
+    assert answer.startswith("data['video'][0] is a tensor there, whose size is a method")
+    answer = of_operation(raised("TypeError", message, '"height": data[0].shape[1],'))
+    assert answer == "data[0].shape is of type builtin_function_or_method there."
+
+
 @pytest.mark.parametrize("code", ["", "**kwargs)", "x = (", '"""', "elif", "x = cfg['a", "\\", "("])
 def test_what_is_no_whole_line(code):
     for kind, message in (("KeyError", "'a'"), ("TypeError", "'int' object is not callable")):

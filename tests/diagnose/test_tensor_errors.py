@@ -59,6 +59,9 @@ REFUSED = {
     "RandomSampler([])": "The data set is empty there",
     "torch.optim.AdamW([])": "No parameter is to be trained",
     "torch.nn.BatchNorm1d(4)(torch.zeros(1, 4))": "drop_last=True",
+    "torch.nn.Embedding(3, 2)(torch.zeros(2, dtype=torch.bfloat16))": "token ids themselves",
+    "torch.randn((2.5, 3), generator=torch.Generator(), device='cpu', dtype=None)": "takes its sizes as whole numbers",
+    "torch.zeros(()).chunk(2)": "has no dimension",
     "torch.zeros(3).item()": "",
 }
 
