@@ -4,6 +4,7 @@ what was read that is no JSON and no text, and which operand of the line is at f
 
 from __future__ import annotations
 
+import re
 from typing import Callable, Mapping, Tuple
 
 from ..model.log import Raised
@@ -58,6 +59,16 @@ _NO_PICKLES: Mapping[str, str] = {
     "{": "a text of JSON",
     "P": "a packed file (zip)",
 }
+#: How FastAPI answers a request that does not fit (422): pydantic's errors (``ErrorDetails`` of
+#: pydantic_core 2), as JSON or as Python prints them.
+_SCHEMA = pattern(
+    r"['\"]loc['\"]: ?[\[(](?P<place>['\"](?:body|query|path|header)['\"][^\])]{0,200})[\])], ?"
+    r"['\"]msg['\"]: ?['\"](?P<says>[^'\"\n]{3,200})['\"], ?['\"]input['\"]: ?(?P<first>\S)"
+)
+_JSON: Mapping[str, str] = {
+    "[": "a list", "{": "an object", '"': "a text", "'": "a text", "n": "null", "N": "None",
+    "t": "true", "T": "True", "f": "false", "F": "False",
+}  # fmt: skip
 _UNASSIGNED = pattern(
     r"^(?:cannot access local variable|local variable) '(?P<name>\w{1,80})' "
     r"(?:where it is not associated|referenced before assignment)"
@@ -88,11 +99,24 @@ def of_native(raised: Raised) -> str:
             f"{digest.group()[:8]}… is the digest of no data: the file is empty, its download or "
             "copy was cut off; remove it, so that it is fetched again."
         )
+    schema = _SCHEMA.search(raised.message)
+    if schema is not None:
+        return _of_schema(schema)
     if kind in _OF_PICKLE:
         is_of_pickle = any(_PICKLING.search(frame.file) for frame in raised.frames[-_NEAR:])
         return _OF_PICKLE[kind](raised.message) if is_of_pickle else ""
     means = _BY_KIND[kind](message) if kind in _BY_KIND else ""
     return " ".join(filter(None, (of_operation(raised), means or of_tensors(message))))
+
+
+def _of_schema(match: re.Match[str]) -> str:
+    """Say what a server takes and what it was sent, of an answer that its schema gave."""
+    place = ".".join(re.findall(r"\w+", match.group("place")))
+    sent = _JSON.get(match.group("first"), "a number")
+    return (
+        f"The server says of {place}: {match.group('says')}, and it was sent {sent}: client and "
+        "server do not mean the same request, or are of different releases."
+    )
 
 
 def _of_plain(message: str) -> str:

@@ -116,6 +116,18 @@ _ALLOCATOR = re.compile(
     rf"Tried to allocate (?P<wanted>{_SIZE})\. GPU \d+ has a total capac\w+ of (?P<all>{_SIZE})"
     rf" of which (?P<free>{_SIZE}) is free\..{{0,400}}?this process has (?P<own>{_SIZE}) memory in"
 )
+#: The same where the process that failed is none of those that the driver tells of.
+_REFUSED = re.compile(
+    rf"Tried to allocate (?P<wanted>{_SIZE})\. GPU \d+ has a total capac\w+ of {_SIZE} of which "
+    rf"(?P<free>{_SIZE}) is free\.(?!.{{0,600}}this process has)"
+    rf".{{0,600}}?Of the allocated memory (?P<torch>{_SIZE}) is allocated by PyTorch"
+)
+_HOLDER = re.compile(rf"Process (\d{{1,9}}) has ({_SIZE}) memory in use")
+_MAKE_ROOM = (
+    "See who holds it (nvidia-smi, fuser -v /dev/nvidia*): end what a former run left behind, "
+    "give an engine or rank that shares the GPU less, or take another GPU "
+    "(CUDA_VISIBLE_DEVICES)"
+)
 _FULL = 0.9  # of a GPU, from which a training's state alone leaves nothing for activations
 #: Several processes of an engine, as people tell it.
 _SEVERAL = re.compile(
@@ -413,7 +425,7 @@ def _of_request(asked: _Asked) -> Optional[_Relation]:
     """
     match = _ALLOCATOR.search(asked.text)
     if match is None:
-        return None
+        return _of_holders(asked.text)
     wanted, total, free, own = (
         parse_size(match.group(n)) for n in ("wanted", "all", "free", "own")
     )
@@ -431,10 +443,28 @@ def _of_request(asked: _Asked) -> Optional[_Relation]:
         return None
     return _Relation(
         f"This process holds {size_text(own)} of the GPU; other processes hold {size_text(others)}",
-        "See who holds it (nvidia-smi, fuser -v /dev/nvidia*): end what a former run left behind, "
-        "give an engine or rank that shares the GPU less, or take another GPU "
-        "(CUDA_VISIBLE_DEVICES)",
+        _MAKE_ROOM,
     )
+
+
+def _of_holders(text: str) -> Optional[_Relation]:
+    """Say which of the processes that a message lists is the one that failed, where it does not say
+    so itself, as where numbers of processes are others in a container: that alone holds what torch
+    had allocated.
+    """
+    refused = _REFUSED.search(text)
+    holders = {number: parse_size(size) or 0 for number, size in _HOLDER.findall(text)}
+    if refused is None or len(holders) < 2:
+        return None
+    wanted, free, torch = (parse_size(refused.group(name)) for name in ("wanted", "free", "torch"))
+    if wanted is None or free is None or torch is None:
+        return None
+    own = [number for number, size in holders.items() if size >= torch]
+    others = [(number, size) for number, size in holders.items() if number not in own]
+    if len(own) != 1 or sum(size for _, size in others) < wanted - free:
+        return None
+    words = " and ".join(f"process {number} holds {size_text(size)}" for number, size in others)
+    return _Relation(f"This process is {own[0]}, and {words} of the same GPU", _MAKE_ROOM)
 
 
 def _of_hidden_gpus(asked: _Asked) -> Optional[_Relation]:

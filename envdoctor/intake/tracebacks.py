@@ -590,7 +590,9 @@ class _Block:
             file = file.replace("\\", "/")
         self._frames.append(Frame(file, int(frame.group("line")), function))
         if len(self._frames) > 2 * _FRAMES:
-            del self._frames[_FRAMES]
+            left_out = self._frames.pop(_FRAMES)
+            if "-packages/" not in left_out.file:  # of the program itself the innermost one counts
+                self._frames[_FRAMES - 1] = left_out
 
     def _take_end(self, text: str, number: int) -> None:
         """Take the line that says what was raised; others are not of this traceback."""

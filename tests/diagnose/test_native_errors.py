@@ -138,3 +138,22 @@ def test_a_file_that_is_no_pickle(content, words):
 def test_a_variable_that_has_no_value_yet():
     code = "def go(x):\n    if x:\n        best = 1\n    return best\ngo(0)"
     assert "gives best a value" in of_native(really_raised(code, {}))
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ('[{"text":"a"}]', "body.content: Input should be a valid string, and it was sent a list"),
+        ('{"a":1}', "it was sent an object"),
+        ("3", "it was sent a number"),
+        ("null", "it was sent null"),
+    ],
+)
+def test_a_request_that_a_schema_refused(sent, words):
+    """As FastAPI sends on what pydantic 2 says (``ValidationError.errors``)."""
+    answer = (
+        '{"detail":[{"type":"string_type","loc":["body","content"],"msg":"Input should be a valid '
+        f'string","input":{sent}}}]}}'
+    )
+    assert words in of_native(raised("Exception", f"Request failed: 422, {answer}"))
+    assert of_native(raised("Exception", answer.replace('"body"', '"line"'))) == ""

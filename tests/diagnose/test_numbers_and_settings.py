@@ -393,3 +393,26 @@ def test_who_holds_the_memory_of_a_gpu(numbers, sentence, tmp_path):
     message = finding(ALLOCATOR.format(*numbers), tmp_path).message
     assert sentence in message
     assert sentence or "process" not in message
+
+
+HELD = (
+    "GPU: NVIDIA GeForce RTX 2080 Ti\ntorch.cuda.OutOfMemoryError: CUDA out of memory. Tried to "
+    "allocate 960.00 MiB. GPU 0 has a total capacity of 10.75 GiB of which 824.50 MiB is free. "
+    "Process 11 has {one} memory in use. Process 22 has {other} memory in use. Of the allocated "
+    "memory 5.00 GiB is allocated by PyTorch, and 8.39 MiB is reserved by PyTorch but unallocated."
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ("5.80 GiB", "4.10 GiB", "This process is 11, and process 22 holds 4.1 GiB"),
+        ("4.10 GiB", "5.80 GiB", "This process is 22, and process 11 holds 4.1 GiB"),
+        ("5.10 GiB", "5.20 GiB", None),  # either may be it
+    ],
+)
+def test_who_holds_a_gpu_where_no_process_is_called_this_one(one, other, said, tmp_path):
+    message = finding(HELD.format(one=one, other=other), tmp_path).message
+    assert "another process" not in message
+    assert ("This process is" in message) is bool(said)
+    assert (said or "") in message

@@ -160,3 +160,16 @@ def test_what_rich_wraps_is_put_together_again(module, width, locals_too, prefix
 def test_a_box_whose_corner_was_cut_off():
     text = "──── Traceback (most recent call last) ────\n│ /a/b.py:3 in f │\nKeyError: 'x'\n"
     assert [raised.kind for raised in _read(text).raised] == ["KeyError"]
+
+
+def test_of_the_middle_of_a_deep_traceback_the_programs_own_place_is_kept():
+    places = [f"/v/lib/python3.11/site-packages/m{number}.py" for number in range(60)]
+    places[0], places[20], places[30] = "/x/train.py", "/x/evaluate.py", "/x/score.py"
+    lines = "".join(
+        f'  File "{place}", line {number}, in f\n    call()\n' for number, place in enumerate(places)
+    )
+    text = f"Traceback (most recent call last):\n{lines}ValueError: x\n"
+    (raised,) = _read(text).raised
+    own = [frame.file for frame in raised.frames if frame.file.startswith("/x/")]
+    assert own == ["/x/train.py", "/x/score.py"]
+    assert raised.frames[-1].file == places[-1]
