@@ -22,6 +22,10 @@ _ANNOUNCED = 3  # lines above a traceback in which its writer says that somethin
 _ABOVE = 5  # lines above a traceback in which another program says what it did not do
 #: What is printed of a process that ended without a word of its own.
 _DEADLY = ("shell", "kernel", "container", "slurm")
+#: Of effects, those of what the program itself asked for at a line of its own.
+_ASKING = ("cuda", "python")
+#: Of causes, those that the line of the program only waited for.
+_WAITED_FOR = ("ray", "kernel")
 _CRASHED = "Fatal Python error"
 #: What pip says of a build that failed, before and behind what the build wrote, and the files that
 #: a build runs.
@@ -115,7 +119,9 @@ def join_failure(
     else:
         root = known.root
         known.quoted = [raised.line]
-        if failure.is_certain and not is_stopping(known):
+        layer = known.signature.layer if known.signature is not None else ""
+        asked = layer not in _WAITED_FOR if known.role == "cause" else layer in _ASKING
+        if failure.is_certain and asked and not is_stopping(known):
             _tell_own_place(known, raised)
         if known.role == "effect" or known.certainty == "candidate":
             why = why_raised(raised, contexts, modules)

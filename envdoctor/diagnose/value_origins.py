@@ -22,6 +22,7 @@ __all__ = ["Origin", "value_origins"]
 
 _QUOTED = pattern(r"(?<![\w'\"])(?P<quote>['\"`])(?P<value>[^'\"`\n]{3,200})(?P=quote)(?![\w'\"])")
 _NUMBER = pattern(r"(?<![\w.:/#-])(?:\d{3,9}|\d{1,3}(?:,\d{3})+)(?![\w:/%]|[.,]\d)")
+_MOST_QUOTED = 6
 _MOST_VALUES = 12  # of a message
 _MOST_NAMES = 2
 _MOST_TRIED = 200  # places of one value
@@ -72,6 +73,8 @@ def _above(report: str, raised: Raised) -> List[str]:
 def _values(raised: Raised) -> Iterator[str]:
     message = raised.message.partition("\n")[0]
     quoted = [match.group("value") for match in _QUOTED.finditer(message)]
+    if len(quoted) > _MOST_QUOTED:
+        return  # a whole command, or a list of all that there is
     values = [value for value in quoted if _WHOLE.search(value) and "\\" not in value]
     if raised.kind.rpartition(".")[2] not in ("KeyError", "FileNotFoundError"):
         # A single word is mostly one of the language: a type, an attribute, a codec.

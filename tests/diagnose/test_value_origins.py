@@ -88,6 +88,13 @@ def test_what_is_no_setting_or_one_of_many(tmp_path, shown, call, arguments):
     assert "Here" not in message(tmp_path, shown, call, arguments)[0]
 
 
+def test_a_command_of_many_words_is_no_value(tmp_path):
+    shown = "print(args); import subprocess"
+    command = '["false", "--train_file", args.train_file, "ab c", "de f", "gh i", "jk l"]'
+    call = f"(lambda args: subprocess.run({command}, check=True))"
+    assert "Here" not in message(tmp_path, shown, call)[0]
+
+
 def test_what_stands_below_the_failure_gave_it_nothing(tmp_path):
     log = tmp_path / "run.log"
     log.write_text(
