@@ -21,6 +21,7 @@ from .record import NamedTuple
 from .sizes import GIB
 
 __all__ = [
+    "PIECE",
     "ROLES",
     "WORKLOAD_FIELDS",
     "ConfigurationProblem",
@@ -31,6 +32,10 @@ __all__ = [
 
 #: Models that a trainer holds; each has the fields of ``_ROLE_FIELDS``.
 ROLES = ("actor", "critic", "ref", "reward")
+
+#: Tokens that verl's FusedLinearForPPO makes logits of at once
+#: (verl/utils/experimental/torch_functional.py@v0.4.0).
+PIECE = 512
 
 #: Parts of the names that implementations of attention have in transformers and frameworks.
 _EAGER = ("eager", "disabled", "math", "unfused")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional, Sequence, Tuple
 
+from ..model.finding import Finding
 from ..model.memory_plan import CacheCheck, Lever, Limit, MemoryPlan, MemoryTerm, PlanResult, Pool
 from ..model.pattern import pattern
 from ..model.sizes import gib_text
@@ -50,7 +51,7 @@ def lay_out(result: PlanResult, view: View) -> List[Block]:
         blocks += [Block(""), *_pool(pool, view)]
     blocks += _cache(plan)
     for finding in result.findings[:_MOST_FINDINGS]:
-        blocks += [Block(""), *finding_blocks(finding, view.verbose)]
+        blocks += [Block(""), *finding_blocks(_once(finding, result.levers), view.verbose)]
     left_out = len(result.findings) - _MOST_FINDINGS
     if left_out > 0:
         blocks += [Block(""), paragraph(f"And {left_out} more findings; --format json has all.")]
@@ -65,6 +66,22 @@ def lay_out(result: PlanResult, view: View) -> List[Block]:
     if result.levers:
         blocks += [Block(""), *_levers(result.levers)]
     return blocks
+
+
+#: Findings whose remedies are the levers of a pool.
+_POOLS = {"ED601": "host", "ED602": "gpu", "ED603": "cache", "ED604": "host"}
+
+
+def _once(finding: Finding, levers: Sequence[Lever]) -> Finding:
+    """Return a finding without remedies that stand below it as levers, with what they do."""
+    own = [
+        lever
+        for lever in levers
+        if lever.pool == _POOLS.get(finding.code)
+        and (finding.code != "ED602" or lever.subject == finding.subject)
+        and (finding.code != "ED604" or "rollout.swap_space" in lever.fields)
+    ]
+    return finding._replace(remedies=()) if own else finding
 
 
 def summary(result: PlanResult) -> str:

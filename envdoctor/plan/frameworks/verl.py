@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
-from ...model.workload import ConfigurationProblem, attention_kind
+from ...model.workload import PIECE, ConfigurationProblem, attention_kind
 from .adapter import CERTAIN, Run, RunReading
 from .configuration import (
     Configuration,
@@ -80,6 +80,9 @@ _FIELDS: Fields = {
         integer,
     ),
     "actor.tensor_parallel": (under(_ACTOR, "megatron.tensor_model_parallel_size"), integer),
+    # models/mcore/config_converter.py: wherever there is tensor parallelism
+    "actor.sequence_split": (under(_ACTOR, "megatron.sequence_parallel"), boolean),
+    "critic.sequence_split": (("critic.megatron.sequence_parallel",), boolean),
     "actor.pipeline_parallel": (under(_ACTOR, "megatron.pipeline_model_parallel_size"), integer),
     "critic.model": (("critic.model.path",), text_of),
     "critic.offload_params": (
@@ -165,6 +168,7 @@ _MISSING: Mapping[str, Any] = {
             ("offload_gradients", False),
             ("padding_free", False),
             ("activation_offload", False),
+            ("sequence_split", True),
         )
     },
     "actor.frozen_vision": False,
@@ -179,8 +183,6 @@ _MISSING: Mapping[str, Any] = {
     "reward.present": False,
     "data.dataloader_workers": 8,
 }
-#: Tokens that FusedLinearForPPO makes logits of at once (utils/experimental/torch_functional.py).
-_PIECE = 512
 #: Settings that lower what is counted for the upper bound alone: Liger's norms and activations, and
 #: pieces of the entropy, beside which the logits are whole.
 _LESS_AT_MOST = (
@@ -359,7 +361,8 @@ class VerlFamily:
             self._derive_state(configuration, fields, keys, role, prefixes, megatron)
         fused = configuration.get(f"{_MODEL}.use_fused_kernels", convert=boolean, missing=False)
         if isinstance(fused, Known) and fused.value:
-            fields["actor.loss_piece"] = Known(_PIECE, fused.evidence)
+            fields["actor.loss_piece"] = Known(PIECE, fused.evidence)
+        keys["actor.loss_piece"] = configuration.key(f"{_MODEL}.use_fused_kernels")
         configuration.asked.update(_LESS_AT_MOST)
         fields["rollout.dtype"] = named_types(
             configuration.get(f"{ROLLOUT}.dtype", convert=text_of)
@@ -413,8 +416,12 @@ class VerlFamily:
         if role == "ref":
             fields["ref.cpu_offload"] = self._reference_offload(configuration, strategy, code)
             fields["ref.optimizer"] = Known("none", code)
+            if isinstance(strategy, Known) and strategy.value == "megatron":
+                _share_parallel_state(fields)
             return
         _derive_experts(configuration, fields, role)
+        if isinstance(strategy, Known) and strategy.value == "megatron":
+            _derive_recomputation(configuration, fields, keys, role)
         fields[f"{role}.cpu_offload"] = self._offload_policy(
             configuration, strategy, prefixes, code
         )
@@ -472,6 +479,8 @@ class VerlFamily:
             return Unknown(
                 "verl 0.1 moves the reference model by itself, later ones use FSDP's CPUOffload"
             )
+        if isinstance(strategy, Known) and strategy.value == "megatron":
+            return Unknown("Megatron's reference goes by its param_offload alone")
         if isinstance(strategy, Known):
             return Known(strategy.value in ("fsdp", "fsdp2"), code)
         return Unknown("the strategy is not known")
@@ -497,6 +506,14 @@ class VerlFamily:
                 f"{keys['rollout.free_cache_engine']}=False",
             )
         ]
+
+
+def _share_parallel_state(fields: Dict[str, Fact[Any]]) -> None:
+    """Give the reference the actor's parallelism: in Megatron's workers both live in one process,
+    whose groups are made by the actor's settings (megatron_workers.py, initialize_model_parallel).
+    """
+    for name in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
+        fields[f"ref.{name}"] = fields[f"actor.{name}"]
 
 
 def _unequal_shares(
@@ -655,6 +672,25 @@ def _derive_experts(configuration: Configuration, fields: Dict[str, Fact[Any]], 
     if isinstance(experts, Known) and experts.value and isinstance(tensor, Known):
         each = own.value if isinstance(own, Known) and own.value else tensor.value
         fields[f"{role}.expert_parallel"] = Known(experts.value * each, experts.evidence)
+
+
+def _derive_recomputation(
+    configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], role: str
+) -> None:
+    """Megatron recomputes every layer where it is told to do so for each of them (transformer
+    config: full, uniform, 1); of anything else part may be kept.
+    """
+    prefix = f"{_ACTOR}.megatron" if role == "actor" else f"{role}.megatron"
+    under_it = f"{prefix}.override_transformer_config"
+    kind, way = (
+        configuration.get(f"{under_it}.recompute_{name}", convert=text_of)
+        for name in ("granularity", "method")
+    )
+    count = configuration.get(f"{under_it}.recompute_num_layers", convert=integer)
+    values = tuple(fact.value if isinstance(fact, Known) else None for fact in (kind, way, count))
+    if values == ("full", "uniform", 1) and isinstance(kind, Known):
+        fields[f"{role}.gradient_checkpointing"] = Known(True, kind.evidence)
+        keys[f"{role}.gradient_checkpointing"] = f"{under_it}.recompute_granularity"
 
 
 def _derive_checkpoints(

@@ -23,7 +23,7 @@ from ...model.facts import Facts
 from ...model.memory_plan import VERDICTS, Lever, MemoryPlan, Pool
 from ...model.record import NamedTuple
 from ...model.sizes import GIB, gib_text
-from ...model.workload import Workload
+from ...model.workload import PIECE, Workload
 from .divisions import largest_divisor
 from .estimate import make_plan
 from .inputs import Inputs
@@ -255,6 +255,12 @@ _CANDIDATES: Tuple[_Candidate, ...] = (
         1,
         "no scores are kept: flash or sdpa, where the model's code has it",
         _each("attention", "fused", _eager),
+    ),
+    _Candidate(
+        ("gpu",),
+        1,
+        "logits are made piece by piece, and again in the backward pass",
+        lambda inputs: {} if inputs.get("actor.loss_piece") else {"actor.loss_piece": PIECE},
     ),
     _Candidate(("gpu",), 2, "more communication", _each("strategy", "zero3", _deepspeed)),
     _Candidate(("gpu",), 2, "a smaller KV cache, so slower generation", _utilization),

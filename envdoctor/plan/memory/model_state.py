@@ -218,8 +218,15 @@ class ModelState:
             self._frozen_on_gpu(width, is_sure=stays or offloaded is False)
         if offloaded is not False and not stays:
             self._frozen_on_host(width, is_sure=offloaded is True)
+        if offloaded is True and role.strategy == "megatron":
+            self._frozen_on_gpu(width, is_sure=False, visits=True)
 
-    def _frozen_on_gpu(self, width: Tuple[int, int], *, is_sure: bool) -> None:
+    def _frozen_on_gpu(
+        self, width: Tuple[int, int], *, is_sure: bool, visits: bool = False
+    ) -> None:
+        """Add weights on the GPU. visits: they come whole for each pass, and go again (verl's
+        megatron_workers.py, load_megatron_model_to_gpu); FSDP's offload brings them by layers.
+        """
         role = self.role
         is_spread = role.strategy in ("fsdp", "fsdp2", "zero3")
         ranks = role.ranks or 1 if is_spread else 1
@@ -232,8 +239,9 @@ class ModelState:
             1 / ranks,
             f"{width[1]} B x P" + (f" / {ranks} GPUs" if ranks > 1 else ""),
             FSDP,
-            ALWAYS,
+            ("update",) if visits else ALWAYS,
             "cpu_offload",
+            passing=visits,
         )
 
     def model_parallel(self) -> int:

@@ -9,11 +9,13 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ...errors import InputError, suggest
 from ...model.evidence import Evidence, Known
 from ...model.sizes import GIB, parse_size
-from ...model.workload import WORKLOAD_FIELDS, Workload, attention_kind
+from ...model.workload import PIECE, WORKLOAD_FIELDS, Workload, attention_kind
 from .state import STRATEGIES
 
 __all__ = ["change_workload", "changed_by", "setting_text", "spelled", "with_values"]
 
+#: A count that a switch stands for (verl's use_fused_kernels).
+_PIECES = "actor.loss_piece"
 #: Byte fields that the frameworks themselves count in GiB.
 _IN_GIB = frozenset(["rollout.swap_space", "rollout.mm_cache"])
 #: A key that says true where its field, a size, is 0.
@@ -46,6 +48,8 @@ def spelled(key: str, field: str, value: Any) -> str:
         return f"{value / GIB:g}"
     if key.endswith("stage") and str(value).startswith("zero"):
         return str(value)[4:]  # --zero_stage 3
+    if field == _PIECES:
+        return str(bool(value))
     if field.endswith(".attention"):
         return _OFFERED.get(value, str(value))
     if key.endswith("device") and isinstance(value, bool):
@@ -152,6 +156,8 @@ def _parsed(field: str, value: str, text: str, is_own_key: bool) -> Any:
     """Return a value of the field's type; ``text`` is the whole setting, for errors."""
     kind = WORKLOAD_FIELDS[field].type
     parsed: Any
+    if field == _PIECES and value.lower() in _TRUE:
+        return PIECE if _TRUE[value.lower()] else 0
     if kind == "bool":
         expected, parsed = "true or false", _TRUE.get(value.lower())
     elif kind == "float":

@@ -912,3 +912,29 @@ def test_verl_with_fsdp_2_keeps_parameters_on_the_host():
 )
 def test_the_tower_of_images_is_frozen_where_the_trainer_does_it(command, frozen):
     assert read_workload(command, environ={}).value("actor.frozen_vision") is frozen
+
+
+def test_the_reference_of_megatron_has_the_parallel_state_of_the_actor():
+    settings = [
+        "--config-name=ppo_megatron_trainer.yaml",
+        "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4",
+        "actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=2",
+        "actor_rollout_ref.ref.megatron.param_offload=True",
+        "actor_rollout_ref.actor.use_kl_loss=True",
+        "trainer.n_gpus_per_node=8",
+        "+actor_rollout_ref.actor.megatron.override_transformer_config.recompute_method=uniform",
+        "+actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity=full",
+        "+actor_rollout_ref.actor.megatron.override_transformer_config.recompute_num_layers=1",
+    ]
+    run = read_workload([*VERL, *settings], framework="verl==0.6.1", environ={})
+    assert (run.value("ref.tensor_parallel"), run.value("ref.pipeline_parallel")) == (4, 2)
+    assert run.value("actor.gradient_checkpointing") is True
+    assert run.value("actor.sequence_split") is True
+    matrix = load_matrix()
+    gpu = make_plan(run, sizes_of(run, matrix), None, matrix).pool("gpu")
+    weights = [term for term in gpu.terms if (term.name, term.role) == ("weights", "ref")]
+    # They visit the GPU for a pass, an eighth of them each, and are on the host otherwise.
+    assert all(term.low == 0 and "rollout" not in term.phases for term in weights)
+    assert all(term.high <= 2 * 7.7e9 / 8 for term in weights)
+    host = make_plan(run, sizes_of(run, matrix), None, matrix).pool("host")
+    assert any(term.name == "reference model" and term.low > 0 for term in host.terms)
