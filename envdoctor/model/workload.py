@@ -38,7 +38,7 @@ ROLES = ("actor", "critic", "ref", "reward")
 PIECE = 512
 
 #: Parts of the names that implementations of attention have in transformers and frameworks.
-_EAGER = ("eager", "disabled", "math", "unfused")
+_EAGER = ("eager", "disabled", "math", "unfused", "local")
 _FUSED = ("flash", "sdp", "fa2", "fa3", "fa4", "flex", "xformers", "fused", "sage", "kernel")
 
 

@@ -78,6 +78,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 class _Megatron(Trainer):
     name = "megatron"
+    attention = ("attention_backend",)
     layout = Layout(files=("pretrain_gpt.py", "megatron/core/__init__.py"))
     source = "Megatron-LM"
     option = "--"

@@ -129,7 +129,7 @@ _SERVER: Fields = {
 
 class _MsSwift(Trainer):
     name = "ms-swift"
-    attention = ("attn_impl", "use_flash_attn")
+    attention = ("attn_impl", "attention_backend", "use_flash_attn")
     layout = Layout(files=("swift/cli/main.py",))
     source = "ms-swift"
     option = "--"

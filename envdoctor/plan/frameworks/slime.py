@@ -72,6 +72,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 class _Slime(Trainer):
     name = "slime"
+    attention = ("attention_backend",)
     layout = Layout(files=("slime/ray/placement_group.py", "slime/utils/arguments.py"))
     source = "slime"
     option = "--"

@@ -200,6 +200,13 @@ _PASSES = (
     (("critic.micro_batch", "critic.max_tokens_per_gpu"), "critic", *_TRAINED),
     (("actor.scored_batch", "actor.scored_tokens"), ROLLOUT, *_SCORED),
     (("ref.scored_batch", "ref.scored_tokens"), _REF, *_SCORED),
+    (
+        ("reward.scored_batch", "reward.scored_tokens"),
+        "reward_model",
+        "forward_max_token_len",
+        "micro_batch_size",
+        "use_dynamic_bsz",
+    ),
 )
 _STRATEGY_KEYS = {
     "actor": f"{_ACTOR}.strategy",

@@ -132,11 +132,22 @@ def _scored_tokens(inputs: Inputs, context: int) -> int:
     """
     roles = ("actor", "ref") if inputs.get("ref.present") is not False else ("actor",)
     length = (_length(inputs) or context) // int(inputs.get("actor.sequence_parallel") or 1)
-    return max(
+    return max(_tokens_asked(inputs, role, length) for role in roles)
+
+
+def _tokens_asked(inputs: Inputs, role: str, length: int) -> int:
+    return (
         int(inputs.get(f"{role}.scored_tokens") or 0)
         or int(inputs.get(f"{role}.scored_batch") or 0) * length
-        for role in roles
     )
+
+
+def _judged(inputs: Inputs, context: int) -> int:
+    """Return what a layer of a reward model takes while it judges texts, at the most."""
+    size = inputs.sizes.get("reward")
+    if size is None or not size.intermediate or inputs.get("reward.present") is not True:
+        return 0
+    return _tokens_asked(inputs, "reward", _length(inputs) or context) * _live(size)
 
 
 def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List[str]]:
@@ -167,6 +178,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
         f"{name}.scored_tokens",
     )
     scored = _scored_tokens(inputs, context) if name == "actor" else 0
+    judged = _judged(inputs, context) if name == "actor" else 0
     fewest, most, per = _stored(size, inputs.get(f"{name}.gradient_checkpointing"))
     tensor, stages = (
         int(inputs.get(f"{name}.{way}_parallel") or 1) for way in ("tensor", "pipeline")
@@ -182,7 +194,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
         MemoryTerm(
             "activations",
             sure * fewest,
-            max(high * most, scored * _live(size)),
+            max(high * most, scored * _live(size), judged),
             f"{text} x {most} B ({per})",
             _RECOMPUTE,
             ("update",),

@@ -259,3 +259,12 @@ def test_logits_of_a_fused_head_are_of_one_piece(matrix):
     assert logits(actor__loss_piece=512) < logits() / 10
     # However many texts are asked for probabilities at once, they go piece by piece.
     assert logits(actor__loss_piece=512, actor__scored_batch=64) == logits(actor__loss_piece=512)
+
+
+def test_what_a_reward_model_judges_at_once_counts(matrix):
+    def activations(**changes):
+        run = plan_of(matrix, reward__model="Qwen2.5-7B", reward__present=True, **changes)
+        return next(t.high for t in run.pool("gpu").terms if t.name == "activations")
+
+    few, many = (activations(reward__scored_batch=count) for count in (1, 64))
+    assert few == activations() < many
