@@ -369,7 +369,10 @@ class VerlFamily:
         fused = configuration.get(f"{_MODEL}.use_fused_kernels", convert=boolean, missing=False)
         if isinstance(fused, Known) and fused.value:
             fields["actor.loss_piece"] = Known(PIECE, fused.evidence)
-        keys["actor.loss_piece"] = configuration.key(f"{_MODEL}.use_fused_kernels")
+        knowing = configuration.table.versions_of(f"{_MODEL}.use_fused_kernels")
+        # A key that only some of the possible versions have would tell the version when pasted.
+        if set(configuration.versions) <= set(knowing):
+            keys["actor.loss_piece"] = f"{_MODEL}.use_fused_kernels"
         configuration.asked.update(_LESS_AT_MOST)
         fields["rollout.dtype"] = named_types(
             configuration.get(f"{ROLLOUT}.dtype", convert=text_of)
