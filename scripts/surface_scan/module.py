@@ -2,12 +2,16 @@
 
 The reading is JSON, so that it is kept: a source that many releases share is parsed once.
 
-* ``bound``: names bound at module level in any branch, ``all``: a literal ``__all__``.
+* ``bound``: names bound at module level in any branch that may run, ``all``: a literal ``__all__``.
+* ``typed``: names that only a type checker sees bound, of a module that makes names when it is
+  asked for them: which, its tables may not say.
 * ``stars``: [level, module] of star imports.
 * ``dynamic``: why names may exist that nobody can read here, or "".
 * ``trees``: folders, relative to the module's, whose modules' ``__all__`` it offers (transformers'
   ``define_import_structure``).
 * ``places``: submodules of lazy names.
+* ``calls``: functions that a statement or a decorator calls when the module is imported, see
+  :class:`Call`; what they do then: :func:`read_called`.
 * ``imports``: see :class:`Import`. ``used``: attributes of imported modules that the module's own
   statements read, see :class:`Use`. ``names``: conditions by the module-level name or the function
   that holds them.
@@ -20,6 +24,7 @@ import re
 from typing import (
     Any,
     Dict,
+    FrozenSet,
     Iterable,
     Iterator,
     List,
@@ -37,17 +42,19 @@ from .parsing import UNPARSABLE, last_name, parse_quietly, strings_in
 
 __all__ = [
     "REVISION",
+    "Call",
     "Import",
     "Use",
     "callees_of",
     "functions_from",
     "functions_of",
+    "read_called",
     "read_module",
     "read_started",
 ]
 
 #: Raised when another reading of the same source is wanted.
-REVISION = "9"
+REVISION = "11"
 
 _CAUGHT = frozenset(
     (
@@ -91,6 +98,16 @@ class Use(NamedTuple):
     conditions: List[Condition]
 
 
+class Call(NamedTuple):
+    """A function, or a class, by the name that the module has for it, which is called when the
+    module is imported. conditions: all have to hold for it to be called.
+    """
+
+    line: int
+    name: str
+    conditions: List[Condition]
+
+
 def read_module(source: bytes) -> Dict[str, Any]:
     """Return the reading of a module; ``dynamic`` where it cannot be parsed."""
     try:
@@ -111,9 +128,11 @@ def read_module(source: bytes) -> Dict[str, Any]:
         "stars": reader.stars,
         "dynamic": reader.dynamic,
         "trees": reader.trees,
+        "typed": sorted(reader.typed - reader.bound - reader.lazy) if reader.makes_names else [],
         "names": reader.names,
         "places": reader.places,
         "used": [list(use) for use in reader.uses()],
+        "calls": [list(call) for call in reader.calls.values() if call.name in reader.bound],
     }
     reading.update({key: value for key, value in optional.items() if value})
     return reading
@@ -122,6 +141,7 @@ def read_module(source: bytes) -> Dict[str, Any]:
 class _Reader:
     def __init__(self) -> None:
         self.bound: Set[str] = set()
+        self.typed: Set[str] = set()  # bound where TYPE_CHECKING is true
         self.lazy: Set[str] = set()
         self.all: Optional[List[str]] = None
         self.stars: List[List[Any]] = []
@@ -141,10 +161,29 @@ class _Reader:
         self._aliases: Dict[str, str] = {}  # "" where it may be one of several modules
         self._used: Dict[Tuple[str, str, str], Use] = {}
         self._stored: Set[Tuple[str, str]] = set()
+        self.calls: Dict[Tuple[str, str], Call] = {}
+        #: Names that mean nothing outside of the function that is read; None: a module is read.
+        self._local: Optional[FrozenSet[str]] = None
 
     def uses(self) -> List[Use]:
         """Return the attributes that are read, but those that the module sets itself."""
         return [use for use in self._used.values() if (use.module, use.chain) not in self._stored]
+
+    @property
+    def makes_names(self) -> bool:
+        """Whether the module has names that are made when they are asked for."""
+        return bool(self.lazy or self.trees or self.places or self.dynamic)
+
+    def bind(self, names: Iterable[str]) -> None:
+        """Note names that a statement binds."""
+        (self.typed if self._is_for_type_checkers() else self.bound).update(names)
+
+    def _is_for_type_checkers(self) -> bool:
+        """Whether what is read stands under TYPE_CHECKING, and does not run."""
+        typing = ["typing"]
+        return any(
+            test == typing or (test[0] == "and" and typing in test) for test in self._conditions
+        )
 
     def finish(self) -> None:
         """Add the words of the tables that ``__getattr__`` looks into, wherever they stood."""
@@ -155,8 +194,39 @@ class _Reader:
                 self.dynamic = self.dynamic or f"__getattr__ looks into {name}, which is computed"
 
     def statements(self, body: Iterable[ast.stmt]) -> None:
+        before = len(self._conditions)
         for statement in body:
             self.statement(statement)
+            if self._local is None:
+                continue
+            if isinstance(statement, (ast.Return, ast.Raise)):
+                break
+            if _may_leave(statement):
+                self._conditions.append(self._stayed(statement))
+        del self._conditions[before:]
+
+    def _stayed(self, node: ast.stmt) -> Condition:
+        """The condition under which a function goes on after a statement that may leave it."""
+        if isinstance(node, ast.If) and not node.orelse and _leaves(node.body):
+            return ["not", self._test(node.test)]
+        return ["unknown"]
+
+    def _test(self, node: ast.expr) -> Condition:
+        local = self._local or ()
+        if any(isinstance(part, ast.Name) and part.id in local for part in ast.walk(node)):
+            return ["unknown"]
+        return condition_of(node, Scope(self._text_of))
+
+    def called(self, function: Function, local: FrozenSet[str]) -> _Reader:
+        """Return a reader of what a function of this module does when it runs."""
+        inner = _Reader()
+        inner._local = local
+        inner._aliases = {
+            name: module for name, module in self._aliases.items() if name not in local
+        }
+        inner._text_of = {name: text for name, text in self._text_of.items() if name not in local}
+        inner.statements(function.body)
+        return inner
 
     def statement(self, node: ast.stmt) -> None:
         for part in _evaluated(node):
@@ -164,14 +234,13 @@ class _Reader:
         visit = getattr(self, f"_{type(node).__name__.lower()}", None)
         if visit is not None:
             visit(node)
-        for name in _bound_by(node):
-            self.bound.add(name)
+        self.bind(_bound_by(node))
 
     # imports
 
     def _import(self, node: ast.Import) -> None:
         for alias in node.names:
-            self.bound.add(alias.asname or alias.name.split(".")[0])
+            self.bind([alias.asname or alias.name.split(".")[0]])
             self._add(node.lineno, 0, alias.name, None)
             top = alias.name.partition(".")[0]
             self._alias(alias.asname or top, alias.name if alias.asname else top)
@@ -180,10 +249,10 @@ class _Reader:
         names = [alias.name for alias in node.names]
         if names == ["*"]:
             # Under TYPE_CHECKING it mirrors a lazy table, and does not run.
-            if ["typing"] not in self._conditions:
+            if not self._is_for_type_checkers():
                 self.stars.append([node.level, node.module or ""])
         else:
-            self.bound.update(alias.asname or alias.name for alias in node.names)
+            self.bind(alias.asname or alias.name for alias in node.names)
             for alias in node.names if not node.level else ():
                 self._alias(alias.asname or alias.name, f"{node.module}.{alias.name}")
         if node.module != "__future__":
@@ -224,6 +293,8 @@ class _Reader:
                     use = Use(node.lineno, module, chain, conditions)
                     self._used.setdefault((module, chain, repr(conditions)), use)
                 return
+        if isinstance(node, ast.Call):
+            self._called(node.func)
         if isinstance(node, ast.BoolOp):
             self._attributes(node.values[0])
         elif isinstance(node, ast.IfExp):
@@ -232,10 +303,17 @@ class _Reader:
             for part in ast.iter_child_nodes(node):
                 self._attributes(part)
 
+    def _called(self, node: ast.AST) -> None:
+        """Note a function that is called for sure."""
+        if isinstance(node, ast.Name) and not self._guarded and not self._after:
+            conditions = list(self._conditions)
+            call = Call(node.lineno, node.id, conditions)
+            self.calls.setdefault((node.id, repr(conditions)), call)
+
     # compound statements
 
     def _if(self, node: ast.If) -> None:
-        test = condition_of(node.test, Scope(self._text_of))
+        test = self._test(node.test)
         self._conditions.append(test)
         self.statements(node.body)
         self._conditions[-1] = ["not", test]
@@ -253,13 +331,13 @@ class _Reader:
         tried = list(range(first, len(self.imports)))
         for handler in node.handlers:
             if handler.name:
-                self.bound.add(handler.name)
+                self.bind([handler.name])
             if _catches(handler):
                 self._after, outer = [*self._after, *tried] or [-1], self._after
                 self.statements(handler.body)
                 self._after = outer
         passed = [
-            ["not", condition_of(statement.test, Scope(self._text_of))]
+            ["not", self._test(statement.test)]
             for statement in node.body
             if isinstance(statement, ast.If) and _ends_in_error(statement.body)
         ]
@@ -277,11 +355,18 @@ class _Reader:
         self._guarded -= suppressed
 
     def _for(self, node: ast.For) -> None:
-        self.statements(node.body)
+        self._repeated(node.body)
         self.statements(node.orelse)
 
     def _while(self, node: ast.While) -> None:
-        self.statements(node.body)
+        self._repeated(node.body)
+
+    def _repeated(self, body: Sequence[ast.stmt]) -> None:
+        """The body of a loop: of a function's it is not known whether it runs once."""
+        self._conditions += [["unknown"]] if self._local is not None else []
+        self.statements(body)
+        if self._local is not None:
+            self._conditions.pop()
 
     def _match(self, node: ast.AST) -> None:
         for case in getattr(node, "cases", ()):
@@ -290,23 +375,28 @@ class _Reader:
             self._conditions.pop()
 
     def _classdef(self, node: ast.ClassDef) -> None:
-        self.bound.add(node.name)
+        self.bind([node.name])
         inner = _Reader()
         inner._guarded, inner._conditions = self._guarded, list(self._conditions)
         inner._after = list(self._after)
         inner.imports = self.imports
         inner._aliases, inner._used, inner._stored = self._aliases, self._used, self._stored
+        inner.calls, inner._local = self.calls, self._local
+        for decorator in node.decorator_list:
+            self._called(decorator)
         inner.statements(node.body)
 
     def _functiondef(self, node: ast.FunctionDef) -> None:
-        self.bound.add(node.name)
+        self.bind([node.name])
+        for decorator in node.decorator_list:
+            self._called(decorator)
         if node.name == "__getattr__":
             self._getattr(node)
         elif _IS.match(node.name):
             self.names[f"{node.name}()"] = returned_condition(node, self._text_of)
 
     def _asyncfunctiondef(self, node: ast.AsyncFunctionDef) -> None:
-        self.bound.add(node.name)
+        self.bind([node.name])
 
     # assignments and calls
 
@@ -444,6 +534,11 @@ class _Reader:
                 self.bound.add(node.target.id)
 
 
+#: Statements whose expressions are all that they are.
+_SIMPLE = (
+    *(ast.Assign, ast.AugAssign, ast.Expr),
+    *(ast.Assert, ast.Raise, ast.Delete, ast.Return),
+)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
 
 
@@ -458,7 +553,7 @@ def _evaluated(node: ast.stmt) -> Iterator[ast.AST]:
         yield from [*node.decorator_list, *node.bases, *(item.value for item in node.keywords)]
     elif isinstance(node, ast.AnnAssign):
         yield from filter(None, [node.value])
-    elif isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr, ast.Assert, ast.Raise, ast.Delete)):
+    elif isinstance(node, _SIMPLE):
         yield from ast.iter_child_nodes(node)
     elif isinstance(node, (ast.If, ast.While)):
         yield node.test
@@ -494,7 +589,87 @@ def read_started(source: bytes, start: str) -> List[Import]:
     return found
 
 
+def read_called(source: bytes) -> Dict[str, List[List[Any]]]:
+    """Return what functions of a module do for sure when they are called, ``Class`` for what makes
+    one of a class: [imports, uses], each as in a reading, without those that do neither.
+
+    One level: what they call in turn is not followed. Left out are functions whose body does not
+    run when they are called (generators, coroutines), and those that a decorator exchanges.
+    """
+    try:
+        tree = parse_quietly(source)
+    except UNPARSABLE:
+        return {}
+    module = _Reader()
+    module.statements(tree.body)
+    called: Dict[str, List[List[Any]]] = {}
+    for name, function in functions_of(tree).items():
+        owner, _, last = name.rpartition(".")
+        if (owner and last != "__init__") or not _runs_when_called(function):
+            continue
+        reader = module.called(function, _local_names(function))
+        imports = [list(item) for item in reader.imports]
+        uses = [list(use) for use in reader.uses()]
+        if imports or uses:
+            called[owner or name] = [imports, uses]
+    return called
+
+
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+#: Decorators of a function that let its body run as it is.
+_HARMLESS = frozenset(("cache", "lru_cache"))
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def _runs_when_called(function: Function) -> bool:
+    names = (
+        last_name(item.func if isinstance(item, ast.Call) else item)
+        for item in function.decorator_list
+    )
+    yields = (ast.Yield, ast.YieldFrom)
+    return (
+        isinstance(function, ast.FunctionDef)
+        and all(name in _HARMLESS for name in names)
+        and not any(isinstance(part, yields) for part in _own_nodes(function.body))
+    )
+
+
+def _own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the nodes of statements, without what functions and classes in them hold."""
+    waiting = list(body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, _SCOPES):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _local_names(function: Function) -> FrozenSet[str]:
+    """The names of a function's parameters, and those that it binds itself, but by imports."""
+    arguments = function.args
+    names = {
+        argument.arg
+        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    }
+    names.update(item.arg for item in (arguments.vararg, arguments.kwarg) if item is not None)
+    for node in _own_nodes(function.body):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or (
+            isinstance(node, ast.ExceptHandler) and node.name
+        ):
+            names.add(node.name)
+    return frozenset(names)
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    """Whether a branch always ends the function that it stands in, or an error does."""
+    return isinstance(body[-1], (ast.Return, ast.Raise))
+
+
+def _may_leave(node: ast.stmt) -> bool:
+    kinds = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+    return any(isinstance(part, kinds) for part in _own_nodes([node]))
 
 
 def functions_of(tree: ast.Module) -> Dict[str, Function]:

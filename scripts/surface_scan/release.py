@@ -50,7 +50,7 @@ from .declared import (
 )
 from .gates import GATES_REVISION, read_gates
 from .methods import read_backends, read_members, read_methods
-from .module import REVISION, Import, Use, read_module, read_started
+from .module import REVISION, Call, Import, Use, read_called, read_module, read_started
 from .packages import Entry, Packages
 from .parsing import without_refusals
 from .store import Archive, Sources
@@ -64,6 +64,7 @@ _TEXT = re.compile(r"[\"'.](\w+)[\"']")
 _ALWAYS = Limits()
 _OFTEN = 500  # readings after which they are kept
 _MOST_DECLARED = 4000  # in memory
+_MOST_STEPS = 4  # from where a function is imported to where it is defined
 
 
 class Demand(NamedTuple):
@@ -168,6 +169,7 @@ class Readings:
         self._says: Dict[Tuple[str, bytes], bool] = {}
         self._members: Dict[str, Dict[str, str]] = {}
         self._starts: Dict[Tuple[str, str], List[Import]] = {}
+        self._called: Dict[str, Dict[str, List[List[Any]]]] = {}
         self._backends: Dict[str, List[Tuple[str, FrozenSet[str], int]]] = {}
         self._words: Dict[Tuple[str, bytes], FrozenSet[str]] = {}
 
@@ -199,6 +201,17 @@ class Readings:
         if (key, function) not in self._starts:
             self._starts[key, function] = read_started(self._sources.source(key), function)
         return self._starts[key, function]
+
+    def called(self, key: str) -> Dict[str, List[List[Any]]]:
+        """Return what the functions of a source do for sure when they are called."""
+        called = self._called.get(key)
+        if called is None:
+            text = self._sources.reading(f"called {key}", REVISION)
+            called = json.loads(text) if text else read_called(self._sources.source(key))
+            if not text:
+                self._new.append((f"called {key}", json.dumps(called, separators=(",", ":"))))
+            self._called[key] = called
+        return called
 
     def members(self, key: str, names: Iterable[str]) -> Dict[str, str]:
         """Return the members of the enumerations of these names in a source, with their values."""
@@ -326,6 +339,7 @@ class Readings:
         self._listed.clear()
         self._texts.clear()
         self._gates.clear()
+        self._called.clear()
         self._declared.clear()
         self._registries.clear()
         self._blocks.clear()
@@ -451,7 +465,9 @@ class Release:
         answers += [self._in_tree(module, tree, name) for tree in reading.get("trees", ())]
         if True in answers:
             return True
-        return None if None in answers or reading.get("dynamic") else False
+        if None in answers or reading.get("dynamic") or name in reading.get("typed", ()):
+            return None
+        return False
 
     def _alias(self, module: str) -> str:
         """The module that a package registers under another name: a call such as
@@ -728,6 +744,38 @@ class Release:
         yield from self._of_imports(module, imports, limits, entry, foreign)
         for use in (Use(*raw) for raw in reading.get("used", ())):
             yield from self._of_use(module, use, limits, entry, foreign)
+        for call in (Call(*raw) for raw in reading.get("calls", ())):
+            yield from self._of_call(module, call, limits, entry, foreign)
+
+    def _of_call(
+        self, module: str, call: Call, limits: Limits, entry: Entry, foreign: Foreign
+    ) -> Iterator[Demand]:
+        """Yield what a function of the package itself needs that a module calls when it is
+        imported; what that function calls in turn is not followed.
+        """
+        own = self._limits(module, call.conditions, foreign)
+        if own is None or own == NEVER:
+            return
+        place, (imports, uses) = self._function(module, call.name)
+        joined = limits.joined(own)
+        items = [Import(*raw) for raw in imports]
+        yield from self._of_imports(place, items, joined, entry, foreign)
+        for use in (Use(*raw) for raw in uses):
+            yield from self._of_use(place, use, joined, entry, foreign)
+
+    def _function(self, module: str, name: str, depth: int = 0) -> Tuple[str, List[List[Any]]]:
+        """Return the module of the package in which a function is defined that another module of it
+        has under a name, and what it does when it is called; nothing where that is not known.
+        """
+        reading, key = self.reading(module), self.source_key(module)
+        if reading is None or depth > _MOST_STEPS:
+            return module, [[], []]
+        for item in (Import(*raw) for raw in reading["imports"]):
+            if name in (item.names or ()):
+                target = self.absolute(module, item.level, item.module)
+                own = self.archive.package in self._packages.owners(target)
+                return self._function(target, name, depth + 1) if own else (module, [[], []])
+        return module, self._readings.called(key).get(name, [[], []])
 
     def _of_use(
         self, module: str, use: Use, limits: Limits, entry: Entry, foreign: Foreign

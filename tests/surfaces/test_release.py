@@ -121,6 +121,31 @@ EXPORTS = {
         ["odd", "even"],
     ),
     "exec": ({"maker/__init__.py": "exec('hidden = 1')\n"}, ["hidden", "nothing"]),
+    "typing-only": (
+        {
+            "maker/__init__.py": "import typing\nfrom typing import TYPE_CHECKING\n"
+            "if TYPE_CHECKING:\n    from .sub import Typed, Both\n    import json.decoder\n"
+            "    class C: pass\n    def f(): pass\n    a = 1\n"
+            "else:\n    there = 1\n"
+            "if typing.TYPE_CHECKING and there:\n    b = 1\n"
+            "if TYPE_CHECKING or there:\n    Both = c = 1\n"
+            "if not TYPE_CHECKING:\n    d = 1\n",
+            "maker/sub.py": "Typed = Both = 1\n",
+        },
+        ["Typed", "Both", "json", "C", "f", "a", "b", "c", "d", "there", "TYPE_CHECKING"],
+    ),
+    "typing-and-table": (
+        {
+            "maker/__init__.py": "from typing import TYPE_CHECKING\n"
+            "if TYPE_CHECKING:\n    from .sub import Lazy, Hidden, Eager\n"
+            "_MAP = {'Lazy': 'sub'}\n_PREFIX = 'Hid'\ndef __getattr__(name):\n"
+            "    if name in _MAP or name.startswith(_PREFIX):\n"
+            "        from . import sub\n        return getattr(sub, name)\n"
+            "    raise AttributeError(name)\n",
+            "maker/sub.py": "Lazy = Hidden = Eager = 1\n",
+        },
+        ["Lazy", "Hidden", "Eager", "nothing"],
+    ),
     "foreign-star": ({"maker/__init__.py": "from os.path import *\n"}, ["join", "nothing"]),
 }
 
@@ -148,6 +173,7 @@ def test_what_can_be_read_is_said():
         "replaces-itself",
         "exec",
         "foreign-star",
+        "typing-and-table",
     }
     assert len(readable) > 6
 
@@ -157,7 +183,7 @@ def test_what_can_be_read_is_said():
     sorted(
         set(EXPORTS)
         - {"getattr-open", "globals", "globals-kept", "replaces-itself", "sets-on-itself", "exec"}
-        - {"foreign-star"}
+        - {"foreign-star", "typing-and-table"}
     ),
 )
 def test_missing_names_are_found(workshop, form):
@@ -239,6 +265,77 @@ IMPORTS = {
     ),
     "suppressed": (
         "import contextlib\nwith contextlib.suppress(ImportError):\n    from maker import gone",
+        True,
+    ),
+    "called": ("import maker\ndef f():\n    maker.gone\nf()", True),
+    "called-in-assignment": ("import maker\ndef f():\n    return maker.gone\nx = f()", True),
+    "called-imports": ("def f():\n    from maker import gone\nf()", True),
+    "called-by-decorator": (
+        "import maker\ndef f(cls):\n    maker.gone(cls)\n    return cls\n@f\nclass C: pass",
+        True,
+    ),
+    "called-by-decorator-with-argument": (
+        "import maker\ndef f(x):\n    maker.gone\n    return id\n@f(1)\ndef g(): pass",
+        True,
+    ),
+    "called-class": ("import maker\nclass K:\n    def __init__(self): maker.gone\nK()", True),
+    "called-of-another-module": ("from .acts import reads\nreads()", True),
+    "called-of-another-module-there": ("from .acts import reads_there\nreads_there()", True),
+    "called-through-another-module": ("from .again import reads\nreads()", True),
+    "called-deeper": ("from .acts import deeper\ndeeper()", False),
+    "called-guarded": (
+        "import maker\ndef f():\n    maker.gone\ntry:\n    f()\nexcept AttributeError:\n    pass",
+        True,
+    ),
+    "called-guards": (
+        (
+            "import maker\ndef f():\n    try:\n        maker.gone\n    except AttributeError:\n"
+            "        pass\nf()"
+        ),
+        True,
+    ),
+    "called-leaves": (
+        "import maker\ndef f():\n    if maker.there:\n        return\n    maker.gone\nf()",
+        True,
+    ),
+    "called-leaves-in-loop": (
+        "import maker\ndef f():\n    for x in (1,):\n        return\n    maker.gone\nf()",
+        True,
+    ),
+    "called-leaves-at-once": ("import maker\ndef f():\n    return\n    maker.gone\nf()", True),
+    "called-in-loop-of-none": (
+        "import maker\ndef f():\n    for x in ():\n        maker.gone\nf()",
+        True,
+    ),
+    "called-with-argument": (
+        "import maker\ndef f(x):\n    if x:\n        maker.gone\nf(False)",
+        True,
+    ),
+    "called-local-name": ("import maker\ndef f(maker=1):\n    return maker.real\nf()", True),
+    "called-local-variable": (
+        "import maker\ndef f():\n    maker = 1\n    return maker.real\nf()",
+        True,
+    ),
+    "called-generator": ("import maker\ndef f():\n    maker.gone\n    yield\nf()", True),
+    "called-coroutine": ("import maker\nasync def f():\n    maker.gone\nf().close()", True),
+    "called-exchanged": (
+        "import maker\ndef other(f): return id\n@other\ndef f(x):\n    maker.gone\nf(1)",
+        True,
+    ),
+    "called-newer": (
+        (
+            "import maker\nfrom packaging.version import Version\n"
+            "NEW = Version(maker.__version__) >= Version('3')\n"
+            "def f():\n    if not NEW:\n        return\n    maker.gone\nf()"
+        ),
+        True,
+    ),
+    "not-called": ("import maker\ndef f():\n    maker.gone\n", True),
+    "called-under-typing": (
+        (
+            "import maker\nfrom typing import TYPE_CHECKING\ndef f():\n    maker.gone\n"
+            "if TYPE_CHECKING:\n    f()"
+        ),
         True,
     ),
     "in-function": ("def f():\n    from maker import gone", True),
@@ -365,6 +462,9 @@ INNER = {
     "user/inner.py": "from maker import gone\n",
     "user/package/__init__.py": "",
     "user/package/deep.py": "from ..inner import y\n",
+    "user/acts.py": "import maker\ndef reads():\n    maker.gone\n"
+    "def reads_there():\n    maker.there\ndef deeper():\n    reads()\n",
+    "user/again.py": "from .acts import reads\n",
 }
 
 
