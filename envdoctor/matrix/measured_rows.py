@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     Span = Sequence[int]
 
 __all__ = [
+    "BUILT_FOR_NUMPY_1",
     "CANNOT_LOAD",
     "DRIVER",
     "HAS_NO_LIBRARY",
@@ -106,6 +107,8 @@ REFUSES_CUDA = "refuses the CUDA of"
 OVERWRITES = "overwrites files of"
 #: What a statement says of a check that the version of a partner begins with the own one.
 BEGINS_OTHERWISE = "refuses, where it begins otherwise,"
+#: What a statement says of extension modules that hold import_array() of NumPy 1.
+BUILT_FOR_NUMPY_1 = "is built against numpy 1 and cannot be imported with"
 #: What is said aloud, with the text of the statement.
 _SAID = (
     "refuses",

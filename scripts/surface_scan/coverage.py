@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Dict, Iterator, Mapping, Sequence, Set
 
-from envdoctor.matrix.measured_rows import CANNOT_LOAD
+from envdoctor.matrix.measured_rows import BUILT_FOR_NUMPY_1, CANNOT_LOAD
 
 from .packages import Packages
 from .store import Sources
@@ -33,7 +33,7 @@ def coverage_lines(
         measured = set(document.get("measured", ()))
         listed = _listed(matrices / "packages" / f"{name}.json", since) or read or measured
         verbs = [entry.get("verb", "") for entry in document.get("statements", ())]
-        links = verbs.count(CANNOT_LOAD)
+        links = verbs.count(CANNOT_LOAD) + verbs.count(BUILT_FOR_NUMPY_1)
         numbers = [
             len(listed),
             len(listed & read),

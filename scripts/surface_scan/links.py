@@ -10,13 +10,16 @@ from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequ
 
 from packaging.version import Version
 
-from envdoctor.matrix.measured_rows import CANNOT_LOAD
+from envdoctor.matrix.measured_rows import BUILT_FOR_NUMPY_1, CANNOT_LOAD
 
 from .cuda_links import cuda_link_statements
 from .documents import newest, read_document, runs, write_document
+from .numpy_links import numpy_statements
 
 __all__ = ["link_statements", "write_links"]
 
+#: What statements about libraries say that are made here.
+_LINKS = (CANNOT_LOAD, BUILT_FOR_NUMPY_1)
 #: The first release of torch whose wheels for x86_64 on the default index have the new C++ ABI.
 _NEW_ABI = Version("2.7")
 
@@ -51,6 +54,7 @@ def link_statements(matrices: Path, consumer: str, optional: bool = False) -> Li
         statements.append(_statement(links[last], consumer, own, theirs, cure))
     statements += _of_one_abi(document, consumer, releases, lacking)
     statements += cuda_link_statements(matrices, document, consumer)
+    statements += numpy_statements(matrices, document, consumer)
     if optional:
         return [{**statement, "effect": "degrades"} for statement in statements]
     return statements
@@ -148,7 +152,7 @@ def write_links(
     for consumer in consumers:
         path = matrices / "surfaces" / f"{consumer}.json"
         old = read_document(path)
-        kept = [entry for entry in old.get("statements", ()) if entry.get("verb") != CANNOT_LOAD]
+        kept = [entry for entry in old.get("statements", ()) if entry.get("verb") not in _LINKS]
         statements = [*kept, *link_statements(matrices, consumer, consumer in optional)]
         if statements != old.get("statements", []):
             write_document(path, {"measured": [], **old}, statements)

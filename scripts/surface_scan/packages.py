@@ -51,7 +51,8 @@ class Packages(NamedTuple):
     raise, but in their ``quiet`` modules. starts: by package, "module:function" that people's runs
     come to, and for what. compares_cuda: by package, what it raises where torch has another CUDA
     than the build. overwrites: by package, those that install the same files, with what its code
-    says then.
+    says then. built_with_numpy: by package, a pattern of the extension modules that each import
+    of it loads and that use NumPy's C API.
     """
 
     names: Tuple[str, ...]
@@ -70,6 +71,7 @@ class Packages(NamedTuple):
     starts: Mapping[str, Mapping[str, str]] = {}
     compares_cuda: Mapping[str, str] = {}
     overwrites: Mapping[str, Mapping[str, str]] = {}
+    built_with_numpy: Mapping[str, str] = {}
 
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module, none for those that are not measured."""
@@ -151,6 +153,11 @@ def load_packages(path: str = _LIST) -> Packages:
             if "compares_cuda" in values
         },
         {name: values.get("overwrites", {}) for name, values in document["package"].items()},
+        {
+            name: values["built_with_numpy"]
+            for name, values in document["package"].items()
+            if "built_with_numpy" in values
+        },
     )
 
 
