@@ -12,10 +12,10 @@ Three parts, so that a check reads little:
   places among these: releases ask for much the same, and written out that was 2.6 MB more, and
   0.3 MB with every marker, of which later lines name the place;
 * ``surfaces.txt``: what releases import and others do not have (``measured_rows``);
-* ``model_families.json``: which releases know which families of models, read where one is named
+* ``model_families.z``: which releases know which families of models, read where one is named
   (``model_rows``);
-* ``profiles.json``, ``models.json``, ``conda.json``, ``signatures.json`` and ``index.json`` (the
-  listing of the package index), read only by those who ask for them;
+* ``profiles.z``, ``models.z``, ``conda.z``, ``signatures.z`` and ``index.z`` (the listing of the
+  package index), read only by those who ask for them, and packed;
 * ``names.z`` and ``names/<name>.z``: in which releases names exist, packed (``names``);
 * ``messages.z`` and ``messages/<name>.z``: what packages raise, packed (``messages``);
 * ``symbols.z``: which releases of torch export which symbols, packed (``symbols``).
@@ -49,7 +49,7 @@ __all__ = [
     "unpack_row",
 ]
 
-FORMAT = 11
+FORMAT = 12
 
 KEYS = {
     "branch": "branch",

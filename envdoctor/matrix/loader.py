@@ -263,7 +263,8 @@ class _CompiledFiles:
             from .source import read_measured
 
             return read_measured(source, name)
-        return self._packed(f"{name}.z")
+        document: Optional[Mapping[str, Any]] = self._packed(f"{name}.z")
+        return document
 
     def _changed_source(self, name: str) -> Optional[str]:
         """Return the folder beside the compiled form where a file in it, or the files of a folder
@@ -280,7 +281,7 @@ class _CompiledFiles:
         }
         return None if is_fresh(recorded, find_extra(self._source, name)) else self._source
 
-    def _packed(self, name: str) -> Optional[Mapping[str, Any]]:
+    def _packed(self, name: str) -> Any:
         from .packed import unpack
 
         try:
@@ -298,16 +299,7 @@ class _CompiledFiles:
                 from . import source
 
                 return getattr(source, f"read_{name}")(changed)
-        try:
-            return json.loads(
-                _read(
-                    os.path.join(
-                        self._folder, "index.json" if name == "listing" else f"{name}.json"
-                    )
-                )
-            )
-        except FileNotFoundError:
-            return None
+        return self._packed("index.z" if name == "listing" else f"{name}.z")
 
 
 class Matrix(TableViews):

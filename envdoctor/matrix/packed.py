@@ -5,7 +5,10 @@ by zlib where this Python was built without LZMA. The first bytes tell which it 
 from __future__ import annotations
 
 import zlib
-from typing import Optional
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional
 
 __all__ = ["pack", "unpack"]
 

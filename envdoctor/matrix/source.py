@@ -463,18 +463,18 @@ def write_compiled(source: str, destination: str, times: bool) -> None:
         lines = package_lines(json.loads(read_source(path)))
         _write(os.path.join(folder, f"{name}.jsonl"), lines)
     extras = {
-        "profiles.json": read_profiles(source),
-        "models.json": read_models(source),
-        "model_families.json": read_model_families(source),
-        "conda.json": read_conda(source),
-        "signatures.json": read_signatures(source),
-        "index.json": read_listing(source),
+        "profiles": read_profiles(source),
+        "models": read_models(source),
+        "model_families": read_model_families(source),
+        "conda": read_conda(source),
+        "signatures": read_signatures(source),
+        "index": read_listing(source),
     }
-    texts_of_extras = {name: _dumps(extra) for name, extra in extras.items() if extra}
-    texts_of_extras["surfaces.txt"] = read_surfaces(sources)
-    for name in [*extras, "surfaces.txt"]:
-        if texts_of_extras.get(name):
-            _write(os.path.join(destination, name), texts_of_extras[name])
+    contents = {f"{name}.z": _zipped(extra) if extra else b"" for name, extra in extras.items()}
+    contents["surfaces.txt"] = read_surfaces(sources).encode("utf-8")
+    for name, content in contents.items():
+        if content:
+            replace_file(os.path.join(destination, name), content, durable=False)
         elif os.path.exists(os.path.join(destination, name)):
             os.unlink(os.path.join(destination, name))
     _write_measured(source, destination)
@@ -493,10 +493,15 @@ def _write(path: str, text: str) -> None:
     replace_file(path, text.encode("utf-8"), durable=False)
 
 
-def _write_measured(source: str, destination: str) -> None:
-    """Pack each document that was measured by itself: of few a diagnosis reads one."""
+def _zipped(value: Any) -> bytes:
+    """Return what is unpacked soon: what every diagnosis reads, or every plan."""
     import zlib
 
+    return zlib.compress(_dumps(value).encode("utf-8"), 9)
+
+
+def _write_measured(source: str, destination: str) -> None:
+    """Pack each document that was measured by itself: of few a diagnosis reads one."""
     from .packed import pack
 
     for kind in (*_FAULTS_OF_MEASURED, _MEASURED_RELEASES):
@@ -509,9 +514,7 @@ def _write_measured(source: str, destination: str) -> None:
         for name in names:
             document = read_measured(source, name)
             if document:
-                content = _dumps(document).encode("utf-8")
-                # What every diagnosis reads is to be there soon.
-                packed = pack(content) if slash else zlib.compress(content, 9)
+                packed = pack(_dumps(document).encode("utf-8")) if slash else _zipped(document)
                 replace_file(os.path.join(destination, f"{name}.z"), packed, durable=False)
 
 
