@@ -189,16 +189,16 @@ def test_rows_of_a_release_are_those_that_can_hold_for_it(envdoctor):
 
 def test_show_a_package_whose_releases_nobody_read(envdoctor):
     """Rows speak of it; its releases are not known, and that is said."""
-    for query, rows in (("diffusers", 1), ("diffusers==0.20.0", 1), ("diffusers==0.30.0", 0)):
+    for query, rows in (("deep-gemm", 1), ("deep-gemm==2.0.0", 1), ("deep-gemm==2.1.0", 0)):
         done = envdoctor("matrix", "show", query, "--json")
         answer = json.loads(done.stdout)
         validate(answer, "matrix")
         assert (answer["kind"], answer["releases"]) == ("package", [])
-        assert [row["id"] for row in answer["rows"]] == ["diffusers-hub-0.26"][:rows]
-    assert b"diffusers: releases not read" in envdoctor("matrix", "show", "diffusers").stdout
-    refused = envdoctor("matrix", "show", "diffuser")
+        assert [row["id"] for row in answer["rows"]] == ["deepgemm-cudart-12.8"][:rows]
+    assert b"deep-gemm: releases not read" in envdoctor("matrix", "show", "deep-gemm").stdout
+    refused = envdoctor("matrix", "show", "deep-gem")
     assert refused.returncode == 2
-    assert b"did you mean diffusers" in refused.stderr
+    assert b"did you mean deep-gemm" in refused.stderr
 
 
 def test_show_a_gpu(envdoctor):

@@ -187,7 +187,10 @@ def installs(findings, code):
 
 MEASURED = [
     ("ray 2.54.0\nvllm 0.17.0\n", ["ray==2.55.0", "vllm==0.16.0"]),
-    ("diffusers 0.33.0\nhuggingface-hub 0.20.0\n", ["huggingface-hub==0.27.0"]),
+    (
+        "diffusers 0.33.0\nhuggingface-hub 0.20.0\n",
+        ["diffusers==0.32.2", "huggingface-hub==0.27.0"],
+    ),
 ]
 
 
