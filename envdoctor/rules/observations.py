@@ -3,8 +3,9 @@
 A report may say that torch reached the device, that it was imported at all, or that a run is at
 work: then a finding that says why this cannot be is wrong about this machine, whatever the table
 knows. It becomes a note that says what the table would have expected. ``REFUTED_BY`` says for each
-code that can be an error what takes it back. What one sentence of a report alone tells carries no
-error: its writer may speak of another machine, or of what was there before.
+code what takes it back. That a run is at work does not show that its results are right. What one
+sentence of a report alone tells carries no error: its writer may speak of another machine, or of
+what was there before.
 """
 
 from __future__ import annotations
@@ -42,29 +43,39 @@ _LOADS: Tuple[str, ...] = (IMPORTED, AT_WORK)
 #: What these find makes the import of the package itself fail; what others find shows when that is
 #: used, if at all.
 AT_IMPORT = frozenset(["ED308", "ED309", "ED402", "ED409", "ED403", "ED405", "ED406"])
-#: By code, for all that can be errors: what takes them back.
+_RAN: Tuple[str, ...] = (RAN, *_LOADS)
+#: By code, for all but those of lines of logs: what takes them back.
 REFUTED_BY: Mapping[str, Tuple[str, ...]] = {
     **dict.fromkeys(("ED101", "ED103", "ED104", "ED105", "ED106", "ED107", "ED108"), _GPU),
     **dict.fromkeys(("ED109", "ED114", "ED115", "ED123"), _GPU),
-    # A torch that reached the device need not have code for it.
-    **dict.fromkeys(("ED120", "ED121"), (AT_WORK,)),
-    "ED110": (STATE,),
-    **dict.fromkeys(("ED201", "ED202", "ED203", "ED290"), (AT_WORK,)),
-    "ED205": _LOADS,
+    # A torch that reached the device need not have code for it, nor NVML, nor what only is compiled
+    # by the driver.
+    **dict.fromkeys(("ED102", "ED116", "ED117", "ED120", "ED121", "ED122"), (AT_WORK,)),
+    **dict.fromkeys(("ED124", "ED190"), (AT_WORK,)),
+    **dict.fromkeys(("ED110", "ED111", "ED112", "ED113", "ED118", "ED119", "ED125"), (STATE,)),
+    **dict.fromkeys(("ED201", "ED202", "ED203", "ED204", "ED206"), (AT_WORK,)),
+    **dict.fromkeys(("ED207", "ED290"), (AT_WORK,)),
+    **dict.fromkeys(("ED205", "ED208"), _LOADS),
     **dict.fromkeys(("ED301", "ED302"), (AT_WORK,)),
     **dict.fromkeys(AT_IMPORT, (RAN, AT_WORK)),
-    "ED409": (RAN, *_LOADS),
+    "ED409": _RAN,
     **dict.fromkeys(("ED304", "ED390", "ED401", "ED490"), (RAN, AT_WORK)),
-    "ED303": _LOADS,
-    "ED307": (STATE,),
-    **dict.fromkeys(("ED403", "ED404", "ED405", "ED406"), (RAN, *_LOADS)),
+    **dict.fromkeys(("ED407", "ED408", "ED410", "ED411"), (RAN, AT_WORK)),
+    # What was loaded here was installed for this Python and this platform.
+    **dict.fromkeys(("ED303", "ED305", "ED310", "ED311"), _RAN),
+    **dict.fromkeys(("ED306", "ED307", "ED312"), (STATE,)),
+    **dict.fromkeys(("ED403", "ED404", "ED405", "ED406"), _RAN),
     "ED502": (AT_WORK,),
-    **dict.fromkeys(("ED601", "ED602", "ED603", "ED604", "ED605", "ED607"), (AT_WORK,)),
-    **dict.fromkeys(("ED608", "ED609", "ED615", "ED617", "ED619"), (AT_WORK,)),
-    **dict.fromkeys(("ED611", "ED612", "ED614"), (STATE,)),
-    **dict.fromkeys([f"ED7{number:02}" for number in (*range(1, 12), 13)], (STATE,)),
-    "ED805": (STATE,),
+    **dict.fromkeys([f"ED50{number}" for number in (1, *range(3, 9))], (STATE,)),
+    "ED590": (STATE,),
+    **dict.fromkeys(("ED601", "ED602", "ED603", "ED604", "ED605", "ED606", "ED607"), (AT_WORK,)),
+    **dict.fromkeys(("ED608", "ED609", "ED610", "ED615", "ED617", "ED618", "ED619"), (AT_WORK,)),
+    **dict.fromkeys(("ED611", "ED612", "ED613", "ED614", "ED616"), (STATE,)),
+    **dict.fromkeys([f"ED7{number:02}" for number in range(1, 16)], (STATE,)),
+    **dict.fromkeys([f"ED80{number}" for number in range(1, 8)], (STATE,)),
+    **dict.fromkeys([f"ED90{number}" for number in range(1, 10)], (STATE,)),
 }
+_WRONG_RESULTS = "wrong-results"
 _OF_TORCH = frozenset(["torch"])
 
 
@@ -96,6 +107,8 @@ def _held_against(
     finding: Finding, seen: Mapping[str, Tuple[str, str]], context: Context
 ) -> Finding:
     if finding.verdict != "violated" or finding.severity == "advice":
+        return finding
+    if finding.effect == _WRONG_RESULTS:
         return finding
     for observation in REFUTED_BY.get(finding.code, ()):
         of_torch = observation in (IMPORTED, REACHED)

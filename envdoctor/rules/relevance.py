@@ -95,6 +95,7 @@ def _ran(finding: Finding, about: Set[str], reported: Reported) -> bool:
     """
     if finding.code in _OF_ROWS:
         return reported.has_reason and bool(finding.row) and not reported.ran.isdisjoint(about)
+    about = {*finding.packages} or about  # whatever has to fit them: Python, glibc
     return not about.isdisjoint(reported.ran) and about - _TORCH <= reported.ran
 
 

@@ -239,3 +239,22 @@ def test_only_what_was_seen_to_run_was_imported(packages, ran, severity):
     (placed,) = set_apart([finding], Reported(ran=frozenset(ran)))
     assert placed.severity == severity
     assert ("a traceback goes through it" in placed.message) is (severity == "advice")
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("ED303", "Python 3.8.10\ntransformers 4.48.3\n"),
+        ("ED403", "glibc 2.17\nPython 3.8.10\nvllm 0.5.2\n"),
+    ],
+)
+def test_what_ran_here_fits_the_python_and_the_glibc(checked, code, text):
+    """The package is what was seen to run: Python and glibc have no file in a traceback."""
+
+    def severities(more):
+        return {entry.severity for entry in checked(text + more) if entry.code == code}
+
+    package = text.split()[-2]
+    frames = traceback_of((f"{package}/engine", "start"), (f"{package}/engine", "run"))
+    assert severities("") & {"error", "warning"}
+    assert severities(frames.replace("python3.12", "python3.8")) == {"advice"}
