@@ -70,6 +70,9 @@ _ARM_BOARDS = frozenset(
 _WORDS = pattern(r"\w+")
 _TORCH_LABEL = pattern(r"torch(\d+\.\d+)")
 _ABI_LABEL = pattern(r"(?i)cxx11abi(true|false)")
+#: ``2.6.0a0+ecf3bae40a.nv25.01``: "the nvcr images use C++11 ABI"
+#: (https://github.com/Dao-AILab/flash-attention/blob/v2.7.4/setup.py).
+_OF_NVIDIA = pattern(r"a0\+[0-9a-f]{7,12}(?:\.nv\d|$)")
 _ABSENT = Subject(False)
 _UNKNOWN = Subject(None)
 
@@ -507,6 +510,8 @@ def _measured(facts: Facts, installed: Distribution, version: Version) -> Dict[s
     """Return what the installed files themselves say of a candidate."""
     attributes: Dict[str, Any] = {**_labelled(version.local or "")}
     if installed.name == "torch":
+        if _OF_NVIDIA.search(installed.version or ""):
+            attributes["cxx11abi"] = _ABI[True]
         attributes.update(_torch_itself(facts))
     needed = frozenset(
         soname

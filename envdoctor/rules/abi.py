@@ -436,6 +436,9 @@ def _is_of_default_index(installed: Distribution) -> bool:
 
 #: Whose wheels on the default index are linked to libtorch_cuda and its kind on x86_64.
 _OF_CUDA_TORCH = ("torchvision", "vllm", "xformers", "sgl-kernel")
+#: Without a build for the CPU anywhere: its extension needs libtorch_cuda
+#: (https://github.com/Dao-AILab/flash-attention/blob/v2.7.4/setup.py).
+_WITHOUT_CPU = "flash-attn"
 
 
 def check_cpu_torch(context: Context) -> Iterator[Finding]:
@@ -463,6 +466,8 @@ def check_cpu_torch(context: Context) -> Iterator[Finding]:
         yield from _without_kernels(context, torch)
         return
     read = group_binaries(context)
+    if _WITHOUT_CPU in context.distributions and _WITHOUT_CPU not in read:
+        yield _without_cpu_build(context, torch)
     for name in _OF_CUDA_TORCH:
         installed = context.distributions.get(name)
         if installed is None or not installed.version or name in read:
@@ -476,6 +481,22 @@ def check_cpu_torch(context: Context) -> Iterator[Finding]:
             f"CUDA, but {torch} is a build without: its extension will not load.",
             "Or install a torch with CUDA, where the machine has an NVIDIA GPU.",
         )
+
+
+def _without_cpu_build(context: Context, torch: Torch) -> Finding:
+    finding = _of_another_kind(
+        context,
+        _WITHOUT_CPU,
+        f"{title_of(context, _WITHOUT_CPU)} is compiled for a torch with CUDA, but {torch} is a "
+        "build without: its extension will not load.",
+        "Or install a torch with CUDA, where the machine has an NVIDIA GPU.",
+    )
+    uninstall = InstallerCall("uninstall", (_WITHOUT_CPU,))
+    first = Remedy(
+        "Uninstall flash-attn where no GPU is used: transformers then takes another attention.",
+        (uninstall,),
+    )
+    return finding._replace(remedies=(first, *finding.remedies[1:]))
 
 
 def _without_kernels(context: Context, torch: Torch) -> Iterator[Finding]:

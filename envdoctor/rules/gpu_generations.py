@@ -94,8 +94,12 @@ def _is_named(context: Context, name: str) -> bool:
 
 
 def _left_out(context: Context) -> List[str]:
-    """Return the engine that most run, where the tool that wrote the report would not list it."""
+    """Return the engine that most run, where the tool that wrote the report would not list it, and
+    nothing says that another program runs.
+    """
     if context.facts.value("distributions.complete") is not False:
+        return []
+    if context.facts.value("report.runs"):
         return []
     of_collect_env = all(
         any(kind in name for kind in _OF_COLLECT_ENV) for name in context.distributions

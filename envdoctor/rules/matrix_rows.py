@@ -159,6 +159,8 @@ def _without_repeats(hits: List[_Hit]) -> List[_Hit]:
         rank = severity_rank(hit.finding.severity)
         if not any(
             pair <= frozenset(other.row.packages)
+            # What waits for a fact says less than what was seen.
+            and (other.finding.verdict == "violated" or hit.finding.verdict != "violated")
             and (severity_rank(other.finding.severity) <= rank or _is_of_libraries(hit, other))
             for other in kept
         ):

@@ -527,3 +527,23 @@ def test_a_wheel_that_finds_its_symbols_is_not_said_to_fail(
     """xformers 0.0.34 was measured: its symbols are in torch 2.12, not in 2.8."""
     found = judged(facts_of([f"torch {torch}", "xformers 0.0.34"]))
     assert [entry.severity for entry in found if entry.code == "ED401"] == [severity]
+
+
+def test_wheels_of_the_old_abi_beside_nvidia_s_torch(judged):
+    """vllm 0.8.5 is built against torch 2.6.0 of the index, with the old C++ ABI."""
+    facts = facts_of(["torch 2.6.0a0+ecf3bae40a.nv25.01", "vllm 0.8.5"], complete=False)
+    (finding,) = [entry for entry in judged(facts) if entry.code == "ED410"]
+    assert (finding.component, finding.kind, finding.verdict) == (
+        "vllm",
+        "abi-mismatch",
+        "violated",
+    )
+    new = facts_of(["torch 2.7.0a0+7c8ec84dab.nv25.03", "vllm 0.9.2"], complete=False)
+    assert "ED410" not in codes(judged(new))
+
+
+def test_flash_attn_beside_a_torch_for_the_cpu(judged):
+    facts = facts_of(["torch 2.5.1+cpu", "flash-attn 2.7.2.post1"], complete=False)
+    assert by_code(judged(facts), "ED408").component == "flash-attn"
+    with_cuda = facts_of(["torch 2.5.1+cu124", "flash-attn 2.7.2.post1"], complete=False)
+    assert "ED408" not in codes(judged(with_cuda))

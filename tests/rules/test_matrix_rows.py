@@ -260,3 +260,40 @@ def test_a_setting_that_asks_for_what_the_gpu_lacks(
     facts = parse_report("\n".join(lines) + "\n", matrix.package)
     errors = [finding.row for finding in judged(facts) if finding.severity == "error"]
     assert [entry for entry in errors if "before-ampere" in entry] == ([row] if row else [])
+
+
+SERVED = "python -m sglang.launch_server --model-path Qwen/Qwen3-8B --attention-backend {}\n"
+
+
+@pytest.mark.parametrize(
+    ("sglang", "gpu", "backend", "is_refused"),
+    [
+        ("0.4.6", "RTX 4090", "fa3", True),  # Hopper alone, and newer
+        ("0.4.6", "H100", "fa3", False),
+        ("0.4.6.post4", "RTX 4090", "fa3", False),
+        ("0.4.9", "Tesla T4", "fa3", True),
+        ("0.5.2", "NVIDIA B200", "fa3", True),
+        ("0.5.2", "NVIDIA B200", "triton", False),
+    ],
+)
+def test_an_attention_backend_that_the_gpu_has_not(sglang, gpu, backend, is_refused):
+    text = f"sglang {sglang}\nGPU 0: {gpu}\n{SERVED.format(backend)}"
+    rows = [entry for entry in judge(parse_report(text), load_matrix()) if "-fa3-" in entry.row]
+    assert [entry.severity for entry in rows] == ["error"] * is_refused
+
+
+@pytest.mark.parametrize(
+    ("torch", "transformers", "gpu", "is_refused"),
+    [
+        ("2.2.2", "4.44.2", "Tesla T4", True),
+        ("2.3.1", "4.44.2", "Tesla T4", False),  # made of float32
+        ("2.3.1", "4.34.1", "Tesla T4", True),  # which does not ask torch
+        ("2.2.2", "4.44.2", "A100", False),
+    ],
+)
+def test_bf16_that_transformers_refuses(torch, transformers, gpu, is_refused):
+    packages = f"torch {torch}\ntransformers {transformers}\nGPU 0: {gpu}\n"
+    for flag, said in (("--bf16", is_refused), ("--fp16", False)):
+        text = f"{packages}python run_clm.py --model_name_or_path gpt2 {flag} --output_dir out\n"
+        rows = [entry for entry in judge(parse_report(text), load_matrix()) if "bf16" in entry.row]
+        assert [entry.severity for entry in rows] == ["warning"] * said
