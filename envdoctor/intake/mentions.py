@@ -28,7 +28,7 @@ _NAMED = re.compile(
     r"(?<![\w./\\@:=+-])([A-Za-z][A-Za-z0-9_-]{0,40}[A-Za-z]|[A-Za-z][\w-]{1,40})"
     r"(?:\s+(?:version|ver\.?|release))?(?:[@-]|\s+)v?"
     r"(?!\d[\w.+]*\.(?:tar|tgz|whl|zip|so|py|json|ya?ml)\b)"  # the name of a file
-    r"(\d+\.\d[\w.]*\w(?:\+\w+)?|\d+\.\d)(?![\w/%-]|\.\d)",
+    r"(\d+\.\d[\w.]*\w(?:\+\w+(?:\.nv\d{2}\.\d{1,2})?)?|\d+\.\d)(?![\w/%-]|\.\d)",
     re.IGNORECASE,
 )
 #: What stands in each of these between a name and its release.

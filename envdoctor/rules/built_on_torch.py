@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ways_by_torch"]
 
 #: What says that a compiled package does not fit torch, whichever the two are.
-_ABOUT_TORCH = frozenset(["ED304", "ED401", "ED402", "ED495"])
+_ABOUT_TORCH = frozenset(["ED304", "ED401", "ED402", "ED410", "ED495"])
 #: Rows that say it of two packages.
 _ROWS = frozenset(["ED309", "ED490"])
 #: Labels of builds that torch's own index has (https://download.pytorch.org/whl/).

@@ -141,7 +141,7 @@ def _has_better_witness(context: Context, row: Row) -> bool:
 
     if row.code == "ED407":
         return is_judged_by_files(context, row.component)
-    return is_judged_otherwise(context, row.component)
+    return is_judged_otherwise(context, row.component, row.code == "ED410")
 
 
 def _without_repeats(hits: List[_Hit]) -> List[_Hit]:

@@ -313,9 +313,10 @@ def is_judged_by_files(context: Context, name: str) -> bool:
     )
 
 
-def is_judged_otherwise(context: Context, name: str) -> bool:
+def is_judged_otherwise(context: Context, name: str, of_abi: bool = False) -> bool:
     """Tell whether a better witness than its release judges a package: its files, its label, where
-    it or torch comes from; or what is said already.
+    it or torch comes from; or what is said already. of_abi: by the C++ ABI alone, which may be
+    known of a torch that no index has.
     """
     torch, installed = installed_torch(context), context.distributions.get(name)
     if torch is None or installed is None:
@@ -326,7 +327,7 @@ def is_judged_otherwise(context: Context, name: str) -> bool:
     said = context.once("abi-mismatches", lambda: list(_all_mismatches(context)))
     return (
         read
-        or _is_unindexed_torch(context, torch)
+        or (_is_unindexed_torch(context, torch) and not (of_abi and torch.abi is not None))
         or any(finding.component == name for finding in said)
     )
 

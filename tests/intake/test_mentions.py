@@ -118,3 +118,9 @@ def test_a_release_that_does_not_have_the_issue_is_the_one_that_works(words):
 def test_of_two_tellings_the_one_with_more_numbers_holds():
     facts = parse_report("transformers 4.50 does not work\n\npip install transformers==4.50.3\n")
     assert facts.value("distributions")["transformers"].version == "4.50.3"
+
+
+def test_a_build_of_nvidia_s_is_read_whole():
+    version = "2.6.0a0+ecf3bae40a.nv25.01"
+    for text in (f"torch {version}\nvllm 0.8.5\n", f"I use torch {version} here.\n"):
+        assert parse_report(text).version_of("torch") == version
