@@ -162,3 +162,25 @@ def test_a_remedy_may_name_another_release_of_what_is_changed_anyway(matrix):
     change_plan = plan(facts, matrix, goal="healthy", alternatives=False)
     assert "transformers 5 removed" in change_plan.changes[0].reason.text
     assert not [finding for finding in change_plan.remaining if finding.component == "transformers"]
+
+
+@pytest.mark.parametrize(
+    ("driver", "beside", "torch"),
+    [
+        # cuBLAS 12.1.3.1 is the pin of torch 2.1 to 2.4: no cuBLAS moves for a newer one.
+        ("550.54.15", ("nvidia-cublas-cu12", "12.1.3.1"), (2, 4)),
+        ("535.183.01", None, (2, 10)),  # the last whose default index is of CUDA 12
+        ("580.95.05", None, None),  # the newest
+    ],
+)
+def test_a_missing_torch_is_the_newest_that_goes_with_what_is_there(matrix, driver, beside, torch):
+    """The one with the fewest requirements would be 1.13."""
+    peft = installed("peft", "0.17.0", "torch>=1.13.0")
+    others = [] if beside is None else [installed(*beside)]
+    facts = facts_of(peft, *others, driver__release=driver)
+    after = {name: version for name, _, version, _ in changes_of(facts, matrix)}
+    newest = matrix.package("torch").versions[-1].release[:2]
+    chosen = tuple(map(int, after["torch"].split(".")[:2]))
+    assert chosen == torch or (torch is None and chosen >= (newest[0], newest[1] - 1))
+    assert not set(after) & {"peft", "nvidia-cublas-cu11"}
+    assert beside is None or beside[0] not in after

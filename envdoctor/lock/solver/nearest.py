@@ -2,11 +2,12 @@
 
 The objective is a total order: fewest roots changed (what nothing else asks for); fewest overrides;
 the roots nearest to what is installed, that on which most hangs first; then the fewest changes in
-all; then by name, the nearest to what is installed, and of what is new the newest. Roots come
-before overrides, unlike in a lock: here the roots are the request, and an override that a row asks
-for (cuBLAS 12.3.4.1 under torch 2.4.0) is less than another engine. Both counts are variables of
-the problem that stand before those which they bound, so the first model that the engine finds is
-the one: c[i] is the number of changes among the first i items, at least.
+all, of which what a missing requirement brings is none; then by name, the nearest to what is
+installed, and of what is new the newest. Roots come before overrides, unlike in a lock: here the
+roots are the request, and an override that a row asks for (cuBLAS 12.3.4.1 under torch 2.4.0) is
+less than another engine. Both counts are variables of the problem that stand before those which
+they bound, so the first model that the engine finds is the one: c[i] is the number of changes among
+the first i items, at least.
 """
 
 from __future__ import annotations
@@ -142,32 +143,41 @@ def _attempt(catalog: InstalledCatalog, target: Facts) -> _Search:
 class Counted(NamedTuple):
     """A problem in the order of the objective.
 
-    ``roots`` and ``items`` are (variable, mask that is a change).
+    ``roots`` and ``items`` are (variable, mask that is a change); ``changes`` are those that count,
+    and those that a missing requirement brings.
     """
 
     problem: Problem
     roots: Tuple[Item, ...]
     items: Tuple[Item, ...]
+    changes: Tuple[Item, ...]
 
 
 def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
-    """Put the roots first, let everything else that is installed go, prefer what is installed, and
-    name what is a change.
+    """Put the roots first, then what they lack, let everything else that is installed go, prefer
+    what is installed, and name what is a change. What is missing is taken in its newest release
+    that goes with what is there: what that brings is none, or the one with the fewest requirements
+    would be taken, which is mostly the oldest.
     """
     tops = catalog.tops
+    missing = _missing(problem, catalog)
     order = [
         *(name for name in tops if name in problem.nodes),
-        *(node for node in problem.nodes if node not in tops),
+        *missing,
+        *(node for node in problem.nodes if node not in tops and node not in missing),
     ]
     place = {node: number for number, node in enumerate(order)}
     variable_of = dict(zip(problem.nodes, problem.variables))
     variables: List[Variable] = []
     items: List[Item] = []
+    changes: List[Item] = []
     for node in order:
         variable, change = _preferred(node, variable_of[node], problem, catalog)
         variables.append(variable)
         if change is not None:
-            items.append((place[node], change))
+            changes.append((place[node], change))
+            is_brought = bool(missing) and node not in catalog.situation.listed
+            items += [] if is_brought else changes[-1:]
     fixed = {*tops, *catalog.outside}
     nogoods = [
         _moved(nogood, problem, place)
@@ -178,7 +188,20 @@ def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
         nodes=tuple(order), variables=tuple(variables), nogoods=tuple(nogoods)
     )
     roots = tuple((number, mask) for number, mask in items if order[number] in tops)
-    return Counted(ordered, roots, tuple(items))
+    return Counted(ordered, roots, tuple(items), tuple(changes))
+
+
+def _missing(problem: Problem, catalog: InstalledCatalog) -> List[str]:
+    """Return what is required by what is installed, and is not there."""
+    situation = catalog.situation
+    if not situation.complete:
+        return []
+    wanted = {base for name in situation.listed for base in catalog.wants(name)}
+    return [
+        node
+        for node in problem.nodes
+        if node in wanted and node in problem.tables and node not in situation.listed
+    ]
 
 
 def _preferred(
@@ -303,7 +326,7 @@ def _repair_of(
     attempt = Attempt(problem, result.outcome, result.overrides)
     resolution = resolution_of(attempt, catalog, (target,))
     changes = []
-    for number, mask in result.given.items:
+    for number, mask in result.given.changes:
         node = problem.nodes[number]
         if bits[node] & mask:
             changes.append(_change(node, bits, problem, catalog))
