@@ -17,7 +17,7 @@ from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import INTENT, LABEL, Draft
 from .marked import Marked
 
-__all__ = ["read_failure", "read_progress"]
+__all__ = ["is_change", "read_failure", "read_progress"]
 
 _NAME = r"(?P<name>[A-Za-z][\w.-]{0,80})(?:\[[\w,-]{1,80}\])?"
 _VERSION = r"(?P<version>\d[\w.+!]{0,60})(?: [^\s()>]{7,40})?(?: -> (?P<new>\d[\w.+!]{0,60}))?"
@@ -63,6 +63,11 @@ _MAY_FAIL = Marked(
 )
 #: A line that is the installer's: nothing else in it states anything.
 _BEGINS = re.compile(r"\W*(?:ERROR: |error: )?(?:Failed |Could not build )")
+
+
+def is_change(line: Line) -> bool:
+    """Tell whether a line is one of those that uv ends with, or would end with."""
+    return _UV.match(line.raw.rstrip()) is not None
 
 
 def read_progress(line: Line, draft: Draft) -> bool:

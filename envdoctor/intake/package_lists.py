@@ -10,7 +10,7 @@ from ..model.versions import canonicalize_name, split_clauses, try_version
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution, of_conda
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
-from .installer_progress import read_failure, read_progress
+from .installer_progress import is_change, read_failure, read_progress
 from .marked import Marked
 
 __all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
@@ -36,6 +36,13 @@ _LIST_HEADER = re.compile(
 )
 _LIST_ROW = re.compile(rf"({_NAME})\s+(\d\S{{0,80}})(?:\s+(\S.{{0,300}}))?\s*$")
 _RULE = re.compile(r"-{3,}(?:\s+-{3,})+")
+#: A branch of ``uv tree`` (``├── torch v2.6.0``), and of pipdeptree.
+_BRANCH = re.compile(
+    rf"[\u2500-\u257f\s]+({_NAME})(?:\[[\w,.-]{{1,80}}\])? (?:v(\d\S{{0,60}})"
+    r"|\[required: [^\]]{1,120}, installed: (\d[^\]\s]{0,60})\])(?: \(\*\))?$"
+)
+#: What ``--dry-run`` of pip and uv says.
+_WOULD = re.compile(r"Would (?:install|uninstall|download|make no changes)\b")
 _EDITABLE = re.compile(r"-e\s+(\S{1,400}?)(?:#egg=([\w.-]{1,80}))?(?:&.{0,100})?$")
 PIN = re.compile(
     rf"(?<![\w.<>=!~@/+-])({_NAME})(?:\[[\w,.-]{{1,80}}\])?\s?==\s?v?([0-9][\w.!+]{{0,80}})"
@@ -140,7 +147,7 @@ class PackageReader:
         self._block_what = ""
         self._filtered = False
         self._shown: Optional[str] = None
-        self._variant = ""
+        self._dry_run = -9  # the last line of what an installer only would do
         self._refused = False
 
     @property
@@ -153,6 +160,8 @@ class PackageReader:
         if self._read_refusal(line):
             return True
         if line.text.startswith("[") and self._read_excerpt(line, draft):
+            return True
+        if self._is_dry_run(line) or _read_tree(line, draft):
             return True
         if self._read_headers(line, draft):
             return True
@@ -175,6 +184,14 @@ class PackageReader:
     def finish(self, draft: Draft) -> None:
         """Close the last block."""
         self._end(draft)
+
+    def _is_dry_run(self, line: Line) -> bool:
+        """Tell whether a line says what ``--dry-run`` would do: nothing of it is there."""
+        begins = _WOULD.match(line.text) is not None
+        if begins or (line.number == self._dry_run + 1 and is_change(line)):
+            self._dry_run = line.number
+            return True
+        return False
 
     def _read_excerpt(self, line: Line, draft: Draft) -> bool:
         match = _EXCERPT.match(line.text)
@@ -429,6 +446,13 @@ class PackageReader:
         ):
             draft.complete_distributions(Line(self._block[0].number, "", "", 0), self._block_what)
         self._table, self._conda, self._block, self._block_what = False, None, [], ""
+
+
+def _read_tree(line: Line, draft: Draft) -> bool:
+    branch = _BRANCH.match(line.raw.strip()) if "\u2500" in line.raw else None
+    if branch is not None:
+        draft.distribution(branch.group(1), branch.group(2) or branch.group(3), line, EXACT)
+    return branch is not None
 
 
 def _is_pin(match: re.Match[str]) -> bool:

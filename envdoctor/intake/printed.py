@@ -227,6 +227,7 @@ _SILENT = re.compile(
     r"DeepSpeed general environment|Collecting environment|Build cuda_|cudnn\S"
     r"*\.so|# Name +Version|"
     r"(?:WARNING|ERROR|INFO)[ :]|"
+    r"(?:Resolved|Prepared|Installed|Uninstalled|Audited|Checked|Built) \d+ packages?\b|"
     # an address alone, a command that tells nothing, a line of a program, what pytest prints
     r"https?://\S+$|(?:git (?:clone|checkout|pull)|cd|source|mkdir|wget|curl|bash|sh|"
     r"llamafactory-cli|python3? -m venv|conda (?:create|activate)|from [\w.]+ import|import \w|"

@@ -160,7 +160,8 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
     (
         "os.architecture",
         "architecture",
-        """arch, architecture, cpu arch, cpu architecture, machine, cpu 架构, 架构, uname m""",
+        """arch, architecture, cpu arch, cpu architecture, machine, os arch, cpu 架构, 架构,
+        uname m""",
         "",
     ),
     ("os.kernel", "kernel", "kernel, linux kernel, os kernel, uname r, 内核, 内核版本", ""),
@@ -271,7 +272,8 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         machine rank, num machines, downcast bf16, main process port, rdzv backend, same network,
         main training function, debug, enable cpu affinity, tpu env, tpu use cluster, tpu use sudo,
         dynamo config, hip, xpu, value, release, system>version, package, packages, cpu offload,
-        docker engine, docker compose, g++, commit hash, bash, shell, 时间, 处理器, bash location,
+        docker engine, docker compose, go version, debug mode, is xpu available, g++, commit hash,
+        bash, shell, 时间, 处理器, bash location,
         accelerate bash location, accelerate default config,
         intel gpu driver, intel gpu models detected, intel gpu models onboard, level zero, rocm
         driver, gpu affinity, api version, spec, metadata, name, mount path, count, capabilities,

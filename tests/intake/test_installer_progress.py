@@ -167,3 +167,31 @@ def test_what_pip_shows_that_torch_requires_tells_its_cuda():
     text = "Name: torch\nVersion: 2.2.1\nSummary: Tensors\nRequires: filelock, "
     text += "nvidia-cuda-runtime-cu12, sympy\nRequired-by: peft\n"
     assert "nvidia-cuda-runtime-cu12" in parse_report(text).value("distributions")
+
+
+def test_what_a_dry_run_would_do_is_not_there():
+    """What uv 0.9 prints of ``uv pip install --dry-run``, and pip 25 of its own."""
+    text = (
+        "Using Python 3.11.7 environment at: venv\n"
+        "Would download 2 packages\nWould uninstall 1 package\nWould install 2 packages\n"
+        " + nvidia-cublas-cu12==12.1.3.1\n - torch==2.15.0\n + torch==2.4.0\n"
+        "vllm==0.8.5\n"
+    )
+    assert set(parse_report(text).value("distributions")) == {"vllm"}
+    text = "Would install torch-2.6.0 numpy-2.1.0\nvllm==0.8.5\n"
+    assert set(parse_report(text).value("distributions")) == {"vllm"}
+
+
+def test_trees_of_uv_and_pipdeptree():
+    text = (
+        "torch v2.6.0\n├── cuda-toolkit v13.2.2\n│   └── nvidia-cublas v13.4.1.3 (*)\n"
+        "└── sympy [required: ==1.13.1, installed: 1.13.1]\n"
+    )
+    facts = parse_report(text)
+    assert {name: one.version for name, one in facts.value("distributions").items()} == {
+        "torch": "2.6.0",
+        "cuda-toolkit": "13.2.2",
+        "nvidia-cublas": "13.4.1.3",
+        "sympy": "1.13.1",
+    }
+    assert facts.value("toolkit.version") is None

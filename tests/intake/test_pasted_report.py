@@ -133,11 +133,18 @@ def test_a_whole_list_is_complete(text):
     assert isinstance(facts.distribution("flash-attn"), Absent)
 
 
+def test_a_whole_list_may_lack_what_one_of_its_members_needs():
+    facts = parse_report(columns([row for row in ROWS if row[0] != "tokenizers"]))
+    assert facts.value("distributions.complete") is True
+
+
 @pytest.mark.parametrize(
     "text",
     [
         columns(ROWS[:8]),
-        columns([row for row in ROWS if row[0] != "filelock"]),  # torch cannot be installed without
+        # torch cannot be installed without one of them, requests not without the other
+        columns([row for row in ROWS if row[0] not in ("filelock", "idna")]),
+        columns([row for row in ROWS if row[0] not in ("filelock", "pip")]),
         columns(list(reversed(ROWS))),
         columns(ROWS, header=False),
         "$ pip list | grep -i -e torch\n" + columns(ROWS),
@@ -146,7 +153,8 @@ def test_a_whole_list_is_complete(text):
     ],
     ids=[
         "few",
-        "companion missing",
+        "companions missing",
+        "companion and pip missing",
         "no order",
         "no header",
         "filtered",
