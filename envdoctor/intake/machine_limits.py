@@ -80,9 +80,11 @@ class LimitsReader:
         if "ulimit" in text:
             match = _COMMAND.search(text)
             if match:
-                return self._read_command(
+                is_read = self._read_command(
                     match.group(1), match.group(2), match.group(3), line, draft
                 )
+                if match.start() == 0 or not is_read:
+                    return is_read  # what stands before it, other readers take
         if "(" in text or text.startswith("-"):
             match = _BASH.fullmatch(text)
             if match and match.group(3) in _LIMITS:

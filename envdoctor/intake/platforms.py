@@ -20,6 +20,7 @@ __all__ = [
     "systems_with_glibc",
 ]
 
+_KERNEL = re.compile(r"Linux (\d+\.\d+\S*)(?: #|$)")
 _NOTHING = phrases(", n/a, could not collect, none, not found, unknown, na")
 _PLATFORM = re.compile(
     r"Linux-(\d+\.\d+\S*?)-(x86_64|aarch64|arm64|ppc64le)(?:-(?:x86_64|aarch64))?-with-glibc"
@@ -144,6 +145,11 @@ def operating_system(value: str, line: Line, draft: Draft, rank: int = LABEL) ->
     """Read the name of an operating system; False where it is none."""
     if value.lower() in _NOTHING:
         return False
+    kernel = _KERNEL.match(value)
+    if kernel is not None:  # as uname and Slurm say it
+        draft.put("os.platform", "linux", line, rank)
+        draft.put("os.kernel", kernel.group(1), line, rank)
+        return True
     lowered = value.lower()
     machine = architecture(value)
     name = re.sub(r"\s*\((?:x86_64|amd64|aarch64|arm64)\)", "", value).strip()

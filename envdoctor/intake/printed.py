@@ -16,7 +16,7 @@ from ..model.sizes import parse_size
 from .clean_text import Line
 from .distribution_names import known_distribution
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
-from .gpu_names import ARCHITECTURES
+from .gpu_names import ARCHITECTURES, GPU_NAME
 from .platforms import system_of_build
 
 __all__ = ["in_common_words", "read_printed"]
@@ -202,6 +202,10 @@ _TABLE = _sentences(
         r"^\S+/(?P<size_object_store_memory>\d[\d.]*[KMGT]i?B) object_store_memory$",
         LABEL,
     ),
+    # Slurm's scontrol show node and job; its sizes count in powers of two
+    ("realmemory=", r"\bRealMemory=(?P<mib_memory__total>\d{3,9})\b", LABEL),
+    ("minmemorynode=", r"\bMinMemoryNode=(?P<room_memory__limit>\d{1,9}[MGT])\b", LABEL),
+    ("gres=gpu:", r"\bGres=gpu:(?:(?P<gres>[a-z]\w{1,20}):)?(?P<count>\d{1,3})\b", LABEL),
     # cgroups
     (
         "memory.",
@@ -307,6 +311,12 @@ def _put_part(draft: Draft, _name: str, value: str, line: Line, rank: int) -> No
         draft.distribution(package, None, line, rank)
 
 
+def _put_gres(draft: Draft, _name: str, value: str, line: Line, _rank: int) -> None:
+    name = value.upper().replace("_", " ")
+    if GPU_NAME.search(name):
+        draft.device(0, Gpu(name=name), line, LABEL + 5)
+
+
 def _put_count(draft: Draft, _name: str, value: str, _line: Line, _rank: int) -> None:
     draft.device_count = int(value)
 
@@ -324,6 +334,13 @@ _WRITERS: Mapping[str, Callable[[Draft, str, str, Line, int], object]] = {
     "bytes_": lambda draft, name, value, line, rank: draft.put(
         name.replace("__", "."), int(value), line, rank
     ),
+    "mib_": lambda draft, name, value, line, rank: draft.put(
+        name.replace("__", "."), int(value) << 20, line, rank
+    ),
+    "room_": lambda draft, name, value, line, rank: draft.put(
+        name.replace("__", "."), parse_size(value, binary=True), line, rank
+    ),
+    "gres": _put_gres,
     "true_": lambda draft, name, _, line, rank: draft.put(
         name.replace("__", "."), True, line, rank
     ),

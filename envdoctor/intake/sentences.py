@@ -231,11 +231,11 @@ _NODES = re.compile(
     re.IGNORECASE,
 )
 _MAY_BE_ABSENT = Marked(
-    "no , without , not ins, missing, 未安装, 没有安装, 没装",
-    r"no |without |not ins|missing|未安装|没有安装|没装",
+    "no , without , not ins, missing, 未安装, 没有安装, 没装, 没有装",
+    r"no |without |not ins|missing|未安装|没有安装|没装|没有装",
 )
 _ABSENT = re.compile(
-    r"(?:\bno |\bwithout |\bnot installed:? ?|未安装 ?|没有安装 ?|没装 ?)"
+    r"(?:\bno |\bwithout |\bnot installed:? ?|未安装 ?|没有安装 ?|没有?装 ?)"
     r"([A-Za-z][\w-]{1,40}(?: [a-z]+)?)"
     r"|([A-Za-z][\w-]{1,40})(?: package| module)? (?:is |was |are |seems to be )?"
     r"(?:not installed|missing|未安装|没有安装)",
@@ -465,9 +465,15 @@ def _read_rest(subject: Topic, text: str, end: int, line: Line, draft: Draft) ->
         draft.put("driver.cuda_version", cuda.group(1), line, PROSE)
 
 
+def _word_of(atom: re.Match[str]) -> str:
+    """Return a word as the vocabulary has it: of 驱动版本 without the mark of a version."""
+    word = atom.group().lower()
+    return word if word in _FIRST else word[: -len("版本")] if word.endswith("版本") else word
+
+
 def _subjects(text: str) -> List[Tuple[Topic, int, int]]:
     """Return the subjects that a text names, with where each name begins and ends."""
-    atoms = [(atom.group().lower(), atom.start(), atom.end()) for atom in _ATOM.finditer(text)]
+    atoms = [(_word_of(atom), atom.start(), atom.end()) for atom in _ATOM.finditer(text)]
     named: List[Tuple[Topic, int, int]] = []
     reached = 0
     for number, (word, start, _) in enumerate(atoms):

@@ -190,7 +190,7 @@ _CURE = re.compile(
 _NOT = re.compile(r"\b(?:not|no|never|didn|doesn|nothing|neither)\b|n't", re.IGNORECASE)
 
 
-class _Told(NamedTuple):
+class _Telling(NamedTuple):
     """What a match says: of which name, which version or range, what of its words stays, and the
     release with which it works.
     """
@@ -201,12 +201,12 @@ class _Told(NamedTuple):
     works: str = ""
 
 
-def _in_order(match: re.Match[str]) -> Optional[_Told]:
+def _in_order(match: re.Match[str]) -> Optional[_Telling]:
     name, version = filter(None, match.groups())
-    return _Told(name, version)
+    return _Telling(name, version)
 
 
-def _changed(match: re.Match[str]) -> Optional[_Told]:
+def _changed(match: re.Match[str]) -> Optional[_Telling]:
     """What is there after a change; one that cured is not there."""
     before = match.string[max(0, match.start() - 100) : match.start()]
     until = match.group().lower().startswith("until")
@@ -216,36 +216,36 @@ def _changed(match: re.Match[str]) -> Optional[_Told]:
     old = groups.get("old") or groups.get("old2") or ""
     name, version = [group for group in match.groups() if group and group != old][:2]
     breaks = old and _BREAKS_BEHIND.match(match.string[match.end() :])
-    return _Told(name, version, works=old.rstrip(".") if breaks else "")
+    return _Telling(name, version, works=old.rstrip(".") if breaks else "")
 
 
-def _before_cure(match: re.Match[str]) -> Optional[_Told]:
+def _before_cure(match: re.Match[str]) -> Optional[_Telling]:
     """What was there before a change that cured it; a change that did not is there now."""
     if _NOT.search(match.group("rest")):
         return None
     name = match.group("name") or match.group("other") or match.group("whose")
     old = match.group("old") or match.group("was")
     new = match.group("new")
-    return _Told(name, old or f"{'<' if match.group('up') else '>'}{new}", works=new)
+    return _Telling(name, old or f"{'<' if match.group('up') else '>'}{new}", works=new)
 
 
-def _works_else(match: re.Match[str]) -> Optional[_Told]:
+def _works_else(match: re.Match[str]) -> Optional[_Telling]:
     """That one release fails and another works."""
     good, bad = match.group("good", "bad")
-    return None if good == bad else _Told(match.group("name"), bad, works=good)
+    return None if good == bad else _Telling(match.group("name"), bad, works=good)
 
 
-def _used_by_good(match: re.Match[str]) -> Optional[_Told]:
+def _used_by_good(match: re.Match[str]) -> Optional[_Telling]:
     """What works elsewhere."""
-    return _Told(match.group("name"), "", match.group(), match.group("version"))
+    return _Telling(match.group("name"), "", match.group(), match.group("version"))
 
 
-def _used_by_bad(match: re.Match[str]) -> Optional[_Told]:
+def _used_by_bad(match: re.Match[str]) -> Optional[_Telling]:
     """What is there where it fails."""
-    return _Told(match.group("name"), match.group("version"))
+    return _Telling(match.group("name"), match.group("version"))
 
 
-def _cured_alone(match: re.Match[str]) -> Optional[_Told]:
+def _cured_alone(match: re.Match[str]) -> Optional[_Telling]:
     """What was cured by a release of what the text named last."""
     if _NOT.search(match.group("rest")):
         return None
@@ -254,17 +254,17 @@ def _cured_alone(match: re.Match[str]) -> Optional[_Told]:
         for name in _NAMED_BEFORE.findall(match.string[: match.start()])
         if known_distribution(name) not in (None, *_INSTALLERS)
     ]
-    return _Told(names[-1], "", match.group(), match.group("good")) if names else None
+    return _Telling(names[-1], "", match.group(), match.group("good")) if names else None
 
 
-def _since(match: re.Match[str]) -> Optional[_Told]:
+def _since(match: re.Match[str]) -> Optional[_Telling]:
     """That a release, or a newer one, is there."""
     first, second = filter(None, match.group(1, 2, 3, 4, 6, 7))
     name, version = (second, first) if first[0].isdigit() else (first, second)
-    return _Told(name, f">={version}", f"{match.group('failing') or ''}; ")
+    return _Telling(name, f">={version}", f"{match.group('failing') or ''}; ")
 
 
-_Reader = Callable[["re.Match[str]"], Optional[_Told]]
+_Reader = Callable[["re.Match[str]"], Optional[_Telling]]
 #: The forms, in the order in which they are looked for, and what a match of each tells.
 _FORMS: Tuple[Tuple[Marked, _Reader], ...] = (
     (_CURED, _before_cure),
@@ -290,23 +290,23 @@ def read_compared(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
     text = _WOULD_WORK.sub(lambda match: match.group() if _fails(match) else "", text)
     claims = draft.claims
 
-    for form, told_by in _FORMS:
-        text = form.sub(partial(_claimed, told_by, line, draft), text)
+    for form, read_match in _FORMS:
+        text = form.sub(partial(_claimed, read_match, line, draft), text)
     return text, draft.claims != claims
 
 
-def _claimed(told_by: _Reader, line: Line, draft: Draft, match: re.Match[str]) -> str:
+def _claimed(read_match: _Reader, line: Line, draft: Draft, match: re.Match[str]) -> str:
     """Claim what a match tells; return what of its words stays."""
-    told = told_by(match)
-    subject = _subject(told.name) if told is not None else None
+    statement = read_match(match)
+    subject = _subject(statement.name) if statement is not None else None
     before = _SENTENCE.split(match.string[: match.start()])[-1]
-    if told is None or subject is None or not is_here(before, ""):
+    if statement is None or subject is None or not is_here(before, ""):
         return match.group()
-    if told.works and subject.kind == "distribution":
-        draft.works_with(subject.name, told.works, line)
-    if told.version:
-        state(Claim(subject, "said", told.version, line), draft)
-    return told.rest
+    if statement.works and subject.kind == "distribution":
+        draft.works_with(subject.name, statement.works, line)
+    if statement.version:
+        state(Claim(subject, "said", statement.version, line), draft)
+    return statement.rest
 
 
 _INSTALLERS = ("pip", "uv", "conda")

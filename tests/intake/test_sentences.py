@@ -141,3 +141,53 @@ def test_versions(text, versions):
 def test_devices(text, name, count):
     devices = read(f"peft 0.10.0\n{text}").value("gpus") or ()
     assert [device.name for device in devices] == [name] * count
+
+
+def test_driver_in_chinese_with_the_word_for_version():
+    text = "没有装 flash-attn，驱动版本 535.183.01，8张A800，torch 2.3.1"
+    assert stated(text) == {"torch": "2.3.1", "driver": "535.183.01"}
+    assert read(text).value("distributions.absent") == ("flash-attn",)
+
+
+@pytest.mark.parametrize(
+    ("text", "cuda"),
+    [
+        ("torch cu118 build on RTX 5090", "11.8"),
+        ("torch with CUDA 12.8 build, driver 570.86.10", "12.8"),
+        ("PyTorch built for CUDA 11.8 on H100", "11.8"),
+        ("please install pytorch with CUDA 12.1, I have an A100", None),
+    ],
+)
+def test_a_build_of_torch_without_its_release(text, cuda):
+    assert read(text).value("torch.cuda") == cuda
+
+
+@pytest.mark.parametrize("text", ["vllm (latest)\ntorch 2.5.1", "I use vllm latest. torch 2.5.1"])
+def test_a_newest_release_is_there_and_not_known(text):
+    assert stated(text) == {"torch": "2.5.1", "vllm": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        ("vllm 0.8.5, two nodes with 8x H100 80GB each", "2"),
+        ("multi-node inference with vllm 0.8.5", "several"),
+        ("两机16卡 H800, vllm 0.8.5", "2"),
+        ("node 2 is an H100 with torch 2.6", None),
+    ],
+)
+def test_nodes(text, nodes):
+    request = read(text).value("request")
+    assert (request.setting("nnodes") if request is not None else None) == nodes
+
+
+def test_what_scontrol_says_of_a_node():
+    """slurm 23.11: scontrol show node, its sizes in MiB."""
+    facts = read(
+        "NodeName=gpu01 Arch=x86_64 CoresPerSocket=32\n   Gres=gpu:h100:8(S:0-1)\n"
+        "   OS=Linux 5.15.0-91-generic #101-Ubuntu SMP Tue Nov 14 13:30:08 UTC 2023\n"
+        "   RealMemory=2063000 AllocMem=0 FreeMem=1950000 Sockets=2 Boards=1\n"
+    )
+    assert [device.name for device in facts.value("gpus")] == ["H100"] * 8
+    assert facts.value("memory.total") == 2063000 << 20
+    assert facts.value("os.kernel") == "5.15.0-91-generic"
