@@ -9,7 +9,7 @@ from typing import Callable, Iterable, List, Sequence, Tuple
 from ..model.sizes import size_text
 from ..watch.recording import Recording
 from ..watch.trend import thin
-from .watch_text import duration_text, outlook_parts
+from .watch_text import course_parts, duration_text
 
 __all__ = ["chart_svg"]
 
@@ -166,12 +166,10 @@ def _legend(recording: Recording) -> List[str]:
             f'y="20">{name}</text>'
         )
         x += 110
-    if recording.outlook is not None:
-        for index, words in enumerate(outlook_parts(recording.outlook)):
-            parts.append(
-                f'<text x="{_LEFT}" y="{_HEIGHT - 52 + 15 * index}" '
-                f'font-size="11">{_escape(words)}</text>'
-            )
+    parts += [
+        f'<text x="{_LEFT}" y="{_HEIGHT - 52 + 15 * index}" font-size="11">{_escape(words)}</text>'
+        for index, words in enumerate(course_parts(recording))
+    ]
     return parts
 
 

@@ -8,7 +8,7 @@ from ..model.sizes import size_text
 from ..watch.recording import Outlook, Recording
 from ..watch.trend import SHAPES, Arrival, Trend
 
-__all__ = ["duration_text", "outlook_line", "outlook_parts", "summary_lines"]
+__all__ = ["course_parts", "duration_text", "outlook_line", "outlook_parts", "summary_lines"]
 
 _START = 30.0  # seconds in which a program loads what it needs
 
@@ -48,6 +48,23 @@ def outlook_parts(outlook: Outlook) -> List[str]:
     return words
 
 
+def course_parts(recording: Recording) -> List[str]:
+    """Return where a run is heading, each by itself, and of one that has ended how it went."""
+    outlook = recording.outlook
+    if outlook is None:
+        return []
+    if recording.exit_code is None:
+        return outlook_parts(outlook)
+    return [_peak(recording), *_course(outlook, recording)]
+
+
+def _peak(recording: Recording) -> str:
+    limit = recording.group.limit
+    whole = "of its own, of the machine's" if recording.is_own else "of"
+    share = 100 * recording.peak / limit
+    return f"at most {size_text(recording.peak)} {whole} {size_text(limit)} ({share:.0f} %)"
+
+
 def _trend_words(trend: Trend) -> str:
     if trend.shape == "unknown":
         return SHAPES["unknown"]
@@ -80,14 +97,8 @@ def _rate(slope: float) -> str:
 
 def summary_lines(recording: Recording) -> List[str]:
     """Return what the whole run did, how it ended, and what the watch itself cost."""
-    limit = recording.group.limit
-    share = 100 * recording.peak / limit
-    whole = "of its own, of the machine's" if recording.is_own else "of"
     lines = [
-        (
-            f"watched for {duration_text(recording.duration)}; at most "
-            f"{size_text(recording.peak)} {whole} {size_text(limit)} ({share:.0f} %)"
-        ),
+        f"watched for {duration_text(recording.duration)}; {_peak(recording)}",
         f"limit from {recording.group.source}",
     ]
     if recording.group.hidden:

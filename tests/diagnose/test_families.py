@@ -51,6 +51,8 @@ SIZE = "torch.Size([151936, 896])"
             "torch-save-short",
         ),
         ("KeyError: 'getpwuid(): uid not found: 1002700000'", "no-passwd-entry"),
+        ("OSError: 4000000 requested and 1040352 written", "torch-save-short"),
+        ("4 GPUs requested and 2 allocated", None),
         ("OSError: No username set in the environment", "no-passwd-entry"),
         ("fatal: detected dubious ownership in repository at '/home/x'", "git-ownership"),
         ("train.sh: line 7: torchrun: command not found", "command-not-found"),

@@ -166,7 +166,8 @@ def test_of_the_middle_of_a_deep_traceback_the_programs_own_place_is_kept():
     places = [f"/v/lib/python3.11/site-packages/m{number}.py" for number in range(60)]
     places[0], places[20], places[30] = "/x/train.py", "/x/evaluate.py", "/x/score.py"
     lines = "".join(
-        f'  File "{place}", line {number}, in f\n    call()\n' for number, place in enumerate(places)
+        f'  File "{place}", line {number}, in f\n    call()\n'
+        for number, place in enumerate(places)
     )
     text = f"Traceback (most recent call last):\n{lines}ValueError: x\n"
     (raised,) = _read(text).raised

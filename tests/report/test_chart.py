@@ -9,7 +9,8 @@ import pytest
 from envdoctor.model.sizes import parse_size
 from envdoctor.probes.usage import Group, GroupUse
 from envdoctor.report.chart import chart_svg
-from envdoctor.watch.recording import Recording, Sample
+from envdoctor.watch.recording import Outlook, Recording, Sample
+from envdoctor.watch.trend import Arrival, Trend
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -58,3 +59,15 @@ def test_a_run_that_somebody_killed_is_marked_at_its_end():
     assert "ended by SIGKILL" in words
     _, root = texts(chart_svg(recording(1 << 30, 1 << 29, 100)))
     assert not [line for line in root.iter(f"{SVG}line") if line.get("stroke-dasharray")]
+
+
+def test_of_a_run_that_has_ended_no_limit_is_ahead():
+    steady = recording(1 << 30, 1 << 29, 600)
+    trend, arrival = Trend("steady", slope=1e6), Arrival(600.0, 500.0, 700.0)
+    outlook = Outlook(steady.samples[-1], steady.group, trend, arrival, None)
+    steady = steady._replace(outlook=outlook, exit_code=None)
+    assert any("meets the limit" in word for word in texts(chart_svg(steady))[0])
+    ended, _ = texts(chart_svg(steady._replace(exit_code=0)))
+    assert not any("meets the limit" in word for word in ended)
+    assert "at most 512 MiB of 1 GiB (50 %)" in ended
+    assert any(word.endswith("until it ended") for word in ended)
