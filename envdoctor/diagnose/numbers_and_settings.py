@@ -128,6 +128,9 @@ _MAKE_ROOM = (
     "give an engine or rank that shares the GPU less, or take another GPU "
     "(CUDA_VISIBLE_DEVICES)"
 )
+#: What peft and transformers' Trainer print of a model (``print_trainable_parameters`` of peft
+#: 0.3 to 0.18, ``Trainer._inner_training_loop`` of transformers 4.28 and newer).
+_TRAINED = re.compile(r"(?:trainable params: |Number of trainable parameters = )([\d,]{1,20})\b")
 _FULL = 0.9  # of a GPU, from which a training's state alone leaves nothing for activations
 #: Several processes of an engine, as people tell it.
 _SEVERAL = re.compile(
@@ -402,6 +405,33 @@ def _of_world(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
 
 
 # --------------------------------------------------------------------------------------------------
+# what is trained
+
+
+def _of_graph(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+    """Hold a loss that hangs on nothing that is trained against the parameters that the run counted
+    as trained.
+    """
+    counts = [int(count.replace(",", "")) for count in _TRAINED.findall(asked.report)]
+    if not counts:
+        return None
+    if counts[-1] == 0:
+        return _Relation(
+            "The run counted no parameter that is trained: all are frozen",
+            "Let some be trained: the names by which a LoRA, or what is not frozen, is chosen fit "
+            "none of this model",
+            decides=False,
+        )
+    return _Relation(
+        f"The run counted {counts[-1]:,} parameters that are trained, so not all are frozen: the "
+        "way from them to the loss is cut",
+        "Look for no_grad, detach or .data between them and the loss; with gradient checkpointing "
+        "call model.enable_input_require_grads() or set use_reentrant=False",
+        decides=False,
+    )
+
+
+# --------------------------------------------------------------------------------------------------
 # bytes
 
 
@@ -662,6 +692,7 @@ _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
         ),
         _of_tokens,
     ),
+    (re.compile(r"element 0 of tensors does not require grad"), _of_graph),
     (
         re.compile(
             r"\b(\d{1,7}) != (\d{1,6}) \* (\d{1,6}) \* (\d{1,6})\b",

@@ -416,3 +416,23 @@ def test_who_holds_a_gpu_where_no_process_is_called_this_one(one, other, said, t
     assert "another process" not in message
     assert ("This process is" in message) is bool(said)
     assert (said or "") in message
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ("trainable params: 18,882,560 || all params: 8,607,498,496", "18,882,560 parameters that"),
+        ("  Number of trainable parameters = 1,024", "1,024 parameters that are trained"),
+        ("trainable params: 0 || all params: 8,607,498,496", "counted no parameter"),
+        ("", None),
+    ],
+)
+def test_a_loss_that_hangs_on_nothing_that_is_trained(printed, said, tmp_path):
+    text = (
+        f"torch 2.6.0\n{printed}\nTraceback (most recent call last):\n"
+        '  File "/x/train.py", line 3, in <module>\n    loss.backward()\n'
+        "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn\n"
+    )
+    message = finding(text, tmp_path).message
+    assert ("The run counted" in message) is bool(said)
+    assert (said or "") in message
