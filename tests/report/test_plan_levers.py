@@ -31,3 +31,16 @@ def test_each_lever_stands_once_below_the_first_line(tmp_path, memory):
         lines = [line for line in body.splitlines() if lever.text in line and "narrow" not in line]
         shown = sum(1 for other in result.levers if other.text == lever.text)
         assert len(lines) == shown, (lever.text, lines)
+
+
+def test_what_helps_is_offered_beside_settings_that_nobody_knows(tmp_path):
+    """Two pools do not fit, and neither is sure: a setting that lowers one makes no other worse."""
+    script = tmp_path / "train.sh"
+    script.write_text(RUN.rstrip() + " +trainer.of_my_own=1\n")
+    facts = gather(Sources(assume=["memory=64GB", "gpu=T4:8"], elsewhere=True))[0]
+    result, _ = plan([str(script)], facts, load_matrix(), framework="verl==0.6.1")
+    assert result.workload.unread
+    assert {pool.verdict for pool in result.plan.pools if pool.name != "shm"} == {"tight"}
+    gpu = [lever for lever in result.levers if lever.pool == "gpu"]
+    assert any("ppo_micro_batch_size_per_gpu" in lever.text for lever in gpu)
+    assert all(lever.verdict == "tight" for lever in gpu)  # as little sure as the plan itself

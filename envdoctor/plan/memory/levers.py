@@ -335,12 +335,24 @@ def find_levers(
         # A framework whose keys are known has no other ones.
         if not values or not all(map(workload.can_set, values)):
             continue
-        after = make_plan(with_values(workload, values, Evidence("lever")), sizes, facts, matrix)
+        changed = with_values(workload, values, Evidence("lever"))
+        after = _as_sure_as(plan, make_plan(changed, sizes, facts, matrix))
         settings = dict.fromkeys(setting_text(workload, *pair) for pair in values.items())
         effect = _Effect(candidate, tuple(settings), tuple(values), plan, after)
         for key, lever in effect.on_each(targets):
             levers[key].append(lever)
     return tuple(lever for key in short for lever in sorted(levers[key], key=_rank)[:_MOST])
+
+
+def _as_sure_as(before: MemoryPlan, after: MemoryPlan) -> MemoryPlan:
+    """Return a plan that knows of the settings that nobody here knows what the one before it does:
+    else what was "tight" for them would be worse after any change.
+    """
+    unread = next((pool.unread for pool in before.pools), ())
+    return after._replace(
+        pools=tuple(pool._replace(unread=unread) for pool in after.pools),
+        cache=None if after.cache is None else after.cache._replace(unread=unread),
+    )
 
 
 def _short_of_memory(plan: MemoryPlan) -> List[Tuple[str, str]]:
