@@ -27,6 +27,7 @@ from ..model.signature import CONFIDENCES, Condition, Hypothesis, Signature
 from ..model.versions import canonicalize_name
 from ..rules.matrix_rows import remedies_of_row
 from ..rules.observations import AT_WORK, REFUTED_BY
+from ..rules.remedy_bounds import bounds_of, contradict
 from ..rules.rule import Context
 from .collectives import tell_collectives
 from .conflicting_requirements import tell_conflicts
@@ -349,6 +350,7 @@ def _join_findings(
             for finding in findings
             if _says_the_same(finding, draft, signature, knowledge)
             and not _names_another(finding, draft, knowledge, context)
+            and not _asks_for_another(finding, draft, context)
         ]
         # The nearest first: the same component, then the gravest.
         matching.sort(
@@ -400,6 +402,15 @@ def _names_another(
     names = _QUOTED.findall(row.symptom) if row is not None and row.symptom else []
     of_line = {groups_of(event, knowledge.modules).get("name", "") for event in draft.events}
     return bool(names) and "" not in of_line and of_line.isdisjoint(names)
+
+
+def _asks_for_another(finding: Finding, draft: TraceDraft, context: Context) -> bool:
+    """Tell whether a finding asks for releases of a package none of which has what a line misses:
+    it is so besides, and not why.
+    """
+    wanted = [bounds_of(remedy) for remedy in draft.finding.remedies[:1]]
+    offered = [bounds_of(remedy) for remedy in finding.remedies[:1]]
+    return any(contradict(one, other, context.matrix) for one in wanted for other in offered)
 
 
 def _has_code(finding: Finding, codes: Iterable[str]) -> bool:

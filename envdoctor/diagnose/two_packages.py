@@ -11,12 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.signatures import distribution_of
+from ..model.calls import InstallerCall
 from ..model.finding import Remedy
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.requirement import Requirement, try_requirement
 from ..model.versions import canonicalize_name, releases_of, try_version
+from ..rules.remedy_bounds import bounds_of, contradict
 from ..rules.requirement_lines import (
     direction,
     marker_holds,
@@ -128,13 +130,25 @@ def tell_two_packages(
             continue
         for entry in _exceptions_of(draft, raised):
             meeting = _meeting(entry, owners)
-            if meeting is None:
+            if meeting is None or (not entry.frames and _excludes(meeting, draft, contexts[0])):
                 continue
             is_said = _tell(draft, meeting, contexts[0])
             if meeting.direct and _tell_folder(draft, entry, meeting, owners):
                 is_said = True
             if is_said:
                 break
+
+
+def _excludes(meeting: _Meeting, draft: TraceDraft, context: Context) -> bool:
+    """Tell whether what one package asks of the other has no release with what is missing: that it
+    asks for another one says nothing of why, where no traceback names it.
+    """
+    ask = _ask_here(meeting, context.distributions.get(meeting.caller), context)
+    remedies = draft.finding.remedies[:1]
+    if ask is None or not remedies:
+        return False
+    asked = Remedy("", (InstallerCall("install", (f"{meeting.provider}{ask.specifier}",)),))
+    return contradict(bounds_of(asked), bounds_of(remedies[0]), context.matrix)
 
 
 def _exceptions_of(draft: TraceDraft, raised: Sequence[Raised]) -> Iterator[Raised]:

@@ -24,64 +24,26 @@ from ..model.calls import InstallerCall
 from ..model.change import Plan
 from ..model.finding import Finding, Remedy, severity_rank
 from ..model.requirement import try_requirement
-from ..model.versions import InvalidSpecifier, VersionSet
 from ..rules.installable import refused_here
+from ..rules.remedy_bounds import bounds_of, contradict
 from ..rules.remedy_trial import as_first, environment_after, is_of_line, refused
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
     from ..model.facts import Facts
     from ..model.resolution import Explanation
+    from ..rules.remedy_bounds import Bounds
 
-__all__ = ["bounds_of", "contradict", "installs", "reconciled"]
+__all__ = ["installs", "reconciled"]
 
 _GOALS = ("healthy", "working")
 _TOGETHER = 2  # findings, for which one change is looked for
-#: What a remedy leaves of each package: a range of releases, None for none at all.
-Bounds = Dict[str, Optional[VersionSet]]
 Judge = Callable[["Facts"], Sequence[Finding]]
 
 
 def installs(finding: Finding) -> bool:
     """Tell whether a finding is shown with a remedy that changes packages."""
     return finding.verdict == "violated" and any(map(bounds_of, finding.remedies))
-
-
-def bounds_of(remedy: Remedy) -> Bounds:
-    """Return what a remedy leaves of the packages that it changes."""
-    bounds: Bounds = {}
-    for call in remedy.commands if not remedy.is_refused else ():
-        if not isinstance(call, InstallerCall) or call.action not in ("install", "uninstall"):
-            continue
-        for line in call.packages:
-            requirement = try_requirement(line)
-            if requirement is not None:
-                is_kept = call.action == "install"
-                bounds[requirement.name] = _range(requirement.specifier) if is_kept else None
-    return bounds
-
-
-def _range(specifier: str) -> VersionSet:
-    try:
-        return VersionSet.parse(specifier)
-    except InvalidSpecifier:
-        return VersionSet.all()
-
-
-def contradict(one: Bounds, other: Bounds, matrix: Matrix) -> bool:
-    """Tell whether two remedies leave different things of a package, whichever release is taken."""
-    for name in one.keys() & other.keys():
-        first, second = one[name], other[name]
-        if first is None or second is None:
-            if first is not second:
-                return True
-            continue
-        both = first & second
-        package = matrix.package(name)
-        releases = package.versions if package is not None else ()
-        if not any(version in both for version in releases) if releases else not both:
-            return True
-    return False
 
 
 def reconciled(
@@ -221,10 +183,13 @@ def _joint_change(asked: Sequence[Finding], facts: Facts, matrix: Matrix) -> Opt
     """
     from .repair import is_wanted
 
+    # What a line of a log asks for no facts show: a search for changes has to be told of it.
+    of_lines = [finding for finding in asked if is_of_line(finding)]
+    within = [line for finding in of_lines for line in _installed_by(finding)]
     for goal in _GOALS:
         if sum(is_wanted(finding, goal) for finding in asked) < _TOGETHER:
             continue
-        plan = _planned(facts, matrix, goal)
+        plan = _planned(facts, matrix, goal, within)
         if not isinstance(plan, Plan) or not plan.changes:
             continue
         known = frozenset([finding.key for finding in plan.errors])
@@ -242,16 +207,31 @@ def _joint_change(asked: Sequence[Finding], facts: Facts, matrix: Matrix) -> Opt
             tuple([step.call("", "python") for step in steps]),
         )
         if not refused_here(remedy, facts, matrix):
-            return _JointChange(remedy, known - {finding.key for finding in plan.remaining})
+            cured = known - {finding.key for finding in plan.remaining}
+            return _JointChange(remedy, cured.union(finding.key for finding in of_lines))
     return None
 
 
-def _planned(facts: Facts, matrix: Matrix, goal: str) -> Union[Plan, Explanation, None]:
+def _installed_by(finding: Finding) -> List[str]:
+    """Return the requirements that the first remedy of a finding installs."""
+    remedy = next(filter(bounds_of, finding.remedies))
+    return [
+        line
+        for call in remedy.commands
+        if isinstance(call, InstallerCall) and call.action == "install"
+        for line in call.packages
+        if try_requirement(line) is not None
+    ]
+
+
+def _planned(
+    facts: Facts, matrix: Matrix, goal: str, within: Sequence[str]
+) -> Union[Plan, Explanation, None]:
     from ..lock.solver.engine import GaveUp
     from .repair import plan
 
     try:
-        return plan(facts, matrix, alternatives=False, goal=goal)
+        return plan(facts, matrix, alternatives=False, goal=goal, within=within)
     except (GaveUp, InputError, InternalFault):
         # Another platform, a search without end, or what check refuses afterwards: no joint change
         # is known, which is no fault of the report.

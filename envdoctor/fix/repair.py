@@ -81,6 +81,7 @@ def plan(
     allow_index: Sequence[str] = (),
     alternatives: bool = True,
     goal: str = "working",
+    within: Sequence[str] = (),
 ) -> Union[Plan, Explanation]:
     """Find the smallest set of changes after which nothing fails that packages can cure, keeping
     the driver.
@@ -94,9 +95,10 @@ def plan(
         alternatives: also look for what another index or driver would save, which takes a search
             each.
         goal: "working" cures what fails, "healthy" what is warned of too.
+        within: requirements that packages have to meet besides ("huggingface-hub>=0.19.2").
 
     Raises:
-        InputError: nothing is known of what is installed.
+        InputError: nothing is known of what is installed; a requirement cannot be read.
         GaveUp: the search limit was reached; nothing is proven.
     """
     from ..lock.solver.nearest import request_for
@@ -106,6 +108,7 @@ def plan(
     violated = _violated(facts, matrix)
     errors = [finding for finding in violated if is_wanted(finding, goal)]
     request = request_for(facts, matrix, python=python, as_of=as_of, allow_index=allow_index)
+    request = request._replace(constraints=tuple(map(parse_root, within)))
     blank = Plan(
         (),
         tuple(errors),

@@ -222,7 +222,8 @@ def test_no_change_is_looked_for_where_only_one_asks_for_what_a_goal_wants(monke
     """An advice against a warning: no change cures two, and the search is the slowest part."""
     goals = []
     monkeypatch.setattr(
-        "envdoctor.fix.joint_remedies._planned", lambda _facts, _matrix, goal: goals.append(goal)
+        "envdoctor.fix.joint_remedies._planned",
+        lambda _facts, _matrix, goal, _within: goals.append(goal),
     )
     first = finding("peft", install("peft<0.12"), severity="warning")
     kept, refused = reconcile(first, finding("trl", install("peft>=0.15"), severity="advice"))
@@ -262,3 +263,19 @@ def test_what_the_first_remedy_cures_too_has_none_of_its_own(tmp_path):
     assert first.remedies[0].commands[0].packages == ("trl==0.14.0",)
     words = {way.text for entry in others if "trl" in entry.packages for way in entry.remedies}
     assert words == {"What cures ED395 of trl cures this, too."}
+
+
+def test_a_joint_change_gives_what_a_line_of_the_log_asks_for(tmp_path):
+    """tokenizers 0.14.0 asks for an older huggingface-hub than the one that lacks the name."""
+    text = (
+        "transformers==4.35.0\ntokenizers==0.14.0\nhuggingface-hub==0.17.3\n\n"
+        "ImportError: cannot import name 'HF_HOME' from 'huggingface_hub.constants'\n"
+    )
+    path = tmp_path / "issue.txt"
+    path.write_text(text)
+    facts = parse_report(text, MATRIX.package)
+    findings = app.check(facts, MATRIX, logs=[str(path)]).findings
+    (command,) = [call for entry in findings for way in entry.remedies for call in way.commands]
+    pins = {Requirement(line).name: Requirement(line).specifier for line in command.packages}
+    assert pins["huggingface-hub"].contains("0.19.2")
+    assert not pins["tokenizers"].contains("0.14.0")
