@@ -19,6 +19,7 @@ __all__ = [
     "FIELDS",
     "HALVES",
     "PACKAGE_GROUPS",
+    "PLANNED",
     "SCHEMA_VERSION",
     "Binary",
     "Distribution",
@@ -148,6 +149,10 @@ class Library(NamedTuple):
     loaded: bool = True  # False: a copy that is not the one loaded
     needed_by: str = ""
     distribution: str = ""  # whose wheel holds it; "" where two do, too
+
+
+#: As the installer of what nothing has installed yet.
+PLANNED = "planned"
 
 
 class Distribution(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..matrix.tags import serves_python
-from ..model.facts import Distribution
+from ..model.facts import PLANNED, Distribution
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
 from ..model.sizes import whole_number
@@ -113,7 +113,9 @@ def _python_finding(
     ]
     # What lies in site-packages was installed somehow; what is only named in a file or a report
     # cannot be.
-    named_only = any(not entry.location and entry.installer == "" for entry, _ in entries)
+    named_only = any(
+        not entry.location and entry.installer in ("", PLANNED) for entry, _ in entries
+    )
     return Finding(
         code="ED303",
         component="python",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.evidence import Evidence, Known, Unknown
-from ..model.facts import PACKAGE_GROUPS, Facts, fields_of
+from ..model.facts import PACKAGE_GROUPS, PLANNED, Facts, fields_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def with_packages(
         if distribution is None:
             after.pop(name, None)
         else:
-            after[name] = distribution
+            after[name] = distribution._replace(installer=distribution.installer or PLANNED)
     table: Dict[str, Fact[Any]] = {
         "distributions": Known(after, facts.evidence("distributions") or here)
     }

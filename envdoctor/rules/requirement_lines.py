@@ -274,7 +274,8 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
             if line not in judged:
                 judged[line] = judge.failure(line)
             failure = judged[line]
-            is_listed = complete and not requirer.location
+            # An installer brings with what it installs what that needs, which no list names yet.
+            is_listed = complete and not requirer.location and not requirer.installer
             if failure is not None and (own or is_listed or failure[1] is not None):
                 yield Violation(requirer, *failure, own)
 
