@@ -154,6 +154,8 @@ def test_a_remedy_may_name_another_release_of_what_is_changed_anyway(matrix):
         installed("vllm", "0.6.3", "transformers>=4.45.2", "lm-format-enforcer==0.10.6"),
         installed("lm-format-enforcer", "0.10.6"),
         installed("transformers", "5.20.2"),
+        installed("huggingface-hub", "0.36.0"),
+        installed("hf-xet", "1.2.0"),
     )
     (first, *_) = changes_of(facts, matrix)
     (second, *_) = changes_of(facts, matrix, "healthy")
