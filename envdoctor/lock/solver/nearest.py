@@ -2,7 +2,7 @@
 
 The objective is a total order: fewest roots changed (what nothing else asks for); fewest overrides;
 the roots nearest to what is installed, that on which most hangs first; then the fewest changes in
-all, of which what a missing requirement brings is none; then by name, the nearest to what is
+all of what is there, for what a release brings is none; then by name, the nearest to what is
 installed, and of what is new the newest. Roots come before overrides, unlike in a lock: here the
 roots are the request, and an override that a row asks for (cuBLAS 12.3.4.1 under torch 2.4.0) is
 less than another engine. Both counts are variables of the problem that stand before those which
@@ -144,7 +144,7 @@ class Counted(NamedTuple):
     """A problem in the order of the objective.
 
     ``roots`` and ``items`` are (variable, mask that is a change); ``changes`` are those that count,
-    and those that a missing requirement brings.
+    and what they bring.
     """
 
     problem: Problem
@@ -176,8 +176,7 @@ def counted(problem: Problem, catalog: InstalledCatalog) -> Counted:
         variables.append(variable)
         if change is not None:
             changes.append((place[node], change))
-            is_brought = bool(missing) and node not in catalog.situation.listed
-            items += [] if is_brought else changes[-1:]
+            items += changes[-1:] if node in catalog.situation.listed else []
     fixed = {*tops, *catalog.outside}
     nogoods = [
         _moved(nogood, problem, place)
