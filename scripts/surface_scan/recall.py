@@ -48,6 +48,7 @@ _MOST_RELEASES = 4
 _MOST_MACHINES = 12
 #: Requirements that do not hold: whoever installs the pair was told so by pip.
 _METADATA = frozenset(["ED301", "ED302", "ED303", "ED304", "ED305"])
+_NOT_INSTALLED = "ED302"
 _LIBRARY_KINDS = frozenset(["abi-mismatch", "arch-missing", "cuda-major-mismatch"])
 
 _IMPORT = re.compile(r"cannot import name|No module named|ModuleNotFoundError|ImportError: cannot")
@@ -146,10 +147,13 @@ def subjects(finding: Finding) -> Set[str]:
 
 
 def is_refused_by_metadata(findings: Sequence[Finding], row: Row) -> bool:
-    """Tell whether pip told whoever installed the packages of a row that they do not fit."""
+    """Tell whether pip told whoever installed the packages of a row that they do not fit; what
+    several of them require and is not here says nothing of that.
+    """
     packages = set(row.packages)
     return len(packages) > 1 and any(
-        finding.code in _METADATA and len(packages & subjects(finding)) > 1 for finding in findings
+        finding.code in _METADATA - {_NOT_INSTALLED} and len(packages & subjects(finding)) > 1
+        for finding in findings
     )
 
 
