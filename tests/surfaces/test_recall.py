@@ -52,11 +52,6 @@ def test_known_rows(row_id, basis, reproduced):
         ("datasets-pyarrow-21", "imports-pyarrow.PyExtensionType:datasets", "not of datasets 1."),
         ("bitsandbytes-cuda-12.8", "no-library-cuda-12.8:bitsandbytes", "a setting would do"),
         (
-            "peft-0.16-transformers-5",
-            "imports-transformers.HybridCache:peft",
-            "the other remedy lowers more",
-        ),
-        (
             "tensordict-forkingpickler-torch-2.6",
             "imports-torch.multiprocessing.reductions.ForkingPickler:tensordict",
             "its remedy changes more",
