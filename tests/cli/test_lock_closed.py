@@ -564,11 +564,11 @@ def test_what_uv_brings_and_check_warns_of_is_chosen_again_or_named(lock, index,
 
 
 def test_what_check_refuses_of_what_uv_brought_is_chosen_again(lock, index, tmp_path):
-    # gradio, of which the matrix has no releases, imports what huggingface-hub 1.0 removed.
-    index.add("gradio", "4.44.0", ["huggingface-hub"]).add("huggingface-hub", "1.0.0")
+    # adapters, of which the matrix has no releases, imports what huggingface-hub 1.0 removed.
+    index.add("adapters", "1.2.0", ["huggingface-hub"]).add("huggingface-hub", "1.0.0")
     for pin in pins_of("numpy==2.1.0", "huggingface-hub<1"):
         index.add(pin["name"], pin["version"])
-    request = ("numpy==2.1.0", "gradio==4.44.0", *H20, "--index-url", index.address)
+    request = ("numpy==2.1.0", "adapters==1.2.0", *H20, "--index-url", index.address)
     done = lock(*request, "-o", tmp_path / "lock")
     assert done.returncode == 0, done.stderr
     lines = (tmp_path / "lock" / "requirements.txt").read_text().splitlines()
