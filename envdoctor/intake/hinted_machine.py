@@ -58,8 +58,9 @@ _MARKS = (
     ("", _LINUX_PATH, "linux"),
 )
 _TICKED = re.compile(
-    r"^[ \t>]*(?:[-*+]|\d{1,2}[.)])?[ \t]*\[[xX]\][ \t]+(?:(?P<wsl>[^\n]{0,20}\bWSL ?2?)|"
-    r"(?P<win32>Windows)|(?P<darwin>mac ?OS)|(?P<linux>Linux|Ubuntu))\b[^\n]{0,30}$",
+    r"^[ \t>]{0,20}(?:[-*+]|\d{1,2}[.)])?[ \t]{0,8}\[[xX]\][ \t]{1,8}"
+    r"(?:(?P<wsl>[^\n]{0,20}\bWSL ?2?)|(?P<win32>Windows)|(?P<darwin>mac ?OS)|"
+    r"(?P<linux>Linux|Ubuntu))\b[^\n]{0,30}$",
     re.IGNORECASE | re.MULTILINE,
 )
 _SYSTEMS = re.compile(

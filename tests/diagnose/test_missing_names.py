@@ -47,7 +47,7 @@ def test_a_name_that_went_names_its_last_release_and_who_asks(traces):
     root, line = traces(GONE, "huggingface-hub==0.26.0", "diffusers==0.28.0")
     assert "0.12.0 to 0.25.2 only" in line.finding.message
     assert "imported by diffusers 0.28.0." in line.finding.message
-    assert commands(root.finding)[:1] == installed("huggingface-hub==0.25.2")
+    assert commands(root.finding)[:1] == installed("diffusers==0.29.0")
     assert commands(line.finding) == []
 
 
@@ -95,7 +95,7 @@ def test_a_parameter_that_went_names_who_passes_it(finding):
     said = finding(TRACEBACK, "httpx==0.28.1")
     assert (said.component, said.kind) == ("httpx", "too-new")
     assert "openai asks for it (openai/_base_client.py, line 852)" in said.message
-    assert commands(said) == installed("httpx<=0.27.2")
+    assert commands(said) == installed("httpx==0.27.2")
 
 
 def test_what_the_release_is_without_its_version(finding):

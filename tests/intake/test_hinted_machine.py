@@ -1,5 +1,7 @@
 """What a text only hints at: the paths in it, the tags of files, and where its writer is."""
 
+import time
+
 import pytest
 
 from envdoctor.errors import InputError
@@ -152,3 +154,9 @@ def test_the_python_that_a_traceback_goes_through(stated, files, python):
 def test_two_pythons_in_tracebacks_tell_nothing():
     lines = "".join(FRAME.format(minor, "site-packages/vllm/a.py") for minor in ("3.11", "3.12"))
     assert parse_report(f"Python 3.8.10\n{lines}").value("python.version") == "3.8.10"
+
+
+def test_a_line_of_blanks_is_gone_through_once():
+    start = time.process_time()
+    parse_report("torch 2.6.0\n" + " " * 150_000 + "Windows\n")
+    assert time.process_time() - start < 3

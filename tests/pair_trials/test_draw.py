@@ -77,13 +77,11 @@ def test_torch_is_of_the_day_or_the_oldest_that_is_tried():
 
 
 def test_releases_of_packages_without_a_file_are_those_that_were_read():
-    read = {
-        "interegular": [("0.3.3", "2024-01-06"), ("0.2.0", "2022-03-01"), ("1.0rc1", "2025-01-01")]
-    }
+    read = {"made-up": [("0.3.3", "2024-01-06"), ("0.2.0", "2022-03-01"), ("1.0rc1", "2025-01-01")]}
     releases = Releases(load_matrix(), read)
-    assert [str(version) for version in releases.of("interegular")] == ["0.3.3"]
+    assert [str(version) for version in releases.of("made-up")] == ["0.3.3"]
     assert releases.floors("2024-01-05") == []
-    assert releases.floors("2024-01-06") == ["interegular>=0.3.3"]
+    assert releases.floors("2024-01-06") == ["made-up>=0.3.3"]
 
 
 def test_what_a_statement_needs_besides_is_installed(tmp_path):
