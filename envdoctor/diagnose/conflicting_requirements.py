@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterator, List, Sequence, Tuple
 
+from ..model.calls import OwnCall
 from ..model.finding import Remedy
 from ..model.record import NamedTuple
 from ..model.requirement import Requirement, try_requirement
@@ -122,9 +123,10 @@ def _remedy(first: _Ask, second: _Ask) -> Remedy:
     askers = [ask.asker for ask in (first, second) if ask.asker]
     own = [ask.needs.line for ask in (first, second) if not ask.asker]
     name = first.needs.name
-    if own and askers:
+    if not askers:
+        return Remedy(f"Ask for one {name}: take out one of the two requirements.")
+    if own:
         text = f"Take a release of {askers[0]} that goes with {own[0]}, or ask for another {name}."
     else:
         text = f"Take releases of {' and '.join(askers)} that ask for the same {name}."
-    wanted = [f"'{line}'" for line in (*own, *askers)]
-    return Remedy(f"{text} A lock finds out which.", (f"envdoctor lock {' '.join(wanted)}",))
+    return Remedy(f"{text} A lock finds out which.", (OwnCall("lock", (*own, *askers)),))

@@ -63,7 +63,8 @@ _ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
 _SHOWN = 400  # characters of a message
 #: A file that somebody works on: pip unpacks what it builds into folders that it removes.
 _IN_FOLDER = pattern(
-    r"^(?!.*/(?:pip-install-|pip-req-build-|pip-build-env-|builds-v0/))(?:.*/|(?!setup\.py)[\w.-]+\.py$)"
+    r"^(?!.*/(?:pip-install-|pip-req-build-|pip-build-env-|builds-v0/))"
+    r"(?:.*/|(?!setup\.py)[\w.-]+\.py$)"
 )
 #: What looks up an attribute for the line that asks for it.
 _LOOKING_UP = ("__getattr__", "__getattribute__")

@@ -210,7 +210,8 @@ _OF_OTHERS = Marked(
     newer, older, above, later, like, 正常, 可以, 没问题
     """,
     r"\b(?:requires?|needs?|(?<!I )(?<!we )(?<!have )only|instead|wish|buy|rent|unlike|faster|"
-    r"slower|better|paper|authors?|README|docs|works?|worked|successful\w*|fine(?!-tun)|ok(?:ay)?|tested|"
+    r"slower|better|paper|authors?|README|docs|works?|worked|successful\w*|fine(?!-tun)|"
+    r"ok(?:ay)?|tested|"
     r"trained|recommend\w*|expect\w*|equivalent|"
     r"compar\w*|benchmark\w*|colleagues?|friends?|they|he|she|your?|others?|someone|people|if|"
     r"e\.g|such as|example|official\w*|designed|optimi[sz]ed|similar|newer|older|above|later|"

@@ -203,7 +203,8 @@ _VALUES = {
 }  # fmt: skip
 #: What each value above has, and each name and count of a device.
 _MAY_HAVE_VALUE = re.compile(
-    r"\d|latest|nightly|newest|true|false|abled|unlimited|single|one|two|four|eight|TITAN|Jetson|Radeon",
+    r"\d|latest|nightly|newest|true|false|abled|unlimited|single|one|two|four|eight"
+    r"|TITAN|Jetson|Radeon",
     re.IGNORECASE,
 )
 _BUILD = re.compile(

@@ -102,7 +102,7 @@ def check_matrix_age(context: Context) -> Iterator[Finding]:
         Releases and faults that are newer than the matrix are not in it.
 
     How to fix:
-        Update envdoctor, or the matrix alone (envdoctor matrix update).
+        Update envdoctor, or the matrix alone (envdoctor matrix update --from URL).
 
     References:
         envdoctor matrix update --help
@@ -121,7 +121,7 @@ def check_matrix_age(context: Context) -> Iterator[Finding]:
         message=f"The matrix is {age} days old ({date}): newer releases and faults are not in it.",
         remedies=(
             Remedy(
-                "Update envdoctor, or the matrix alone (envdoctor matrix update).",
+                "Update envdoctor, or the matrix alone (envdoctor matrix update --from URL).",
                 (),
                 "safe",
             ),

@@ -78,13 +78,13 @@ def test_what_is_said_of_an_expression_is_so(code, expression, says):
     answer = of_operation(really_raised(code))
     assert answer.startswith(f"{expression} {says}")
     value = eval(expression, dict(NAMES))
-    told = {
+    said = {
         "is None": value is None,
         "is 0": value == 0,
         "is empty": value == [],
         "is a dict": isinstance(value, dict),
     }
-    assert told.get(says, says == f"is of type {type(value).__name__}")
+    assert said.get(says, says == f"is of type {type(value).__name__}")
 
 
 @pytest.mark.parametrize(
