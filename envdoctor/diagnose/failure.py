@@ -177,7 +177,12 @@ def _leave_out_unknown(drafts: Sequence[TraceDraft], context: Context) -> None:
     """
     for draft in drafts:
         commands = draft.signature.commands if draft.signature is not None else ()
-        if any("{" in str(call) for call in commands):
+        if any(
+            "{" in package
+            for call in commands
+            if isinstance(call, InstallerCall)
+            for package in call.packages
+        ):
             remedies = [
                 remedy._replace(
                     commands=tuple([call for call in remedy.commands if _is_known(call, context)])
