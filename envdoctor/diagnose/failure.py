@@ -350,6 +350,8 @@ def _join_findings(
         signature = draft.signature
         if signature is None or not signature.codes or draft.parent is not None:
             continue
+        if draft.is_of_another_run:
+            continue
         matching = [
             finding
             for finding in findings

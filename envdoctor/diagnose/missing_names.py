@@ -160,19 +160,31 @@ def _first_history(
         ]
 
     every = asked_in(alike)
+    elsewhere: Optional[Tuple[NameHistory, _Asked]] = None
     for asked in asked_in([draft]):
+        known = [history for history in question(asked) if history is not None]
         histories = [
             history
-            for history in question(asked)
-            if history is not None
-            and _may_lack(history, asked.installed.get(history.package))
+            for history in known
+            if _may_lack(history, asked.installed.get(history.package))
             and not any(_is_own(history, other) for other in every if asked.is_like(other))
         ]
         chosen = _of_one_package(histories, asked)
         if chosen is not None:
             asked.sources = [frame.file for entry in raised for frame in entry.frames]
             return chosen, asked
-    return None
+        if len(known) == 1 and _is_there(known[0], asked):
+            elsewhere = elsewhere or (known[0], asked)
+    return elsewhere
+
+
+def _is_there(history: NameHistory, asked: _Asked) -> bool:
+    """Tell whether the release that is stated has what is imported: the line is of another one."""
+    version = asked.installed.get(history.package)
+    is_import = history.kind == "name" and not any(
+        map(_MADE_BY_BUILD.match, history.full_name.split("."))
+    )
+    return is_import and version is not None and history.has(version) is True
 
 
 def _may_lack(history: NameHistory, version: Optional[Version]) -> bool:
@@ -209,6 +221,9 @@ def _of_one_package(histories: Sequence[NameHistory], asked: _Asked) -> Optional
 def _tell(draft: TraceDraft, history: NameHistory, asked: _Asked, context: Context) -> None:
     version = asked.installed.get(history.package)
     kind = {"newer": "too-new", "older": "too-old"}.get(history.side(version), "version-mismatch")
+    if _is_there(history, asked):
+        _tell_another_run(draft, history, version)
+        return
     text = _doubt(history, version, asked, context)
     if text:
         is_elsewhere = place_without_wheels(context, history.package)
@@ -224,6 +239,28 @@ def _tell(draft: TraceDraft, history: NameHistory, asked: _Asked, context: Conte
         component=history.package,
         kind=kind,
         code=code_of_log(history.package, kind),
+    )
+
+
+def _tell_another_run(draft: TraceDraft, history: NameHistory, version: Optional[Version]) -> None:
+    """Say that the release that is told has what a line misses."""
+    package, sides = history.package, " or ".join(history.sides())
+    other = f"one {sides}" if sides else "another one"
+    draft.is_dated = draft.is_of_another_run = True
+    draft.finding = draft.finding._replace(
+        message=f"{history.full_name} is missing, which {package} {version} has, the release that "
+        f"is told here: {history.sentence()}. The line is of a run with {other}, or of a folder "
+        "with files of two releases.",
+        remedies=(
+            Remedy(
+                f"Find out which {package} that run imports: python -c 'import "
+                f"{history.module.split('.')[0]} as it; print(it.__version__, it.__file__)' with "
+                "its interpreter."
+            ),
+        ),
+        component=package,
+        kind="version-mismatch",
+        code=code_of_log(package, "version-mismatch"),
     )
 
 

@@ -111,6 +111,8 @@ class TraceDraft:
         self.is_failure = False
         #: Whether releases that have what is missing were named.
         self.is_dated = False
+        #: Whether what is stated as installed has what a line misses: the line is of another run.
+        self.is_of_another_run = False
 
     @property
     def order(self) -> int:
@@ -387,14 +389,16 @@ def draft_row(
 
 
 def traces_of(drafts: Sequence[TraceDraft]) -> List[Trace]:
-    """Return traces: the failure, then roots with consequences, then surer and earlier ones.
+    """Return traces: the failure, then roots with consequences, then surer and earlier ones; what
+    another run than the one that is described wrote comes last.
 
     Each root is followed by its consequences in the order of time.
     """
     with_consequences = {id(draft.parent) for draft in drafts}
 
-    def weight(root: TraceDraft) -> Tuple[bool, bool, bool, bool, int]:
+    def weight(root: TraceDraft) -> Tuple[bool, bool, bool, bool, bool, int]:
         return (
+            root.is_of_another_run,
             not root.is_failure,
             root.certainty == "candidate",
             id(root) not in with_consequences,

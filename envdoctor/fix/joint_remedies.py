@@ -12,6 +12,7 @@ from typing import (
     Dict,
     FrozenSet,
     List,
+    Mapping,
     NamedTuple,
     Optional,
     Sequence,
@@ -20,7 +21,7 @@ from typing import (
 )
 
 from ..errors import InputError, InternalFault
-from ..model.calls import InstallerCall
+from ..model.calls import InstallerCall, OwnCall
 from ..model.change import Plan
 from ..model.finding import Finding, Remedy, severity_rank
 from ..model.requirement import try_requirement
@@ -30,7 +31,8 @@ from ..rules.remedy_trial import as_first, environment_after, is_of_line, refuse
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
-    from ..model.facts import Facts
+    from ..model.calls import Call
+    from ..model.facts import Distribution, Facts
     from ..model.resolution import Explanation
     from ..rules.remedy_bounds import Bounds
 
@@ -64,7 +66,7 @@ def reconciled(
         return others
     joint = _joint_change(asked, facts, matrix)
     if joint is None or _is_beside(joint, findings, asked[0], matrix):
-        return _first_come(others, matrix)
+        return _first_come(others, facts, matrix, judge)
     return _with_joint(others, joint, matrix)
 
 
@@ -78,21 +80,59 @@ def _without_cured(
     if first is None or after is None:
         return list(findings)
     left = {finding.key for finding in judge(after) if finding.verdict == "violated"}
-    bounds = bounds_of(remedy)
+    there, then = facts.value("distributions", {}), after.value("distributions", {})
+    changed = {name for name, entry in then.items() if there.get(name) != entry}
     cured = [
         finding
         for finding in findings
         if finding is not first
-        and installs(finding)
+        and finding.verdict == "violated"
+        and finding.severity != "advice"
         and not is_of_line(finding)
         # What another release of the same package cures; a package of its own has its own cure.
         and finding.key not in left
-        and not bounds.keys().isdisjoint((finding.component, *finding.packages))
+        and not changed.isdisjoint((finding.component, *finding.packages))
     ]
-    words = Remedy(f"What cures {first.code} of {first.component} cures this, too.")
+    brought = sorted(changed - bounds_of(remedy).keys())
+    ways = tuple([_naming(way, remedy, brought, then) for way in first.remedies])
+    # It stands at the one that comes first of all that it cures.
+    leader = next(finding for finding in findings if finding is first or finding in cured)
+    words = Remedy(f"What cures {leader.code} of {leader.component} cures this, too.")
     return [
-        finding._replace(remedies=(words,)) if finding in cured else finding for finding in findings
+        finding._replace(remedies=ways)
+        if finding is leader
+        else _cured_by(words, finding)
+        if finding is first or finding in cured
+        else finding
+        for finding in findings
     ]
+
+
+def _naming(
+    way: Remedy, chosen: Remedy, brought: Sequence[str], then: Mapping[str, Distribution]
+) -> Remedy:
+    """Return the chosen one of several remedies with what an installer changes beside what it asks
+    for.
+    """
+    if way != chosen or not brought:
+        return way
+    others = ", ".join(f"{name} {then[name].version}" for name in brought)
+    return way._replace(text=f"{way.text.rstrip('.')}; an installer changes with it: {others}.")
+
+
+def _cured_by(words: Remedy, finding: Finding) -> Finding:
+    """Return a finding with what cures it in the place of what changes packages, or would."""
+    others = [
+        one
+        for one in finding.remedies
+        if not one.is_refused and not bounds_of(one) and not any(map(_resolves, one.commands))
+    ]
+    return finding._replace(remedies=(words, *others))
+
+
+def _resolves(call: Call) -> bool:
+    """Tell whether a command lets envdoctor choose what to change."""
+    return isinstance(call, OwnCall) and call.name == "fix"
 
 
 def _is_beside(
@@ -162,8 +202,10 @@ def _hold_together(
     if after is None:
         return True  # nothing that is there changes
     known = {finding.key for finding in findings}
+    asked = [finding for finding in findings if finding.key in remedies]
     return not any(
-        finding.key in remedies or (finding.severity == "error" and finding.key not in known)
+        any(_are_alike(finding, one) for one in asked)
+        or (finding.severity == "error" and finding.key not in known)
         for finding in judge(after)
         if finding.verdict == "violated" and finding.severity != "advice"
     )
@@ -196,8 +238,8 @@ def _joint_change(asked: Sequence[Finding], facts: Facts, matrix: Matrix) -> Opt
         from .change_plan import steps_of
 
         steps = steps_of(plan)
-        if any(step.wheels for step in steps):
-            continue  # wheels that no index has: more than a command
+        if len(steps) > 1 or any(step.wheels for step in steps):
+            continue  # builds from source, or wheels that no index has: more than one command
         text = ", ".join(f"{change.name} {change.after or 'removed'}" for change in plan.changes)
         fresh = [finding for finding in plan.remaining if finding.key not in known]
         though = f"; then, though: {fresh[0].message}" if fresh else "."
@@ -262,8 +304,12 @@ def _with_joint(findings: Sequence[Finding], joint: _JointChange, matrix: Matrix
     return changed
 
 
-def _first_come(findings: Sequence[Finding], matrix: Matrix) -> List[Finding]:
-    """Return findings of which each keeps what does not contradict those before it."""
+def _first_come(
+    findings: Sequence[Finding], facts: Facts, matrix: Matrix, judge: Judge
+) -> List[Finding]:
+    """Return findings of which each keeps what does not contradict those before it, and cures
+    beside them.
+    """
     kept: List[Tuple[Finding, Bounds]] = []
     changed = []
     for finding in findings:
@@ -274,6 +320,10 @@ def _first_come(findings: Sequence[Finding], matrix: Matrix) -> List[Finding]:
         for remedy in finding.remedies:
             bounds = bounds_of(remedy)
             before = next((one for one, theirs in kept if contradict(bounds, theirs, matrix)), None)
+            if before is None and kept and not is_of_line(finding):
+                first = [next(filter(bounds_of, one.remedies)) for one, _ in kept]
+                if not _cures_beside(remedy, finding, first, facts, matrix, judge):
+                    before = kept[0][0]
             against = against or before
             fitting += [remedy] if before is None else []
         if against is not None and not fitting:
@@ -286,3 +336,27 @@ def _first_come(findings: Sequence[Finding], matrix: Matrix) -> List[Finding]:
         changed.append(finding)
         kept += [(finding, bounds) for bounds in map(bounds_of, finding.remedies) if bounds]
     return changed
+
+
+def _cures_beside(
+    remedy: Remedy,
+    finding: Finding,
+    others: Sequence[Remedy],
+    facts: Facts,
+    matrix: Matrix,
+    judge: Judge,
+) -> bool:
+    """Tell whether a remedy cures, carried out together with others."""
+    calls = tuple([call for one in (*others, remedy) for call in one.commands])
+    after = environment_after(Remedy("", calls), facts, matrix)
+    return after is None or not any(
+        _are_alike(entry, finding) and entry.verdict == "violated" for entry in judge(after)
+    )
+
+
+def _are_alike(one: Finding, other: Finding) -> bool:
+    """Tell whether two findings say the same of a package, of whichever side of a range it is."""
+    return one.key == other.key or (
+        (one.code, one.component, one.row) == (other.code, other.component, other.row)
+        and set(one.packages) == set(other.packages)
+    )

@@ -113,6 +113,7 @@ class Draft:
         self._missing: Dict[str, Tuple[int, int]] = {}  # distribution -> rank and line
         self._withdrawn: Set[Tuple[str, str]] = set()  # distribution and release
         self._working: Dict[str, Tuple[str, int]] = {}  # distribution -> release that works, line
+        self._asked: Dict[str, Tuple[str, int]] = {}  # distribution -> range asked for, line
         self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
         self._free_memory: Optional[int] = None
         self.device_count: Optional[int] = None
@@ -226,6 +227,13 @@ class Draft:
         """Keep the release of a distribution with which, a text says, it works."""
         self.claims += 1
         self._working.setdefault(canonicalize_name(name), (version, line.number))
+
+    def asks_for(self, name: str, specifier: str, line: Line) -> None:
+        """Keep the range of a distribution that a text itself asks an installer for; the last one
+        holds.
+        """
+        self._count(line)
+        self._asked[canonicalize_name(name)] = (specifier, line.number)
 
     def keep_telling(self, name: str, value: Any, line: Line, rank: int) -> None:
         """Keep where a release, or the value of a field, is told."""
@@ -586,6 +594,10 @@ class Draft:
             evidence = self._lines([line for _, line in self._working.values()])
             working = {name: version for name, (version, _) in sorted(self._working.items())}
             table["report.works_with"] = Known(working, evidence)
+        if self._asked:
+            asked = {name: specifier for name, (specifier, _) in sorted(self._asked.items())}
+            evidence = self._lines([line for _, line in self._asked.values()])
+            table["report.asked"] = Known(asked, evidence)
         if self._variables:
             lines = [line for _, line in self._variables.values()]
             variables = {name: value for name, (value, _) in sorted(self._variables.items())}

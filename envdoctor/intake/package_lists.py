@@ -77,6 +77,10 @@ _VERSION_CONFLICT = re.compile(
 _INSTALL = re.compile(
     r"(?:\bpip\d?(?:\.\d+)?|\buv(?:\s+pip)?|\bmicromamba|\bmamba|\bconda)\s+(?:install|add)\b(.*)$"
 )
+#: A range with a lower end, as a shell takes it: in quotes.
+_RANGE = re.compile(
+    r"(?<=[\"'])[A-Za-z][\w.-]*(?:\[[\w,-]*\])?[ ]?(?:>=|~=|>)[\w.,<>=!~* ]+(?=[\"'])"
+)
 #: What pip prints where it refuses: nothing of it is installed (ResolutionImpossible in
 #: https://github.com/pypa/pip/blob/25.1/src/pip/_internal/resolution/resolvelib/factory.py).
 _REFUSED = re.compile(
@@ -430,6 +434,10 @@ class PackageReader:
             draft.distribution(wheel[0], wheel[1], line, INTENT, tags=wheel[2])
         if conda:
             self._read_conda_install(rest, line, draft)
+        for word in _RANGE.findall(rest)[:100]:
+            requirement = try_requirement(word)
+            if requirement is not None and known_distribution(requirement.name):
+                draft.asks_for(requirement.name, requirement.specifier, line)
         for name, version in PIN.findall(rest)[:100]:
             label = (
                 f"+{index.group(1)}"

@@ -625,6 +625,9 @@ FIELDS: Mapping[str, Field] = {
     "ray.module_path": _environment("ray", "str", "Where 'import ray' would find its module."),
     # a requirements file that stands for the environment
     "report.lines": _host("report", "int", "Lines of a report that state something."),
+    "report.asked": _environment(
+        "report", "variables", "Ranges that a report itself asks an installer for: '>=5.2.0'."
+    ),
     "report.at_work": _environment(
         "report", "str", "Words of a report that tell of a run at work: it served or trained."
     ),

@@ -189,6 +189,9 @@ class _Trial:
         torch = self.facts.value("distributions", {}).get("torch")
         if "torch" in changed and torch is not None and is_unindexed(torch):
             return f"it replaces torch {torch.version}, a build of no index."
+        wanted = self._taken_away(changed)
+        if wanted:
+            return wanted
         brought = self._brings(changed)
         if brought:
             return brought
@@ -198,6 +201,20 @@ class _Trial:
             if _counts(entry) or not _counts(finding)
         )
         return "what is said here would hold all the same." if stays else ""
+
+    def _taken_away(self, changed: Mapping[str, Distribution]) -> str:
+        """Return in words what a text itself asks an installer for and a change takes away; "" for
+        nothing.
+        """
+        asked = self.facts.value("report.asked", {})
+        there = self.facts.value("distributions", {})
+        for name in changed.keys() & asked.keys():
+            before = try_version(there[name].version) if name in there else None
+            after = try_version(changed[name].version)
+            is_met = before is None or meets(before, asked[name]) is not False
+            if is_met and after is not None and meets(after, asked[name]) is False:
+                return f"the text itself asks for {name}{asked[name]}."
+        return ""
 
     def beyond(self, remedy: Remedy, finding: Finding) -> Optional[Remedy]:
         """Return the remedy with the next release that cures, where the nearest does not or brings
@@ -256,16 +273,25 @@ class _Trial:
 
     def with_bound(self, remedy: Remedy) -> Remedy:
         """Return a remedy that fits as what an installer makes of it: where the newest release that
-        it admits would break something and the nearest does not, the nearest.
+        it admits would break something and the nearest does not, the nearest; where what is beside
+        it is not all known, none of a major that came after the nearest.
         """
         nearest = _changed(remedy, self.facts, self.matrix)
         newest = _changed(remedy, self.facts, self.matrix, newest=True)
         if not nearest or nearest == newest or len(remedy.commands) != 1:
             return remedy
-        if not self._brings(newest):
-            return remedy
         call = remedy.commands[0]
         if not isinstance(call, InstallerCall):
+            return remedy
+        if self.facts.value("distributions.complete") is not True:
+            packages = tuple([_within_major(line, nearest, newest) for line in call.packages])
+            if packages != call.packages:
+                words = remedy.text
+                for before, after in zip(call.packages, packages):
+                    words = words.replace(before, after)
+                bounded = remedy._replace(text=words, commands=(call._replace(packages=packages),))
+                return self.with_bound(bounded)
+        if not self._brings(newest):
             return remedy
         asked = [entry.name for line in call.packages if (entry := try_requirement(line))]
         if not nearest.keys() >= set(asked) or len(asked) != len(call.packages):
@@ -337,6 +363,32 @@ class _Trial:
         ]
         for release in fitting[:2]:
             remedy = _exactly(requirers[0], release, finding.component)
+            if not self._fails(remedy, lambda entry: entry.key == finding.key):
+                return [remedy]
+        return self._both_moved(finding, requirers[0], version, wanted)
+
+    def _both_moved(
+        self, finding: Finding, requirer: str, version: Version, wanted: Version
+    ) -> List[Remedy]:
+        """Return the next release of the one that asks with a release of the other one that both it
+        and the text itself ask for, as one command.
+        """
+        asked = self.facts.value("report.asked", {}).get(finding.component, "")
+        package = self.matrix.package(requirer)
+        newer = [entry for entry in _by_distance(package, version, True) if asked]
+        of_other = admitted(self.matrix.package(finding.component), asked)
+        for release in newer[:_MOST_NEAREST]:
+            served = served_here(package.release(release), self.facts)
+            fitting = [entry for entry in of_other if takes(served, finding.component, entry)]
+            fitting = [entry for entry in fitting if entry > wanted] or fitting[-1:]
+            if not fitting:
+                continue
+            both = (f"{requirer}=={release}", f"{finding.component}=={fitting[0]}")
+            text = f"Install {requirer} {release} with {finding.component} {fitting[0]}: it takes "
+            remedy = Remedy(
+                f"{text}what the text asks for, {finding.component}{asked}.",
+                (InstallerCall("install", both),),
+            )
             if not self._fails(remedy, lambda entry: entry.key == finding.key):
                 return [remedy]
         return []
@@ -433,9 +485,10 @@ def _changed(
             continue
         for line in call.packages:
             requirement = try_requirement(line)
-            there = before.get(requirement.name) if requirement is not None else None
-            if requirement is None or there is None or not requirement.specifier:
+            if requirement is None or not requirement.specifier:
                 continue
+            # What a text does not name is there in the release that a remedy leaves of it.
+            there = before.get(requirement.name) or Distribution(requirement.name, None)
             if _stays(there, requirement, call):
                 continue
             version = None if newest else there.version
@@ -447,6 +500,22 @@ def _changed(
                 changed[there.name] = installed
                 alone += [installed] if "--no-deps" in call.options else []
     return _with_requirements(changed, alone, facts, matrix)
+
+
+def _within_major(
+    line: str, nearest: Mapping[str, Distribution], newest: Mapping[str, Distribution]
+) -> str:
+    """Return a requirement without an upper end as one that ends with the major of the nearest
+    release, where an installer would take a later one.
+    """
+    requirement = try_requirement(line)
+    name, asked = (requirement.name, requirement.specifier) if requirement is not None else ("", "")
+    if not asked.startswith(">") or "," in asked or name not in nearest or name not in newest:
+        return line
+    near, far = try_version(nearest[name].version), try_version(newest[name].version)
+    if near is None or far is None or near.release[0] >= far.release[0]:
+        return line
+    return f"{line},<{near.release[0] + 1}"
 
 
 def _released(there: Distribution, release: Version, label: str = "") -> Distribution:
@@ -491,8 +560,9 @@ def _nearest(
     matrix: Any, name: str, specifier: str, version: Optional[str], newest: bool, facts: Facts
 ) -> Optional[Version]:
     """Return the release in a range that is the nearest to a version: the next newer one, else the
-    next older one. newest: the one that an installer takes. Those that are for another Python
-    count where no other is.
+    next older one; of a version that is not known the one at the end that the range begins with.
+    newest: the one that an installer takes. Those that are for another Python count where no other
+    is.
     """
     package = matrix.package(name)
     every = admitted(package, specifier)
@@ -500,7 +570,9 @@ def _nearest(
     here = try_version(version)
     if newest:
         return fitting[-1] if fitting else None
-    newer = [entry for entry in fitting if here is None or entry >= here]
+    if here is None:
+        fitting = fitting[:1] if specifier.startswith(">") else fitting
+    newer = [entry for entry in fitting if here is not None and entry >= here]
     return newer[0] if newer else fitting[-1] if fitting else None
 
 

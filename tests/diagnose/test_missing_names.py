@@ -67,12 +67,23 @@ def test_a_module_that_went(finding):
     ("text", "assume"),
     [
         (UNKNOWN, ["huggingface-hub==0.26.0"]),
-        (GONE, ["huggingface-hub==0.25.0"]),  # it has the name: something else is the matter
         (GONE, ["huggingface-hub==99.0"]),  # nothing is known of it
     ],
 )
 def test_what_is_not_known_is_not_said(finding, text, assume):
     assert " only" not in finding(text, *assume).message
+
+
+def test_what_the_release_here_has_is_of_another_run(finding, traces):
+    """A text tells of several attempts: what is missing says which release one of them had."""
+    said = finding(GONE, "huggingface-hub==0.25.0")
+    assert "which huggingface-hub 0.25.0 has" in said.message
+    assert "a run with one newer than 0.25.2" in said.message
+    assert commands(said) == []
+    assert "print(it.__version__, it.__file__)" in said.remedies[0].text
+    first, second = traces(GONE + NO_PART, "huggingface-hub==0.25.0", "trl==0.24.0")
+    assert "trl 0.24.0 is installed" in first.finding.message
+    assert "which huggingface-hub 0.25.0 has" in second.finding.message
 
 
 def test_what_a_row_says_of_the_same_packages_comes_first(said):

@@ -8,7 +8,9 @@ from envdoctor import app
 from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.calls import InstallerCall
+from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.finding import Finding, Remedy
+from envdoctor.rules.installable import admitted
 from envdoctor.rules.remedy_trial import environment_after, tried_remedies
 
 MATRIX = load_matrix()
@@ -47,7 +49,7 @@ def test_the_nearest_release_of_each_remedy_is_judged():
 
 
 def test_what_breaks_something_is_left_out_beside_what_does_not():
-    finding = broken(install("peft<0.14"), install("transformers>=4.48"))
+    finding = broken(install("peft<0.14"), install("transformers>=4.48,<5"))
     (judged,) = tried_remedies([finding], FACTS, MATRIX, judge_by("peft", "0.13.2", [WORSE]))
     assert judged.remedies == finding.remedies[1:]
 
@@ -148,7 +150,7 @@ def test_what_no_release_can_cure_on_this_python_is_none(severity):
 @pytest.mark.parametrize("python", ["Python 3.12.3\n", ""])
 def test_a_remedy_stays_first_where_its_python_is_there_or_not_known(python):
     facts = parse_report(python + "transformers 4.46.3\n", MATRIX.package)
-    finding = broken(install("transformers>=5.0"), install("transformers>=4.48"))
+    finding = broken(install("transformers>=5.0"), install("transformers>=4.48,<5"))
     assert tried_remedies([finding], facts, MATRIX, lambda _: ()) == [finding]
 
 
@@ -231,11 +233,52 @@ def test_an_old_release_that_bounds_nothing_is_no_remedy(checked):
     assert pins[1:] == ["optimum==2.0.0"]
 
 
-def test_where_the_newest_would_break_something_the_nearest_is_named(checked):
-    text = "vllm 0.7.3\ntransformers 4.47.1\n"
-    (finding,) = [entry for entry in checked(text) if entry.code == "ED301"]
-    assert finding.remedies[0].commands[0].packages == ("transformers==4.48.2",)
-    assert "newer ones break something else here" in finding.remedies[0].text
+def test_where_the_newest_would_break_something_the_nearest_is_named():
+    newest = str(admitted(MATRIX.package("peft"), "")[-1])
+    finding = broken(install("peft>0.14"))
+    (judged,) = tried_remedies([finding], FACTS, MATRIX, judge_by("peft", newest, [WORSE]))
+    assert judged.remedies[0].commands[0].packages == ("peft==0.15.0",)
+    assert "newer ones break something else here" in judged.remedies[0].text
+
+
+def test_beside_what_is_not_known_no_later_major_is_taken(checked):
+    """transformers 5 came out two years after vllm 0.7.3, which bounds it from below alone."""
+    assert installs(checked("vllm 0.7.3\ntransformers 4.47.1\n"), "ED301")[:1] == [
+        "transformers>=4.48.2,<5"
+    ]
+    whole = FACTS.updated({"distributions.complete": Known(True, Evidence("list"))})
+    finding = broken(install("transformers>=4.48"))
+    assert tried_remedies([finding], whole, MATRIX, lambda _: ()) == [finding]
+    assert tried_remedies([finding], FACTS, MATRIX, lambda _: ()) != [finding]
+
+
+def test_what_the_text_itself_asks_for_is_not_taken_away(checked):
+    """Both move in one command, as the release of vllm that is there refuses what is asked for."""
+    listed = "torch 2.10.0\ntransformers 5.3.0\nvllm 0.17.1\n"
+    assert installs(checked(listed), "ED301") == ["transformers>=4.56.0,<5"]
+    asked = f'{listed}$ pip install -U "transformers>=5.2.0"\n'
+    assert installs(checked(asked), "ED301") == ["vllm==0.19.1", "transformers==5.5.1"]
+    after = listed.replace("5.3.0", "5.5.1").replace("0.17.1", "0.19.1")
+    assert installs(checked(after), "ED301") == []
+
+
+@pytest.mark.parametrize(
+    ("model", "is_kept"), [("Qwen/Qwen2.5-VL-7B-Instruct", False), ("Qwen/Qwen2.5-7B", True)]
+)
+def test_the_model_of_a_text_is_not_taken_away(checked, model, is_kept):
+    """transformers knows Qwen2.5-VL from 4.49.0 on, and has shard_checkpoint to 4.46.3."""
+    line = "ImportError: cannot import name 'shard_checkpoint' from 'transformers.modeling_utils'\n"
+    pins = installs(checked(f"# autoawq: running {model} fails\n{line}"), "ED390")
+    assert ("transformers==4.46.3" in pins) is is_kept
+
+
+def test_what_an_installer_changes_besides_cures_what_is_said_of_it(checked):
+    """torchvision 0.19 asks for torch 2.4.0, for which vllm 0.6.3 and xformers were built."""
+    text = "vllm 0.6.3\ntorch 2.2.0\ntorchvision 0.17.0\nxformers 0.0.27.post2\n"
+    findings = [entry for entry in checked(text) if entry.severity != "advice"]
+    first, *others = [entry.remedies[0].text for entry in findings]
+    assert "; an installer changes with it: torch 2.4.0" in first
+    assert set(others) == {"What cures ED304 of torch cures this, too."}
 
 
 def commands_for(text, remedy):
