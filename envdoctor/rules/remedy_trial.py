@@ -49,8 +49,11 @@ __all__ = [
 _MOST = 24  # environments that are judged for what is no error
 _MOST_NEAREST = 4  # releases of one package that are tried as the nearest cure
 _MOST_MINORS = 24  # of a package that is missing, of which the last release is tried
+_MOST_BUILDS = 12  # of torch
 _MOST_REQUIRED = 12  # packages that an installer changes with those that are asked for
 _UPGRADING = frozenset(["--force-reinstall", "--upgrade", "-U"])
+#: What another build of torch cures.
+_CURED_BY_BUILDS = frozenset(["ED101", "ED120", "ED123"])
 _OF_LIBRARIES = "ED409"
 #: What was measured of two packages, release by release.
 _OF_PAIRS = ("ED308", "ED309", _OF_LIBRARIES)
@@ -98,6 +101,9 @@ def _tried(finding: Finding, trial: _Trial) -> Finding:
     if is_judged and finding.severity != "advice":
         if finding.code == "ED301":
             fitting += trial.nearest_requirer(finding)
+        build = trial.other_build(finding) if finding.code in _CURED_BY_BUILDS else None
+        if build is not None:  # beside another driver, in the place of what names no release
+            fitting = [*(fitting if finding.code == "ED101" else ()), build]
         row = trial.matrix.row(finding.row) if finding.row else None
         if row is not None and (not fitting or _is_of_measurement(finding, row)):
             fitting = list(trial.nearest_cures(row)) or fitting
@@ -302,6 +308,16 @@ class _Trial:
             text=f"{remedy.text.rstrip('.')}: {releases}; newer ones break something else here.",
             commands=(call._replace(packages=tuple(exact.values())),),
         )
+
+    def other_build(self, finding: Finding) -> Optional[Remedy]:
+        """Return the first other build of torch that cures a finding and brings nothing."""
+        from .other_builds import other_builds
+
+        for remedy in other_builds(finding, self.facts, self.matrix)[:_MOST_BUILDS]:
+            remedy = as_it_is_carried_out(remedy, self.facts, self.matrix)
+            if not self._fails(remedy, lambda entry: entry.key == finding.key):
+                return remedy
+        return None
 
     def nearest_cures(self, row: Any) -> Iterator[Remedy]:
         """Yield for each package of a row the nearest release that the row does not speak of, with
@@ -552,6 +568,8 @@ def _stays(there: Distribution, requirement: Requirement, call: InstallerCall) -
     """Tell whether an installer leaves what is there, since it meets what is asked for."""
     version = try_version(there.version)
     if version is None or meets(version, requirement.specifier) is not True:
+        return False
+    if "--force-reinstall" in call.options:
         return False
     return requirement.specifier.startswith("==") or not _UPGRADING.intersection(call.options)
 

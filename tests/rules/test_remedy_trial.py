@@ -423,3 +423,37 @@ def test_what_is_made_for_cuda_is_no_remedy_on_macos(checked):
     ways = [way for entry in checked(text) for way in entry.remedies]
     assert ways
     assert all(way.is_refused for way in ways)
+
+
+OTHER_BUILDS = [
+    # The driver is of CUDA 11.8; a build for no GPU; CUDA 13 left Volta out.
+    ("Driver Version: 520.56.06\ntorch 2.3.0+cu121\nGPU: NVIDIA RTX 4060 Ti\n", "2.3.0+cu118"),
+    ("Driver Version: 535.129.03\ntorch 2.9.0+cpu\nGPU: A100-SXM4-80GB\n", "2.9.0+cu129"),
+    ("Driver Version: 580.95.05\ntorch 2.11.0+cu130\nGPU: V100-SXM2-32GB\n", "2.11.0+cu126"),
+]
+
+
+@pytest.mark.parametrize(("text", "cured"), OTHER_BUILDS)
+def test_another_build_of_torch_is_named_and_cures(checked, text, cured):
+    text = f"Python 3.11.9\n{text}"
+    release, _, label = cured.partition("+")
+    (command,) = {
+        str(call) for entry in checked(text) for way in entry.remedies for call in way.commands
+    }
+    assert f"whl/{label} 'torch=={release}'" in command
+    assert "--force-reinstall" in command  # for pip 2.3.0+cu121 meets ==2.3.0
+    before = next(line for line in text.splitlines() if line.startswith("torch "))
+    after = checked(text.replace(before, f"torch {cured}"))
+    cures = {"ED101", "ED120", "ED123"}
+    assert not [entry for entry in after if entry.severity == "error" or entry.code in cures]
+
+
+def test_what_belongs_to_torch_changes_with_its_build(checked):
+    """torchvision 0.22.0 asks for torch 2.7.0."""
+    text = "Driver Version: 570.86.15\nGPU: GeForce RTX 5090\ntorch 2.5.1\ntorchvision 0.20.1\n"
+    assert installs(checked(text), "ED120") == ["torchvision==0.22.0", "torch==2.7.0"]
+
+
+def test_no_build_of_an_index_takes_the_place_of_a_vendors(checked):
+    text = "Driver Version: 470.57.02\ntorch 2.4.0a0+07cecf4168.nv24.05\nGPU: A100\n"
+    assert not [call for entry in checked(text) for way in entry.remedies for call in way.commands]
