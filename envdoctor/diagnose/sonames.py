@@ -254,7 +254,11 @@ def _tell_cuda(draft: TraceDraft, wanted: _Wanted, context: Context) -> None:
     torch = installed_torch(context)
     here = _cuda_major(torch, context)
     remedies: Tuple[Remedy, ...]
-    if here is None:
+    installed = _installed(wanted.wheel, context)
+    if installed:
+        here = wanted.major
+        remedies = (_is_installed(installed, wanted.folder),)
+    elif here is None:
         remedies = _either_way(wanted)
     elif here == wanted.major:
         remedies = (_on_the_path(wanted, str(torch or "the torch here")),)
@@ -285,6 +289,24 @@ def _cuda_major(torch: Optional[Torch], context: Context) -> Optional[int]:
         if (match := _CUDA_SUFFIX.fullmatch(name)) is not None or name in unsuffixed
     }
     return majors.pop() if len(majors) == 1 else None
+
+
+def _installed(wheel: str, context: Context, major: Optional[int] = None) -> str:
+    """Return an installed wheel of NVIDIA's with its release, "" where none is there, or one of
+    another major.
+    """
+    distribution = context.distributions.get(wheel)
+    version = try_version(distribution.version) if distribution is not None else None
+    if version is None or (major is not None and version.release[0] != major):
+        return ""
+    return f"{wheel} {version}"
+
+
+def _is_installed(wheel: str, folder: str) -> Remedy:
+    return Remedy(
+        f"{wheel} is installed: put its folder, {folder} of site-packages, on LD_LIBRARY_PATH "
+        "before the start, or import torch first, which loads it from there."
+    )
 
 
 def _on_the_path(wanted: _Wanted, torch: str) -> Remedy:
@@ -358,7 +380,20 @@ def _tell_cudnn(draft: TraceDraft, major: int, context: Context) -> None:
     if torch is not None and brings is not None:
         said += f" {torch} brings cuDNN {brings}."
     remedies: List[Remedy] = []
-    if torch is not None and brings is not None and brings != major:
+    installed = next(
+        (
+            said
+            for name in context.distributions
+            if name.startswith("nvidia-cudnn-cu") and (said := _installed(name, context, major))
+        ),
+        "",
+    )
+    if installed:
+        remedies.append(_is_installed(installed, "nvidia/cudnn/lib"))
+        is_named = brings == major
+        said += "" if is_named else f" {installed} is installed, and holds it: it is not looked for"
+        said += "" if is_named else " where it lies."
+    elif torch is not None and brings is not None and brings != major:
         remedies += _other_cudnn(asker, major, brings)
     elif brings == major:
         remedies.append(

@@ -92,6 +92,23 @@ def test_cudnn_8_beside_a_torch_with_9(finding):
     assert "libcudnn8" in words(said)
 
 
+@pytest.mark.parametrize(
+    ("line", "wheel", "folder"),
+    [
+        (CUDNN, "nvidia-cudnn-cu12==9.7.1.26", "nvidia/cudnn/lib"),
+        (NVRTC, "nvidia-cuda-nvrtc-cu12==12.8.61", "nvidia/cuda_nvrtc/lib"),
+    ],
+)
+def test_what_is_installed_is_not_installed_once_more(finding, line, wheel, folder):
+    """A library that lies in site-packages is found by what torch or the path names."""
+    said = finding(line, wheel)
+    (remedy,) = said.remedies
+    assert remedy.text.startswith(wheel.replace("==", " ") + " is installed: put its folder, ")
+    assert folder in remedy.text
+    assert "Install" not in remedy.text
+    assert "Install" in words(finding(CUDNN, "nvidia-cudnn-cu12==8.9.2.26"))
+
+
 def test_a_plugin_of_another_jax_is_named(tmp_path):
     log = tmp_path / "run.log"
     log.write_text(
