@@ -98,12 +98,38 @@ def _tell(draft: TraceDraft, histories: Sequence[SymbolHistory], context: Contex
         remedies = (Remedy(f"Install {choices}, as torch is built for."), *remedies)
     elif not has:
         remedies = (_install(first, version, asker, context), *(remedies if has is None else ()))
+    stranger = context.version("torch") if asker is None else None
+    if stranger is not None and any(one.package == "torch" for one in context.matrix.askers(first)):
+        text += f". torch {stranger} does not need it: files of another torch lie there"
+        call = InstallerCall("install", (f"torch=={stranger.public}",), ("--force-reinstall",))
+        words = f"Install torch {stranger} anew, so that all its files are of one release."
+        remedies = (Remedy(words, (call,)),)
+    other = _other_copy(draft.finding.component, context) if has is not False else ""
+    if other:  # what was found first is the culprit, whatever is installed
+        text += f". {other}"
+        remedies = draft.finding.remedies
     if has is False and asker is not None:
         draft.certainty = "established"
     names = (first.package, asker.package) if asker is not None else (first.package,)
     draft.finding = draft.finding._replace(
         message=f"{draft.finding.message} {text}.", remedies=remedies, packages=names
     )
+
+
+def _other_copy(component: str, context: Context) -> str:
+    """Return in words which other copy of a library is in front of that of the wheels, or may be;
+    "" where nothing tells.
+    """
+    word = component.rpartition("-")[2].lower().removeprefix("lib")
+    for library in context.facts.value("libraries", ()):
+        is_own = library.distribution or "site-packages/" in library.path
+        if word in library.name.lower() and not is_own:
+            release = f" {library.version}" if library.version else ""
+            return f"{library.path}{release} is another copy of it"
+    folders = context.facts.value("variables", {}).get("LD_LIBRARY_PATH", "").split(":")
+    named = [folder for folder in folders if word in folder.lower()]
+    others = named or [folder for folder in folders if "cuda" in folder.lower()]
+    return f"LD_LIBRARY_PATH names {others[0]}, which is looked through first" if others else ""
 
 
 def _asker_words(history: SymbolHistory, context: Context) -> Tuple[Optional[Asker], str]:
@@ -127,6 +153,8 @@ def _install(
     """Return the release that who needs it asks for itself, else those that have it."""
     requirement, why = history.requirement(version), ""
     consumer = context.distributions.get(asker.package) if asker is not None else None
+    # What the index's release asks for, where only another build of it asks for less.
+    consumer = consumer and consumer._replace(version=str(consumer.version).partition("+")[0])
     for name, specifier in requirement_sets(context, consumer) if consumer is not None else ():
         own = try_version(specifier[2:]) if specifier.startswith("==") else None
         if name == history.package and own is not None and history.has(own):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from envdoctor.app import diagnose
+from envdoctor.app import check, diagnose
+from envdoctor.intake import parse_report
 from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.symbols import qualified_name
@@ -232,3 +233,39 @@ def test_with_the_installed_library_it_is_certain(finding, version, severity, wo
 def test_a_function_of_the_driver_tells_its_cuda(finding):
     said = finding("/v/ext.so: undefined symbol: cuGreenCtxCreate")
     assert "The driver has it from CUDA 12.4 on" in said.message
+
+
+MEMORY = "ImportError: /v/torch/lib/libtorch_cuda.so: undefined symbol: ncclMemFree"
+
+
+@pytest.mark.parametrize(
+    ("beside", "said"),
+    [
+        ("", ""),
+        ("export LD_LIBRARY_PATH=/usr/local/nccl-2.18/lib\n", "names /usr/local/nccl-2.18/lib, "),
+        ("export LD_LIBRARY_PATH=/opt/mine\n", ""),
+    ],
+)
+def test_another_copy_that_is_told_is_the_culprit(tmp_path, beside, said):
+    """torch 2.7.1 asks for an NCCL that has it: what comes first on the path has not."""
+    text = f"torch 2.7.1\nPython 3.11\n{beside}{MEMORY}\n"
+    path = tmp_path / "issue.txt"
+    path.write_text(text)
+    matrix = load_matrix()
+    finding = check(parse_report(text, matrix.package), matrix, logs=[str(path)]).findings[0]
+    commands = [str(call) for way in finding.remedies for call in way.commands]
+    assert said in finding.message
+    assert ("LD_LIBRARY_PATH names" in finding.message) is bool(said)
+    assert ("'nvidia-nccl-cu12==2.26.2'" in " ".join(commands)) is not bool(said)
+
+
+def test_files_of_another_torch_are_told_from_its_library(tmp_path):
+    """torch 2.7.1 calls no ncclCommWindowRegister, 2.8.0 does."""
+    text = MEMORY.replace("ncclMemFree", "ncclCommWindowRegister")
+    path = tmp_path / "issue.txt"
+    path.write_text(f"torch 2.7.1\nPython 3.11\n{text}\n")
+    matrix = load_matrix()
+    facts = parse_report(path.read_text(), matrix.package)
+    finding = check(facts, matrix, logs=[str(path)]).findings[0]
+    assert "torch 2.7.1 does not need it: files of another torch lie there" in finding.message
+    assert finding.remedies[0].commands[0].packages == ("torch==2.7.1",)
