@@ -11,6 +11,7 @@ from ..matrix.spans import span_holds
 from ..model.calls import InstallerCall
 from ..model.finding import Remedy
 from ..model.pattern import pattern
+from ..model.requirement import try_requirement
 from ..model.versions import Version, parse_version, releases_of, try_version
 from ..rules.packages import requirement_sets
 from ..rules.rule import Context
@@ -152,14 +153,25 @@ def _install(
 ) -> Remedy:
     """Return the release that who needs it asks for itself, else those that have it."""
     requirement, why = history.requirement(version), ""
-    consumer = context.distributions.get(asker.package) if asker is not None else None
-    # What the index's release asks for, where only another build of it asks for less.
-    consumer = consumer and consumer._replace(version=str(consumer.version).partition("+")[0])
-    for name, specifier in requirement_sets(context, consumer) if consumer is not None else ():
+    for name, specifier in _asked_by(asker, context) if asker is not None else ():
         own = try_version(specifier[2:]) if specifier.startswith("==") else None
         if name == history.package and own is not None and history.has(own):
             requirement, why = f"{name}{specifier}", ", which what needs it asks for itself"
     return Remedy(f"Install {requirement}{why}.", (InstallerCall("install", (requirement,)),))
+
+
+def _asked_by(asker: Asker, context: Context) -> List[Tuple[str, str]]:
+    """Return what the installed release of a package asks for; of a platform that is not told what
+    it asks for on any.
+    """
+    consumer = context.distributions.get(asker.package)
+    if consumer is None:
+        return []
+    asked = requirement_sets(context, consumer)
+    package, version = context.matrix.package(asker.package), try_version(consumer.version)
+    release = package.release(version) if package is not None and version is not None else None
+    lines = map(try_requirement, (release.requires or ()) if release is not None else ())
+    return [*asked, *((line.name, line.specifier) for line in lines if line is not None)]
 
 
 def _tell_driver(draft: TraceDraft, history: SymbolHistory, context: Context) -> None:

@@ -248,7 +248,7 @@ MEMORY = "ImportError: /v/torch/lib/libtorch_cuda.so: undefined symbol: ncclMemF
 )
 def test_another_copy_that_is_told_is_the_culprit(tmp_path, beside, said):
     """torch 2.7.1 asks for an NCCL that has it: what comes first on the path has not."""
-    text = f"torch 2.7.1\nPython 3.11\n{beside}{MEMORY}\n"
+    text = f"torch 2.7.1+cu126\nPython 3.11\n{beside}{MEMORY}\n"
     path = tmp_path / "issue.txt"
     path.write_text(text)
     matrix = load_matrix()
