@@ -97,7 +97,7 @@ def _tried(finding: Finding, trial: _Trial) -> Finding:
         elif objection:
             others.append(refused(remedy, objection))
         else:
-            fitting.append(trial.with_bound(remedy) if is_judged else remedy)
+            fitting.append(trial.with_torch(trial.with_bound(remedy)) if is_judged else remedy)
     if is_judged and finding.severity != "advice":
         if finding.code == "ED301":
             fitting += trial.nearest_requirer(finding)
@@ -308,6 +308,21 @@ class _Trial:
             text=f"{remedy.text.rstrip('.')}: {releases}; newer ones break something else here.",
             commands=(call._replace(packages=tuple(exact.values())),),
         )
+
+    def with_torch(self, remedy: Remedy) -> Remedy:
+        """Return a remedy with the torch that an installer brings in the place of the one that is
+        there, since what it installs pins it: all that is compiled for torch hangs on that.
+        """
+        call = remedy.commands[0] if len(remedy.commands) == 1 else None
+        torch = _changed(remedy, self.facts, self.matrix).get("torch")
+        if torch is None or not isinstance(call, InstallerCall) or call.options or call.indexes:
+            return remedy
+        asked = [entry.name for line in call.packages if (entry := try_requirement(line))]
+        if "torch" in asked:
+            return remedy
+        named = call._replace(packages=(*call.packages, f"torch=={torch.version}"))
+        words = f"{remedy.text.rstrip('.')}, with torch {torch.version}, which it pins."
+        return remedy._replace(text=words, commands=(named,))
 
     def other_build(self, finding: Finding) -> Optional[Remedy]:
         """Return the first other build of torch that cures a finding and brings nothing."""

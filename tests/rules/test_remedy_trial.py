@@ -277,7 +277,8 @@ def test_what_an_installer_changes_besides_cures_what_is_said_of_it(checked):
     text = "vllm 0.6.3\ntorch 2.2.0\ntorchvision 0.17.0\nxformers 0.0.27.post2\n"
     findings = [entry for entry in checked(text) if entry.severity != "advice"]
     first, *others = [entry.remedies[0].text for entry in findings]
-    assert "; an installer changes with it: torch 2.4.0" in first
+    assert findings[0].remedies[0].commands[0].packages == ("torchvision==0.19", "torch==2.4.0")
+    assert "with torch 2.4.0, which it pins" in first
     assert set(others) == {"What cures ED304 of torch cures this, too."}
 
 
