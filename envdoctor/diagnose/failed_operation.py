@@ -8,32 +8,17 @@ from __future__ import annotations
 
 import ast
 import re
-from itertools import takewhile
-from typing import (
-    Callable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-    Type,
-    TypeVar,
-)
+from typing import Callable, List, Mapping, Sequence, Tuple, Type
 
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
+from .source_line import SourceLine, asking_frames, operand_text
 
 __all__ = ["of_operation"]
 
-_OF_DICT = pattern(r"^['\"]\w{1,60}['\"]: ")
 _LONGEST = 80  # characters of an operand
-_Node = TypeVar("_Node", bound=ast.AST)
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
 _FAR = 8  # innermost frames in which a key may have been written out
-#: What the standard library stands between: who asked is the caller.
-_RELAYS = pattern(r"(?:^|[/\\ ])(?:os|collections/__init__|typing)(?:\.py|>?)$")
 _OPERATORS: Mapping[str, Type[ast.operator]] = {
     "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod,
     "** or pow()": ast.Pow, "@": ast.MatMult, "|": ast.BitOr, "&": ast.BitAnd,
@@ -50,82 +35,12 @@ _MEANINGS: Mapping[str, str] = {
 }
 
 
-class _Source:
-    """A line of source: its nodes, and which of them Python marked."""
-
-    def __init__(self, frame: Frame) -> None:
-        tree = _parsed(frame.code)
-        self._nodes = list(ast.walk(tree)) if tree is not None else []
-        self._marked = [
-            node for node in self._nodes if frame.marked[1] and _span(node) == frame.marked
-        ]
-
-    @property
-    def is_read(self) -> bool:
-        """Whether the line is Python as far as it stands there."""
-        return bool(self._nodes)
-
-    def all(self, *kinds: Type[_Node]) -> List[_Node]:
-        """Return the nodes of some kinds, of those that are marked where one is."""
-        nodes = [node for node in self._nodes if isinstance(node, kinds)]
-        return [node for node in nodes if node in self._marked] or nodes
-
-    def the_one(self, nodes: Sequence[ast.AST]) -> str:
-        """Return the one operand that there is; "" where there are several."""
-        marked = [node for node in nodes if node in self._marked]
-        texts = {_text(node) for node in marked or nodes if not isinstance(node, ast.Constant)}
-        return texts.pop() if len(texts) == 1 else ""
-
-
-def _parsed(code: str) -> Optional[ast.AST]:
-    """Return the tree of a line, closed where it goes on below."""
-    # As many characters, so that what is marked stays where it is.
-    code = f"if   {code[5:]}" if code.startswith("elif ") else code
-    trees = map(_tree, _completed(code))
-    return next((tree for tree in trees if tree is not None), None)
-
-
-def _tree(text: str) -> Optional[ast.AST]:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _span(node: ast.AST) -> Tuple[int, int]:
-    """Return where an expression begins and ends in its line."""
-    return getattr(node, "col_offset", -1), getattr(node, "end_col_offset", -1)
-
-
-def _completed(code: str) -> Iterator[str]:
-    yield code
-    if code.endswith(":"):
-        yield f"{code} pass"
-    if _OF_DICT.match(code):
-        yield f"{{{code}}}"
-    opened: List[str] = []
-    quote = ""
-    for char in code:
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char in _CLOSING:
-            opened.append(_CLOSING[char])
-        elif opened and char == opened[-1]:
-            opened.pop()
-    if opened and not quote:
-        closing = "".join(reversed(opened))
-        yield code + closing
-        yield f"{code}{closing}: pass"
-
-
 class _Said(NamedTuple):
     """An exception as its readers take it."""
 
     raised: Raised
     frame: Frame
-    source: _Source
+    source: SourceLine
 
 
 _Reader = Callable[["Mapping[str, str]", _Said], str]
@@ -135,11 +50,11 @@ def of_operation(raised: Raised) -> str:
     """Say which operand of the line that raised is what the message says of one; "" where that is
     not sure.
     """
-    frames = _frames(raised)
+    frames = asking_frames(raised)
     if not frames:
         return ""
     message = raised.message.partition("\n")[0].strip()
-    said = _Said(raised, frames[-1], _Source(frames[-1]))
+    said = _Said(raised, frames[-1], SourceLine(frames[-1]))
     kind = raised.kind.rpartition(".")[2]
     if kind == "KeyError":
         return _of_key(message, said)
@@ -150,20 +65,6 @@ def of_operation(raised: Raised) -> str:
         if match is not None:
             return reader(match.groupdict(), said)
     return ""
-
-
-def _frames(raised: Raised) -> Sequence[Frame]:
-    """Return the places up to the one that asked: the library behind it only answers."""
-    behind = len(list(takewhile(lambda frame: _RELAYS.search(frame.file), raised.frames[::-1])))
-    return raised.frames[: len(raised.frames) - behind]
-
-
-def _text(node: ast.AST) -> str:
-    """Return an operand as it is written; "" for a literal and for one that is too long."""
-    if isinstance(node, (ast.Constant, ast.JoinedStr, ast.Dict, ast.List, ast.Tuple, ast.Lambda)):
-        return ""
-    text = ast.unparse(node)
-    return text if len(text) <= _LONGEST else ""
 
 
 def _is(text: str, kind: str) -> str:
@@ -182,8 +83,12 @@ def _sentence(text: str, kind: str) -> str:
 
 
 def _of_attribute(groups: Mapping[str, str], said: _Said) -> str:
-    nodes = [node.value for node in said.source.all(ast.Attribute) if node.attr == groups["name"]]
-    return _sentence(said.source.the_one(nodes), groups["type"])
+    name = groups["name"]
+    nodes = [node.value for node in said.source.all(ast.Attribute) if node.attr == name]
+    owner = said.source.the_one(nodes)
+    if owner == "self":
+        return f"Nothing has set self.{name} of {groups['type']} when that line asks for it."
+    return _sentence(owner, groups["type"])
 
 
 def _of_subscript(groups: Mapping[str, str], said: _Said) -> str:
@@ -279,7 +184,11 @@ def _of_sides(pairs: Sequence[Tuple[ast.AST, ast.AST]], groups: Mapping[str, str
     if len(pairs) != 1:
         return ""
     kinds = (groups.get("left") or "", groups.get("right") or "")
-    sides = [_is(_text(node), kind) for node, kind in zip(pairs[0], kinds) if kind and _text(node)]
+    sides = [
+        _is(operand_text(node), kind)
+        for node, kind in zip(pairs[0], kinds)
+        if kind and operand_text(node)
+    ]
     return f"{' and '.join(sides)} there." if sides else ""
 
 
@@ -289,7 +198,7 @@ def _of_index(_: Mapping[str, str], said: _Said) -> str:
     ]
     if len({ast.unparse(node) for node in nodes}) != 1:
         return ""
-    owner, index = _text(nodes[0].value), ast.unparse(nodes[0].slice)
+    owner, index = operand_text(nodes[0].value), ast.unparse(nodes[0].slice)
     if not owner or len(index) > _LONGEST:
         return ""
     if index in ("0", "-1"):
@@ -334,7 +243,7 @@ def _of_divisor(_: Mapping[str, str], said: _Said) -> str:
         if isinstance(node, (ast.BinOp, ast.AugAssign))
         and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod))
     ]
-    divisor = _text(nodes[0]) if len(nodes) == 1 else ""
+    divisor = operand_text(nodes[0]) if len(nodes) == 1 else ""
     return f"{divisor} is 0 there." if divisor else ""
 
 
@@ -355,8 +264,8 @@ def _of_key(message: str, said: _Said) -> str:
         key = ast.literal_eval(message)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return ""
-    for frame in _frames(said.raised)[: -_FAR - 1 : -1]:
-        source = said.source if frame is said.frame else _Source(frame)
+    for frame in asking_frames(said.raised)[: -_FAR - 1 : -1]:
+        source = said.source if frame is said.frame else SourceLine(frame)
         subscripts = source.all(ast.Subscript)
         owners = [node.value for node in subscripts if _value(node.slice) == key]
         if owners:
@@ -365,7 +274,7 @@ def _of_key(message: str, said: _Said) -> str:
     asked = [node for node in subscripts if not isinstance(node.slice, (ast.Constant, ast.Slice))]
     if len({ast.unparse(node) for node in asked}) != 1:
         return ""
-    owner, name = _text(asked[0].value), _text(asked[0].slice)
+    owner, name = operand_text(asked[0].value), operand_text(asked[0].slice)
     if not owner or not name or owner in ("self", "cls"):
         return ""
     return f"{name} is {message} there, and {owner} has no such key."

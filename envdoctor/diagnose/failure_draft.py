@@ -12,11 +12,15 @@ from ..model.finding import Finding
 from ..model.log import PLACES_OF_LINE, Frame, Raised
 from ..model.pattern import pattern
 from ..rules.rule import Context
+from .code_owner import INSTALLED, STANDARD, is_own, is_standard
+from .native_errors import inner_message
+from .own_code import of_call, of_program, own_remedy
 from .raised import FAR, Failure, is_stopping
+from .source_line import LOOKING_UP
 from .trace_draft import TraceDraft, code_of_log, fill, finding_of, groups_of, remedies_of
 from .why_raised import installed_version, why_raised
 
-__all__ = ["INSTALLED", "STANDARD", "join_failure", "tell_of_last"]
+__all__ = ["join_failure", "tell_of_last"]
 
 _ANNOUNCED = 3  # lines above a traceback in which its writer says that something failed
 _ABOVE = 5  # lines above a traceback in which another program says what it did not do
@@ -66,16 +70,7 @@ _IN_FOLDER = pattern(
     r"^(?!.*/(?:pip-install-|pip-req-build-|pip-build-env-|builds-v0/))"
     r"(?:.*/|(?!setup\.py)[\w.-]+\.py$)"
 )
-#: What looks up an attribute for the line that asks for it.
-_LOOKING_UP = ("__getattr__", "__getattribute__")
 _LONGEST_CODE = 120
-#: The place inside an installed package, and that of Python's own library.
-INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
-STANDARD = pattern(
-    r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)(.+)$"
-    r"|^[A-Z]:/(?i:.{0,300}(?:python|conda|forge)[^/]{0,40}(?:/envs/[^/]{1,80})?)"
-    r"/Lib/(?!site-packages)(.+)$|^<(frozen .+)>$"
-)
 #: A package that a program wants to have installed, in any version.
 _WANTS = pattern(
     r"(?i)\b(?:pip install|install|ensure|make sure)(?: that)?(?: the)? [`'\"]?([a-z][\w-]*)\b"
@@ -149,7 +144,7 @@ def _is_consequence(draft: TraceDraft, raised: Raised) -> bool:
 
 def _tell_own_place(draft: TraceDraft, raised: Raised) -> None:
     """Say at which line of the user's own code a known failure came."""
-    own = (frame for frame in reversed(raised.frames) if frame.line and _is_own(frame))
+    own = (frame for frame in reversed(raised.frames) if frame.line and is_own(frame))
     frame = next((frame for frame in own if _IN_FOLDER.search(frame.file)), None)
     message = draft.finding.message.rstrip(".")
     if frame is not None and frame.file not in message:
@@ -251,15 +246,17 @@ def _draft_of(
         message=f"{lead} {what.rstrip('.')}{f', raised {place}' if place else ''}.",
         verdict="violated" if failure.is_certain else "undetermined",
         subject="raised",
-        remedies=remedies_of(_advice(raised.message, contexts), ()),
+        remedies=remedies_of(_advice(raised.message, contexts) or own_remedy(origin), ()),
     )
     draft = TraceDraft(None, finding, certainty, "cause", [])
     draft.quoted = [raised.line]
     draft.meaning = _joined(
         why_raised(origin, contexts, modules),
+        of_call(origin),
         _own_reason(raised.message),
         _came_of(raised, contexts, modules),
         _passed_on(failure),
+        of_program(origin, modules),
     )
     return draft
 
@@ -269,8 +266,12 @@ def _code(frame: Frame) -> str:
     it raises.
     """
     code = frame.code.strip()
-    says_nothing = code.startswith(("raise", "return self._call_impl", "sys.exit("))
-    return "" if not code or says_nothing or len(code) > _LONGEST_CODE else f": {code}"
+    if not code or code.startswith(("raise", "return self._call_impl", "sys.exit(")):
+        return ""
+    if len(code) > _LONGEST_CODE:
+        marked = code[slice(*frame.marked)]
+        code = marked if 0 < len(marked) <= _LONGEST_CODE else f"{code[:_LONGEST_CODE]}…"
+    return f": {code}"
 
 
 def _joined(*sentences: str) -> str:
@@ -284,6 +285,8 @@ def _worded(raised: Raised) -> str:
         said = f"{said} {line.strip()}".strip()
         if said and not said.endswith(":"):
             break
+    if len(said) > _SHOWN and len(inner_message(said)) < len(said):
+        said = f"… {inner_message(said)}"
     said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
     name = raised.kind.rpartition(".")[2]
     return f"{name}: {said}" if name and said else name or said
@@ -303,7 +306,7 @@ def _place(
     """Return the distribution whose code raised, and where in words."""
     shown = [frame for frame in frames if frame.line and frame.file != "<unknown>"]
     while len(shown) > 1 and (
-        shown[-1].function in _LOOKING_UP
+        shown[-1].function in LOOKING_UP
         or (shown[-1].file == "<string>" and shown[-2].file != "<string>")
     ):
         shown.pop()
@@ -320,17 +323,17 @@ def _place(
     if match is not None:
         package = distribution_of(last.file, modules)
         version = installed_version(package, contexts)
-        caller = next(filter(_is_own, reversed(shown)), None)
+        caller = next(filter(is_own, reversed(shown)), None)
         name = f"{package} {version}".strip()
         return package, _called(f"by {name} at {match.group(1)}", last, caller)
     standard = STANDARD.search(last.file)
     if standard is None:
         return "", f"at {last.file}, line {last.line}{_code(last)}"
-    caller = next((frame for frame in reversed(shown) if not _is_standard(frame)), None)
+    caller = next((frame for frame in reversed(shown) if not is_standard(frame)), None)
     where = _called(f"by Python's {next(filter(None, standard.groups()))}", last, caller)
     if caller is None or not INSTALLED.search(caller.file):
         return "", where
-    own = next(filter(_is_own, reversed(shown)), None)
+    own = next(filter(is_own, reversed(shown)), None)
     asked = f"; for {own.file}, line {own.line}{_code(own)}" if own is not None else ""
     return distribution_of(caller.file, modules), f"{where}{asked}"
 
@@ -342,14 +345,6 @@ def _called(where: str, raising: Frame, caller: Optional[Frame]) -> str:
         return words
     join = ";" if _code(raising) else ","
     return f"{words}{join} called at {caller.file}, line {caller.line}{_code(caller)}"
-
-
-def _is_own(frame: Frame) -> bool:
-    return not (_is_standard(frame) or INSTALLED.search(frame.file))
-
-
-def _is_standard(frame: Frame) -> bool:
-    return frame.file == "<string>" or STANDARD.search(frame.file) is not None
 
 
 def _sentence_of(match: re.Match[str]) -> str:

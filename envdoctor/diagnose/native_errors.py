@@ -10,9 +10,9 @@ from typing import Callable, Mapping, Tuple
 from ..model.log import Raised
 from ..model.pattern import pattern
 from .failed_operation import of_operation
-from .tensor_errors import of_tensors
+from .tensor_errors import of_tensors, remedy_of_tensors
 
-__all__ = ["of_native"]
+__all__ = ["inner_message", "of_native", "remedy_of_native"]
 
 #: What Python's json says (``json.decoder`` and ``json.scanner`` of 3.9 to 3.13), and when.
 _OF_JSON = (
@@ -53,6 +53,12 @@ _PICKLING = pattern(r"(?:^|[/\\])(?:pickle\.py|_weights_only_unpickler\.py|seria
 #: What pickle and torch's own reader of it say of a first byte that begins none
 #: (``torch/_weights_only_unpickler.py`` of 2.6 to 2.13 gives its number).
 _NO_PICKLE = pattern(r"invalid load key, '(?P<key>.)'|Unsupported operand (?P<code>\d{1,3})\b")
+#: What readers of packed files say of one that is none (``gzip``, ``zipfile``, ``tarfile`` of
+#: Python 3.9 to 3.13), with its first bytes where they give them.
+_NO_PACK = pattern(
+    r"^Not a gzipped file \(b'(?P<first>[^']{1,16})'\)|^File is not a zip file|^file could not be "
+    r"opened successfully|^EOCD not found|^not a gzip file|^invalid header"
+)
 _NO_PICKLES: Mapping[str, str] = {
     "<": "a page of HTML, a server's answer",
     "v": "a pointer of Git LFS (its files were not fetched: git lfs pull)",
@@ -89,10 +95,43 @@ _OF_NOTHING = pattern(
 )
 
 
+#: What an exception quotes of the one that it came of (``torch/_dynamo/utils.py`` of 2.0 to 2.15).
+_INNER = pattern(
+    r"\bgot (?P<kind>[A-Z]\w{2,60}(?:Error|Exception))\((?P<quote>['\"])(?P<text>.{3,2000}?)"
+    r"(?P=quote),?\)"
+)
+#: A folder of Hydra's search path that is looked for below the working directory.
+_SEARCHED = pattern(r"\bpath=file://(?P<folder>(?!/)[^\s,]{1,200})")
+
+
+def inner_message(message: str) -> str:
+    """Return what a message quotes of the exception that it came of, else its first line."""
+    first = message.partition("\n")[0].strip()
+    match = _INNER.search(first)
+    return match.group("text") if match is not None else first
+
+
+def remedy_of_native(raised: Raised) -> str:
+    """Say what to do about what an exception's words mean; "" where that is not known."""
+    searched = _SEARCHED.search(raised.message)
+    if searched is not None:
+        return (
+            f"Start the program in the folder that {searched.group('folder')} lies in, or name "
+            "that folder by its whole path"
+        )
+    return remedy_of_tensors(inner_message(raised.message))
+
+
 def of_native(raised: Raised) -> str:
     """Say what the words of an exception of Python or torch mean; "" where nothing is added."""
-    message = raised.message.partition("\n")[0].strip()
+    message = inner_message(raised.message)
     kind = raised.kind.rpartition(".")[2]
+    searched = _SEARCHED.search(raised.message)
+    if searched is not None:
+        return (
+            f"{searched.group('folder')} of the search path is relative: it is looked for below "
+            "the folder in which the program was started."
+        )
     digest = _OF_NOTHING.search(raised.message)
     if digest is not None:
         return (
@@ -184,13 +223,31 @@ def _of_pickle(message: str) -> str:
     return f"The file begins with {first}, as {what} does: it is no checkpoint." if what else ""
 
 
+def _of_pack(message: str) -> str:
+    """Say what a file is that holds no packed ones."""
+    match = _NO_PACK.match(message)
+    if match is None:
+        return ""
+    first = match.group("first") or ""
+    what = _NO_PICKLES.get(first[:1], "")
+    if what:
+        return f"The file begins with {first}, as {what} does: what was fetched is no packed file."
+    return "The file is no whole packed file: it is of another kind, or was not written to its end."
+
+
 _BY_KIND: Mapping[str, Callable[[str], str]] = {
     "AttributeError": _of_plain,
     "TypeError": _of_compiled,
     "JSONDecodeError": _of_json,
     "UnicodeDecodeError": _of_bytes,
     "UnboundLocalError": _of_variable,
+    "BadGzipFile": _of_pack,
+    "BadZipFile": _of_pack,
+    "ReadError": _of_pack,
+    "ValueError": _of_pack,
 }
+
+
 _OF_PICKLE: Mapping[str, Callable[[str], str]] = {
     "EOFError": _of_end,
     "UnpicklingError": _of_pickle,

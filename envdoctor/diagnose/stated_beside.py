@@ -18,7 +18,7 @@ from ..model.record import NamedTuple
 from ..model.sizes import size_text
 from ..model.versions import canonicalize_name
 from ..rules.rule import Context
-from .value_origins import value_origins
+from .value_origins import named_settings, value_origins, warned_before
 
 if TYPE_CHECKING:
     from .trace_draft import TraceDraft
@@ -137,14 +137,27 @@ def state_beside(
         own = draft.exception(raised)
         values += _given(own, report) if own is not None else ()
         values = values[:_MOST]
+        if own is not None and draft.signature is None:
+            _tell_warning(draft, own, report)
         if not values:
             continue
         said = ", ".join(words for words, _ in values)
         read = tuple(entry for _, evidence in values for entry in evidence)
         draft.finding = draft.finding._replace(
-            message=f"{message.rstrip('.')}. Here {said}.",
+            message=f"{draft.finding.message.rstrip('.')}. Here {said}.",
             evidence=tuple(dict.fromkeys((*draft.finding.evidence, *read))),
         )
+
+
+def _tell_warning(draft: TraceDraft, raised: Raised, report: str) -> None:
+    """Quote the warning that announced a failure."""
+    warned = warned_before(raised, report)
+    if warned is None or warned[1] in draft.meaning:
+        return
+    number, text = warned
+    draft.meaning = f"{draft.meaning} Line {number} had warned of it: {text}".strip()
+    place = Evidence(f"{raised.first.source}:{number}", text)
+    draft.finding = draft.finding._replace(evidence=(*draft.finding.evidence, place))
 
 
 def _values(
@@ -168,6 +181,8 @@ def _values(
             yield f"{name} is {settings[name]}", context.evidence("request")
     asked = [name for entry in about for name in entry.variables]
     for name in _chosen(asked, variables, words):
+        if f"{name}=" in text:
+            continue  # the message says itself how to set it
         yield f"{name} is {variables[name]}", context.evidence("variables")
     for entry in about:
         yield from _fields(entry, context)
@@ -180,6 +195,9 @@ def _given(raised: Raised, report: str) -> Iterator[Tuple[str, Tuple[Evidence, .
     for origin in value_origins(raised, report):
         place = Evidence(f"{raised.first.source}:{origin.line}", origin.text)
         yield f"{origin.value} is {' and '.join(origin.names)}", (place,)
+    for origin in named_settings(raised, report):
+        place = Evidence(f"{raised.first.source}:{origin.line}", origin.text)
+        yield f"{origin.names[0]} is {origin.value}", (place,)
 
 
 def _fields(entry: _About, context: Context) -> Iterator[Tuple[str, Tuple[Evidence, ...]]]:

@@ -1,8 +1,8 @@
-"""What the operators of torch refuse, in words of the program: their messages name shapes, indices
-and types, and not which part of a run these are.
+"""What the operators of torch and NumPy refuse, in words of the program, and what to do: their
+messages name shapes, indices and types, and not which part of a run these are.
 
-The messages are those of torch 1.13 to 2.13, raised by code in C++, which ``matrices/messages``
-does not hold.
+The messages are those of torch 1.13 to 2.15 and NumPy 1.26 to 2.4, raised by code in C++, which
+``matrices/messages`` does not hold.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from math import prod
 from typing import Callable, Mapping, Tuple, Union
 
 from ..model.pattern import pattern
+from ..model.record import NamedTuple
 
-__all__ = ["of_tensors"]
+__all__ = ["of_tensors", "remedy_of_tensors"]
 
 #: Names of types in C++, as ``c10/core/ScalarType.h`` of torch gives them.
 _TYPES: Mapping[str, str] = {
@@ -31,7 +32,17 @@ def of_tensors(message: str) -> str:
         match = form.search(message)
         if match is not None:
             return words if isinstance(words, str) else words(match)
+    for refused in _REFUSED:
+        match = refused.form.search(message)
+        if match is not None:
+            return refused.words if isinstance(refused.words, str) else refused.words(match)
     return ""
+
+
+def remedy_of_tensors(message: str) -> str:
+    """Say what to do about the message of an operator; "" where that is not known."""
+    matching = (entry.fix for entry in _REFUSED if entry.form.search(message))
+    return next(matching, "")
 
 
 def _of_kernel(match: re.Match[str]) -> str:
@@ -128,7 +139,7 @@ _FORMS: Tuple[Tuple[re.Pattern[str], Union[str, Callable[[re.Match[str]], str]]]
     ),
     (
         pattern(
-            r"^mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<has>\d+) and "
+            r"^(?:\w{1,20}: )?mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<has>\d+) and "
             r"(?P<takes>\d+)x\d+\)"
         ),
         _of_widths,
@@ -229,5 +240,253 @@ _FORMS: Tuple[Tuple[re.Pattern[str], Union[str, Callable[[re.Match[str]], str]]]
             "A weight has lost its shape: with FSDP or ZeRO 3 it is a flat shard outside of "
             "the module that gathers it, as where a layer is called past its wrapper."
         ),
+    ),
+)
+
+
+class _Refused(NamedTuple):
+    """What an operator refuses: the form of its message, what that means, and what to do."""
+
+    form: re.Pattern[str]
+    words: Union[str, Callable[[re.Match[str]], str]]
+    fix: str
+
+
+def _of_kind(match: re.Match[str]) -> str:
+    kind = _TYPES.get(match.group("type"), match.group("type"))
+    return f"The tensor is torch.{kind} there, and the operation takes floating point alone."
+
+
+def _of_dimension(match: re.Match[str]) -> str:
+    has = int(match.group("last")) + 1
+    number = "1 dimension" if has == 1 else f"{has} dimensions"
+    return f"The tensor has {number} there, and the line asks for dimension {match.group('asked')}."
+
+
+def _of_place(match: re.Match[str]) -> str:
+    size, axis = int(match.group("size")), match.group("axis")
+    if size == 0:
+        return f"Dimension {axis} of it is empty: nothing was chosen, read or computed before."
+    return f"It has {size} in dimension {axis}, so that the last place is {size - 1}."
+
+
+def _of_joined(match: re.Match[str]) -> str:
+    one, other = int(match.group("one")), int(match.group("other"))
+    words = f"What is joined in dimension {match.group('in')} differs in another one."
+    if abs(one - other) == 1:
+        words += (
+            " One more or less comes of a size that the steps of the network do not divide: it is "
+            "halved on the way down, rounded, and doubled on the way up."
+        )
+    return words
+
+
+def _of_channels(match: re.Match[str]) -> str:
+    return (
+        f"The layer was made for {match.group('takes')} channels, and what comes in has "
+        f"{match.group('has')}."
+    )
+
+
+def _of_weights(match: re.Match[str]) -> str:
+    return (
+        f"The weights of the classes are {match.group('has')}, and the model gives "
+        f"{match.group('classes')} classes in dimension 1: the weights are of something else, or "
+        "the output has its classes in another dimension."
+    )
+
+
+def _of_places(match: re.Match[str]) -> str:
+    return (
+        f"A tensor of {match.group('has')} dimensions is put into a place that has "
+        f"{match.group('place')}."
+    )
+
+
+def _of_pair(match: re.Match[str]) -> str:
+    return (
+        f"The one has the shape {match.group('one')}, the other {match.group('other')}: from the "
+        "last dimension on they have to be equal, or one of them 1."
+    )
+
+
+def _of_target(match: re.Match[str]) -> str:
+    one, other = match.group("target"), match.group("input")
+    words = f"The labels have the shape {one}, what the model gives {other}."
+    sizes = [[size for size in text.split(", ") if size not in ("", "1")] for text in (one, other)]
+    if sizes[0] == sizes[1]:
+        words += " They differ in a dimension of 1 alone."
+    return words
+
+
+_SHAPES = "Print the shapes of what goes in, and give both one that fits"
+_REFUSED: Tuple[_Refused, ...] = (
+    _Refused(
+        pattern(r"floating point or complex (?:tensor as input|dtype)\. Got:? (?P<type>\w{3,20})"),
+        _of_kind,
+        "Call .float() on the tensor first",
+    ),
+    _Refused(
+        pattern(r"^only integer tensors of a single element can be converted to an index"),
+        (
+            "A list, or a tuple, is indexed with a tensor of several places, which only a tensor "
+            "or an array takes."
+        ),
+        "Make a tensor of the list first (torch.stack, torch.tensor), or take its elements one by "
+        "one",
+    ),
+    _Refused(
+        pattern(
+            r"^Dimension out of range \(expected to be in range of \[-\d+, (?P<last>\d+)\], but "
+            r"got (?P<asked>-?\d+)\)"
+        ),
+        _of_dimension,
+        "Give the tensor the dimensions that the line takes (unsqueeze, or no squeeze before it), "
+        "or ask for another dimension",
+    ),
+    _Refused(
+        pattern(
+            r"^index -?\d+ is out of bounds for (?:axis|dimension) (?P<axis>\d+) with size "
+            r"(?P<size>\d+)"
+        ),
+        _of_place,
+        "Look at what is indexed, and at what gives the index: one of the two is of something else",
+    ),
+    _Refused(
+        pattern(
+            r"^Sizes of tensors must match except in dimension (?P<in>\d+)\. Expected size "
+            r"(?P<one>\d+) but got size (?P<other>\d+)"
+        ),
+        _of_joined,
+        "Pad or cut the input to a multiple of the network's steps, or the one part to the other",
+    ),
+    _Refused(
+        pattern(
+            r"^Given groups=\d+, weight of size .{1,60}, expected input.{1,60} to have "
+            r"(?P<takes>\d+) channels, but got (?P<has>\d+) channels"
+        ),
+        _of_channels,
+        "Build the model for the channels of the data (in_channels), or bring the data into that "
+        "form (RGB in place of grey, channels before height and width)",
+    ),
+    _Refused(
+        pattern(
+            r"^weight tensor should be defined either for all (?P<classes>\d+) classes or no "
+            r"classes but got weight tensor of shape: (?P<has>\[[\d, ]*\])"
+        ),
+        _of_weights,
+        "Give weight as many values as there are classes, and cross_entropy its classes in "
+        "dimension 1",
+    ),
+    _Refused(
+        pattern(
+            r"the number of sizes provided \((?P<place>\d+)\) must be greater or equal to the "
+            r"number of dimensions in the tensor \((?P<has>\d+)\)"
+        ),
+        _of_places,
+        "Give the place as many dimensions, or take one part of the tensor",
+    ),
+    _Refused(
+        pattern(
+            r"^operands could not be broadcast together with (?:remapped )?shapes? "
+            r"(?P<one>\([\d, ]*\)) (?P<other>\([\d, ]*\))"
+        ),
+        _of_pair,
+        _SHAPES,
+    ),
+    _Refused(
+        pattern(
+            r"^Target size \(torch\.Size\(\[(?P<target>[\d, ]*)\]\)\) must be the same as input "
+            r"size \(torch\.Size\(\[(?P<input>[\d, ]*)\]\)\)"
+        ),
+        _of_target,
+        "Give the labels the shape of the output (unsqueeze(1), or view_as)",
+    ),
+    _Refused(
+        pattern(r"^expected target dtype to be Long or Byte, but got \w+"),
+        "The labels are no whole numbers, and the loss takes the numbers of classes.",
+        "Call .long() on the labels; for shares of classes give them the shape of the output",
+    ),
+    _Refused(
+        pattern(r"^grad can be implicitly created only for scalar outputs"),
+        "The loss is no single number: it has a value for each sample or token.",
+        "Take its mean or sum before backward(); with DataParallel each GPU gives a loss of its "
+        "own: loss.mean()",
+    ),
+    _Refused(
+        pattern(r"^Trying to backward through the graph a second time"),
+        (
+            "Two calls of backward() go through one forward pass, whose values the first call has "
+            "freed: a loss was kept from the step before, or a state that hangs on it."
+        ),
+        "Detach what is carried from one step to the next (.detach()), or sum the losses and call "
+        "backward() once; retain_graph=True only where both are of one step",
+    ),
+    _Refused(
+        pattern(r"needed for gradient computation has been modified by an inplace operation"),
+        (
+            "A value that backward() needs was written over after the forward pass: by an "
+            "operation in place (+=, x[...] =, relu(inplace=True), an optimizer's step between two "
+            "losses)."
+        ),
+        "Write a new tensor in its place; torch.autograd.set_detect_anomaly(True) shows the "
+        "operation",
+    ),
+    _Refused(
+        pattern(r"^a leaf Variable that requires grad is being used in an in-place operation"),
+        "A parameter is written to while gradients are recorded.",
+        "Write to it under torch.no_grad(), or compute a new tensor",
+    ),
+    _Refused(
+        pattern(r"^(?:Boolean value of Tensor|The truth value of an array) with more than one "),
+        "An if, a while, and, or, not stands before several values, which are not true or false "
+        "as a whole.",
+        "Say .any() or .all(), compare with one value, or ask for None by `is None`",
+    ),
+    _Refused(
+        pattern(r"^can't convert (?:cuda|xpu|mps|npu|hpu)(?::\d+)? device type tensor to numpy"),
+        "The tensor is on the GPU, and NumPy takes what is in the host's memory.",
+        "Call .detach().cpu() on it first",
+    ),
+    _Refused(
+        pattern(
+            r"inhomogeneous shape after|^expected sequence of length \d+ at dim \d+ \(got \d+\)"
+        ),
+        "The rows differ in length, and an array has one length for all.",
+        "Pad or cut them to one length (padding=True, truncation=True of a tokenizer), or keep "
+        "them as a list",
+    ),
+    _Refused(
+        pattern(
+            r"^(?:torch\.cat\(\): expected a non-empty list|stack expects a non-empty|need at "
+            r"least one array to (?:concatenate|stack))"
+        ),
+        "There is nothing to join: the list is empty.",
+        "Look at what fills the list: a loader without batches, a filter that left nothing, a "
+        "folder without files",
+    ),
+    _Refused(
+        pattern(r"^view size is not compatible with input tensor's size and stride"),
+        "The tensor was transposed, permuted or cut, so that its values do not lie in a row.",
+        "Write .reshape(...) in place of .view(...), or call .contiguous() before it",
+    ),
+    _Refused(
+        pattern(r"^Expected \w+ \(unbatched\) or (?P<takes>\dD) \(batched\) input to "),
+        lambda match: (
+            f"The layer takes {match.group('takes')} with the batch, which what comes in is not."
+        ),
+        "Add the missing dimension (unsqueeze(0) for the batch, unsqueeze(1) for the channel)",
+    ),
+    _Refused(
+        pattern(r"^all elements of (?:input|target) should be between 0 and 1"),
+        "What goes in is no probability: the model gives logits, or the labels are others.",
+        "Use binary_cross_entropy_with_logits, or a sigmoid before",
+    ),
+    _Refused(
+        pattern(
+            r"^Class values must be smaller than num_classes|^Class values must be non-negative"
+        ),
+        "A label lies outside of the classes that were counted.",
+        "Count the classes again, and leave out what is no class (-100, padding)",
     ),
 )

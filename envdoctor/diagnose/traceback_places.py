@@ -18,7 +18,7 @@ from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name
 from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
-from .failure_draft import INSTALLED
+from .code_owner import INSTALLED
 from .missing_names import is_checkout
 from .passed_through import handed_on, is_open
 from .python_releases import ADDED_IN, REMOVED_IN, of_python_release

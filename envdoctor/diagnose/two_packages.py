@@ -27,7 +27,7 @@ from ..rules.requirement_lines import (
     requirements_of,
 )
 from ..rules.rule import Context
-from .failure_draft import INSTALLED, STANDARD
+from .code_owner import INSTALLED, STANDARD
 from .missing_names import is_telling
 from .passed_through import handed_on
 from .trace_draft import TraceDraft, code_of_log

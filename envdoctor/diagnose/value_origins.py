@@ -1,9 +1,10 @@
-"""Where a value of a message was set: the option, argument or line of a configuration, printed in
-the same log, that has it.
+"""Where a value of a message was set, which value a setting had that it names, and which warning
+announced it: lines of the same log above the traceback.
 
 A message quotes what a program was given (a name, a path, a number) and seldom says by what. The
 same value under a name, in words of a command, of a printed ``Namespace(…)``, of a dict, of YAML or
-JSON, says it. What stands under many names is of none.
+JSON, says it. What stands under many names is of none. The other way round a message, or the line
+that failed, names a setting (``max_steps``, ``args.gpu``) and seldom its value.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from ..model.log import Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.redaction import redact
+from .code_owner import is_own
 
-__all__ = ["Origin", "value_origins"]
+__all__ = ["Origin", "named_settings", "value_origins", "warned_before"]
 
 _QUOTED = pattern(r"(?<![\w'\"])(?P<quote>['\"`])(?P<value>[^'\"`\n]{3,200})(?P=quote)(?![\w'\"])")
 _NUMBER = pattern(r"(?<![\w.:/#-])(?:\d{3,9}|\d{1,3}(?:,\d{3})+)(?![\w:/%]|[.,]\d)")
@@ -79,8 +81,106 @@ def _values(raised: Raised) -> Iterator[str]:
     if raised.kind.rpartition(".")[2] not in ("KeyError", "FileNotFoundError"):
         # A single word is mostly one of the language: a type, an attribute, a codec.
         values = [value for value in values if not value.isidentifier() or value.count("_")]
+    values = [value for value in values if "<" not in value and not _is_named_by(value, message)]
     numbers = [match.group().replace(",", "") for match in _NUMBER.finditer(message)]
     yield from dict.fromkeys((*values, *numbers)[:_MOST_VALUES])
+
+
+def _is_named_by(value: str, message: str) -> bool:
+    """Tell whether the message itself says under which name it has a value."""
+    return re.search(rf"\w=['\"]?{re.escape(value)}", message) is not None
+
+
+#: What a program calls the settings that it was given.
+_SETTINGS = pattern(
+    r"\b(?:\w+_)?(?:args|opts?|options|config|cfg|conf|hparams|hps?|flags|FLAGS|params)"
+    r"(?:\.|\[['\"])(?P<path>[A-Za-z_][\w.]{1,80})"
+)
+_SPOKEN = pattern(r"(?<![\w./])[A-Za-z][a-z0-9]*(?:_[a-z0-9]+){1,6}(?![\w./(])")
+_MOST_SETTINGS = 3
+_SHORT = pattern(r"[^\s,;)}\]'\"]{1,60}")
+
+
+def named_settings(raised: Raised, report: str) -> List[Origin]:
+    """Return for the settings that an exception's message, or the program's own line, names the one
+    value that they have above the traceback.
+    """
+    message = raised.message.partition("\n")[0]
+    spoken = [match.group() for match in _SPOKEN.finditer(message)]
+    frame = next((frame for frame in reversed(raised.frames) if is_own(frame)), None)
+    spoken += [
+        match.group("path").rpartition(".")[2]
+        for match in _SETTINGS.finditer(frame.code if frame is not None else "")
+    ]
+    above = _above(report, raised)
+    text = "\n".join(above)
+    settings = []
+    for name in dict.fromkeys(spoken[:_MOST_VALUES]):
+        values = _values_of(name, text)
+        if len(values) == 1 and not _NO_SETTING.fullmatch(name.lower()):
+            value, line = values.popitem()
+            if value not in message:
+                shown = redact(above[line - 1].strip())[:SHOWN]
+                settings.append(Origin(value, (name,), line, shown))
+    return settings[:_MOST_SETTINGS]
+
+
+def _values_of(name: str, text: str) -> Dict[str, int]:
+    """Return the values that stand behind a name, as _NAMED has it, with the numbers of lines."""
+    values: Dict[str, int] = {}
+    form = re.compile(
+        rf"(?:^|[\s{{(,;\[.])(?:--?{re.escape(name).replace('_', '[_-]')}(?:=|[ ]{{1,4}})"
+        rf"|['\"]?{re.escape(name)}['\"]?[ ]{{0,20}}(?:=|:[ ])[ ]{{0,20}})['\"]?"
+        rf"(?P<value>{_SHORT.pattern})",
+        re.MULTILINE,
+    )
+    for match in form.finditer(text):
+        value = match.group("value").strip()
+        line = text[text.rfind("\n", 0, match.start("value")) + 1 : match.start("value")]
+        if not _VALUE.fullmatch(value) or is_advised(line) or _CODE.match(line):
+            continue
+        values.setdefault(value, text.count("\n", 0, match.start("value")) + 1)
+        if len(values) > 1:
+            break
+    return values
+
+
+#: A value as configurations print it, and no expression of a program.
+_VALUE = pattern(r"-?\d[\d.e+-]*|True|False|None|true|false|null|[\w./:@+-]{1,60}")
+#: A line of source in a traceback.
+_CODE = pattern(r"^\s{4,}(?!['\"\w-]+\s*:|--)")
+_WARNING = pattern(
+    r"\bWARN(?:ING)?\b|\b(?:User|Future|Deprecation|Runtime|PendingDeprecation)?Warning: "
+    r"|\b(?:is|are|was|were) (?:being )?(?:deprecated|ignored|not (?:used|initialized|found))\b"
+    r"|\bfall(?:s|ing)? ?back\b"
+)
+_FEW_LINES = 5
+_FURTHEST = 4000  # lines above a traceback in which a warning may announce it
+_TELLING = pattern(
+    r"(?<![\w/.])(?![\w.]*/)(?:[A-Za-z][A-Za-z0-9]*(?:[_.][A-Za-z0-9]+){1,8}|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+)"
+)
+
+
+def warned_before(raised: Raised, report: str) -> Optional[Tuple[int, str]]:
+    """Return the last warning above a traceback that names what the exception's message names, or
+    what is at fault in its line: its number and text.
+    """
+    message = raised.message.partition("\n")[0]
+    words = {word for word in _TELLING.findall(message) if not _COMMON.search(word)}
+    above = _above(report, raised)
+    # What stands in many lines is of none.
+    words = {word for word in words if 0 < sum(word in line for line in above) <= _FEW_LINES}
+    if not words:
+        return None
+    for number in range(len(above), max(len(above) - _FURTHEST, 0), -1):
+        text = above[number - 1]
+        if _WARNING.search(text) and words.intersection(_TELLING.findall(text)):
+            return number, redact(text.strip())[:SHOWN]
+    return None
+
+
+#: Words that many messages have.
+_COMMON = pattern(r"(?i)error|exception|traceback|https?|\.py$|^torch\.(?:Tensor|Size|cuda)$|^cuda")
 
 
 def _names(value: str, text: str) -> Dict[str, int]:

@@ -19,6 +19,7 @@ from ..rules.rule import Context
 from .native_errors import of_native
 from .passed_through import of_parts
 from .python_releases import of_python_release
+from .source_line import LOOKING_UP
 
 if TYPE_CHECKING:
     from ..matrix.messages import Matched, RaisedAt
@@ -79,6 +80,8 @@ def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str
 
 def _stated(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]) -> str:
     """Say what was measured of the message that an exception has."""
+    if raised.frames and raised.frames[-1].function in LOOKING_UP:
+        return ""  # a package looked in vain for what a line asks it for
     for asked in _questions(raised):
         for match in _matches(asked, contexts[0], modules):
             places = _places(match, asked)
@@ -234,7 +237,13 @@ def _conditions(place: RaisedAt, values: Mapping[str, str]) -> str:
 
     short = {hole: value for hole, value in values.items() if len(value) <= _LONG_VALUE}
     words = [worded(condition, short) for condition in place.conditions[-_MOST_CONDITIONS:]]
-    return ", and ".join(filter(None, words))
+    kept: List[str] = []
+    for said in filter(None, words):
+        # A name that was given another value in between: the innermost counts.
+        before = said.replace(" is not set", " is set")
+        kept = [other for other in kept if said == before or before not in other]
+        kept.append(said)
+    return ", and ".join(kept)
 
 
 def _facts_of(place: RaisedAt, contexts: Sequence[Context]) -> List[str]:

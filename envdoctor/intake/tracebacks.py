@@ -425,6 +425,10 @@ def _crashed(text: str, number: int) -> _Block:
     return block
 
 
+#: What Python says of a program that it cannot read.
+_OF_SYNTAX = ("SyntaxError", "IndentationError", "TabError")
+
+
 class _Block:
     """A traceback that is being read.
 
@@ -694,6 +698,8 @@ class _Block:
             return "passed"
         if any(_PROCESS.match(line.strip()) for line in self._above):
             return "ended"
+        if self.kind in _OF_SYNTAX and len(self._frames) == 1 and self._is_of_program():
+            return "ended"
         if self._cut or not self._frames:
             return "logged"
         top = self._frames[0]
@@ -702,6 +708,13 @@ class _Block:
         if top.function in _OUTERMOST or not top.function or _STARTERS.search(top.file):
             return "ended"
         return "passed" if _WARNED.search(above) else "logged"
+
+    def _is_of_program(self) -> bool:
+        """Tell whether the one place is of the program that Python could not begin to run: of a
+        module that is imported there would be those who import it.
+        """
+        place = self._frames[0]
+        return self._cut and not place.function and not place.file.startswith("<")
 
 
 def _writer(prefix: str) -> Callable[[str], Optional[re.Match[str]]]:

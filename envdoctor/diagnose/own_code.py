@@ -1,0 +1,206 @@
+"""What the program's own code did not have, and what to do at its line: of exceptions that no
+package's release decides, and of what own code hands to a package that refuses it.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Callable, Mapping, Optional
+
+from ..model.log import Frame, Raised
+from ..model.pattern import pattern
+from .code_owner import is_own
+from .native_errors import remedy_of_native
+from .source_line import SourceLine, asking_frames
+
+__all__ = ["of_call", "of_program", "own_remedy"]
+
+#: What Python raises of names, keys and places that a program writes itself.
+_OF_PROGRAM = frozenset(
+    ("IndexError", "KeyError", "NameError", "SyntaxError", "IndentationError", "TabError",
+     "UnboundLocalError", "ZeroDivisionError")
+)  # fmt: skip
+#: What is raised of values that do not go together, by whoever takes them.
+_OF_VALUES = frozenset(
+    ("AssertionError", "AttributeError", "IndexError", "KeyError", "NotImplementedError",
+     "RuntimeError", "TypeError", "ValueError", "TorchRuntimeError", "ZeroDivisionError")
+)  # fmt: skip
+_UNPACKED = pattern(r"^(?:not enough|too many) values to unpack")
+_FEW = 4  # operands that are named
+_CHECKS = pattern(r"^(?:raise|assert)\b")
+_MISSING = pattern(
+    r"^(?P<function>[\w.<>]{1,120})\(\) missing \d+ required (?:positional|keyword-only) "
+    r"arguments?: (?P<names>'[^\n]{1,300}')"
+)
+_TAKEN = pattern(
+    r"^(?P<function>[\w.<>]{1,120})\(\) takes (?:from \d+ to |at most )?\d+ (?:positional )?"
+    r"arguments? (?:but \d+ (?:were|was) given|\(\d+ given\))"
+)
+_UNKNOWN = pattern(r"^(?P<function>[\w.<>]{1,120})\(\) got an unexpected keyword argument ")
+_NAME = pattern(r"\bname '(?P<name>\w{1,80})' is not defined")
+_UNSET = pattern(r"variable '(?P<name>\w{1,80})' ")
+_ATTRIBUTE = pattern(
+    r"^'(?P<type>[\w.]{1,80})' object has no attribute '(?P<name>\w{1,80})'"
+    r"(?:\. Did you mean: '(?P<meant>\w{1,80})')?"
+)
+_ENVIRON = pattern(r"\benviron\b")
+#: What is written for a module by custom.
+_MODULES = {
+    "np": "numpy as np", "pd": "pandas as pd", "plt": "matplotlib.pyplot as plt",
+    "F": "torch.nn.functional as F", "nn": "torch.nn as nn", "tf": "tensorflow as tf",
+    **{name: name for name in ("os", "sys", "re", "json", "math", "time", "random", "copy", "torch",
+                               "glob", "shutil", "logging", "argparse", "subprocess", "datetime")},
+}  # fmt: skip
+
+
+def _own_place(raised: Raised) -> Optional[Frame]:
+    """Return the innermost place in the program's own code, None where there is none."""
+    frames = asking_frames(raised)
+    return next((frame for frame in reversed(frames) if frame.line and is_own(frame)), None)
+
+
+def own_remedy(raised: Raised) -> str:
+    """Say what to do in the program's own code; "" where it has no part in it that is seen."""
+    frame, refused = _own_place(raised), remedy_of_native(raised)
+    if frame is None:
+        return refused
+    name = frame.file.replace("\\", "/").rpartition("/")[2]
+    where = f"{name}, line {frame.line}"
+    kind = raised.kind.rpartition(".")[2]
+    if refused:
+        return f"{refused} ({where})"
+    if asking_frames(raised)[-1] is frame and kind in _BY_KIND:
+        return _BY_KIND[kind](raised, frame, where) or _look(frame, where)
+    return _look(frame, where) if kind in _OF_VALUES else ""
+
+
+def of_program(raised: Raised, modules: Mapping[str, str]) -> str:
+    """Say that an exception is of the program itself, where no release of a package has a part in
+    it; "" where one may have.
+    """
+    frames = asking_frames(raised)
+    if not frames or not frames[-1].line or not is_own(frames[-1]):
+        return ""
+    if not modules.keys().isdisjoint(frames[-1].file.replace("\\", "/").split("/")):
+        return ""  # perhaps a checkout of a package, which others are held against
+    kind = raised.kind.rpartition(".")[2]
+    if kind not in _OF_PROGRAM and not _UNPACKED.match(raised.message):
+        return ""
+    if _ENVIRON.search(frames[-1].code):
+        return ""
+    return (
+        "That is of the program itself, its settings or its data: no release of a package, no "
+        "driver and no build decides it."
+    )
+
+
+def of_call(raised: Raised) -> str:
+    """Say what a call of the program's own code gives a function that asks for more; "" where that
+    is not seen.
+    """
+    match, frames = _MISSING.search(raised.message), asking_frames(raised)
+    if match is None or not frames or not is_own(frames[-1]):
+        return ""
+    call = _call(frames[-1], match.group("function"))
+    if call is None or any(isinstance(entry, ast.Starred) for entry in call.args):
+        return ""
+    if any(keyword.arg is None for keyword in call.keywords):
+        return ""
+    given = [ast.unparse(entry) for entry in call.args]
+    given += [f"{keyword.arg}=…" for keyword in call.keywords]
+    what = ", ".join(given) if given else "nothing"
+    return f"The call gives {what}, and {match.group('function')} takes {match.group('names')} too."
+
+
+def _call(frame: Frame, function: str) -> Optional[ast.Call]:
+    """Return the call of a function in a line, where it is one, or the only one."""
+    calls = SourceLine(frame).all(ast.Call)
+    name = function.rpartition(".")[2]
+    named = [call for call in calls if ast.unparse(call.func).rpartition(".")[2] == name]
+    calls = named or calls
+    return calls[0] if len(calls) == 1 else None
+
+
+def _look(frame: Frame, where: str) -> str:
+    """Say which values to look at."""
+    if _CHECKS.match(frame.code):
+        return ""
+    operands = SourceLine(frame).operands()[:_FEW]
+    if not operands:
+        return ""
+    names = " and ".join(filter(None, (", ".join(operands[:-1]), operands[-1])))
+    each = " of each" if operands[1:] else ""
+    return f"Look at {names} right before {where}: print type, shape or length{each}"
+
+
+_Remedy = Callable[[Raised, Frame, str], str]
+
+
+def _of_name(raised: Raised, _: Frame, where: str) -> str:
+    match = _NAME.search(raised.message)
+    if match is None:
+        return ""
+    name = match.group("name")
+    if name in _MODULES:
+        return f"Write import {_MODULES[name]} at the top of that file"
+    return f"Give {name} a value, or import it, before {where}, or correct its name there"
+
+
+def _of_unset(raised: Raised, _: Frame, where: str) -> str:
+    match = _UNSET.search(raised.message)
+    return f"Give {match.group('name')} a value on every way to {where}" if match else ""
+
+
+def _of_syntax(_: Raised, frame: Frame, where: str) -> str:
+    return f"Correct {where}; python -m py_compile {frame.file} tells when it is Python again"
+
+
+def _of_key(raised: Raised, frame: Frame, where: str) -> str:
+    key = raised.message.partition("\n")[0].strip()
+    if _ENVIRON.search(frame.code) and key.strip("'").isidentifier():
+        return f"Set it before the program starts: export {key.strip(chr(39))}=…"
+    owners = {
+        ast.unparse(node.value)
+        for node in SourceLine(frame).all(ast.Subscript)
+        if not isinstance(node.slice, ast.Slice)
+    }
+    owner = owners.pop() if len(owners) == 1 else "it"
+    return (
+        f"Print the keys that {owner} has right before {where}; then correct the name, or what "
+        f"fills {owner}"
+    )
+
+
+def _of_attribute(raised: Raised, frame: Frame, where: str) -> str:
+    match = _ATTRIBUTE.match(raised.message)
+    if match is None or match.group("type") == "NoneType":
+        return ""
+    kind, name, meant = match.group("type", "name", "meant")
+    if meant:
+        return f"Write {meant} in place of {name} at {where}, if that is meant"
+    if f"self.{name}" not in frame.code:
+        return ""
+    return f"Give {kind} {name} before {where} (in its __init__), or correct the name there"
+
+
+def _of_arguments(raised: Raised, _: Frame, where: str) -> str:
+    for form in (_MISSING, _TAKEN, _UNKNOWN):
+        match = form.search(raised.message)
+        if match is not None:
+            return (
+                f"Make the call at {where} and the definition of {match.group('function')} agree: "
+                "one of the two was changed without the other"
+            )
+    return ""
+
+
+_BY_KIND: Mapping[str, _Remedy] = {
+    "NameError": _of_name,
+    "UnboundLocalError": _of_unset,
+    "SyntaxError": _of_syntax,
+    "IndentationError": _of_syntax,
+    "TabError": _of_syntax,
+    "KeyError": _of_key,
+    "AttributeError": _of_attribute,
+    "TypeError": _of_arguments,
+}
