@@ -124,11 +124,18 @@ def join_failure(
             known.meaning = _joined(_where_it_died(raised, contexts, modules), why, known.meaning)
     root.root.is_failure = failure.is_certain
     for draft in drafts:
-        if draft.parent is None and not root.under(draft) and _is_consequence(draft, raised):
+        is_free = draft.parent is None or (failure.is_certain and _hangs_loosely(draft, root))
+        if is_free and not root.under(draft) and _is_consequence(draft, raised):
             draft.parent = root
             draft.suspects = []
             if draft.role == "cause":  # what ends that ends this
                 draft.finding = draft.finding._replace(remedies=())
+
+
+def _hangs_loosely(draft: TraceDraft, root: TraceDraft) -> bool:
+    """Tell whether an end stands under what only may have led to it, and not to the failure."""
+    other = draft.root
+    return other is not root.root and draft.role == "effect" and other.certainty != "established"
 
 
 def _is_consequence(draft: TraceDraft, raised: Raised) -> bool:
@@ -219,6 +226,16 @@ def _join_stop(drafts: List[TraceDraft], failure: Failure) -> None:
         if draft.parent is None and draft.order >= stopped and not root.under(draft):
             draft.parent = root
             draft.suspects = []
+    for draft in stops:
+        if draft is not root and draft.root is root and _same_stop(draft, root):
+            root.events += [event for event in draft.events if event not in root.events]
+            drafts.remove(draft)
+
+
+def _same_stop(one: TraceDraft, other: TraceDraft) -> bool:
+    """Tell whether two drafts tell of one signal."""
+    words = [draft.finding.message.partition(".")[0].rpartition(" ")[2] for draft in (one, other)]
+    return words[0] == words[1] and words[0].startswith("SIG")
 
 
 def _draft_of(

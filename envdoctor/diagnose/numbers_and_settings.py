@@ -34,6 +34,8 @@ from ..model.sizes import gib_text, parse_size, size_text
 from ..model.workload import stated_workload
 from ..rules.engine_settings import HeldWeights, held_weights
 from ..rules.rule import Context
+from .code_owner import is_own
+from .source_line import SourceLine
 
 if TYPE_CHECKING:
     from .trace_draft import TraceDraft
@@ -122,6 +124,15 @@ _REFUSED = re.compile(
     rf"(?P<free>{_SIZE}) is free\.(?!.{{0,600}}this process has)"
     rf".{{0,600}}?Of the allocated memory (?P<torch>{_SIZE}) is allocated by PyTorch"
 )
+#: What torch holds and does not use, as its allocator says it since 2.1, and before.
+_RESERVED = re.compile(
+    rf"Tried to allocate (?P<wanted>{_SIZE})(?:.{{0,60}}?capac\w+ of (?P<all>{_SIZE}) of which "
+    rf"(?P<free>{_SIZE}) is free.{{0,600}}? and (?P<idle>{_SIZE}) is reserved by PyTorch but "
+    rf"unallocated"
+    rf"|.{{0,20}}?(?P<all2>{_SIZE}) total capacity; (?P<own>{_SIZE}) already allocated; "
+    rf"(?P<free2>{_SIZE}) free; (?P<reserved>{_SIZE}) reserved in total by PyTorch)"
+)
+_MUCH_IDLE = 0.05  # of a GPU
 _HOLDER = re.compile(rf"Process (\d{{1,9}}) has ({_SIZE}) memory in use")
 _MAKE_ROOM = (
     "See who holds it (nvidia-smi, fuser -v /dev/nvidia*): end what a former run left behind, "
@@ -140,6 +151,15 @@ _SEVERAL = re.compile(
     r"(?:same|one|single|a) (?:\w+ ){0,2}?(?:gpu|card)",
     re.IGNORECASE,
 )
+#: How programs print the GPUs that they see.
+_COUNTED = re.compile(
+    r"\b(?:there (?:is|are)|found|detected|visible|available|has|see)\W{1,6}(\d{1,3})\W{1,4}"
+    r"(?:available |visible |cuda |nvidia ){0,2}(?:GPUs?|(?:CUDA )?devices?)\b"
+    r"|\b(?:number of (?:available |visible )?GPUs?|GPUs? (?:count|available|visible)|GPU 数量"
+    r"|gpu_count|device[_ ]count(?:\(\))?|n_gpus?)\W{1,4}(\d{1,3})\b(?!\.\d)",
+    re.IGNORECASE,
+)
+_OF_DEVICE = re.compile(r"gpu|device|rank|cuda", re.IGNORECASE)
 _LINE = "\n"
 _NEARLY_ALL = 0.75  # of a GPU, from which weights leave too little for anything else
 #: Functions in which engines try the largest batch that their settings allow (vllm's worker and
@@ -241,21 +261,49 @@ def _group(match: re.Match[str], name: str) -> Optional[int]:
 
 def _of_gpus(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
     """Hold the GPUs that the sizes of a run ask of a node against those that are there."""
-    wanted = _gpus_of_node(asked)
-    if wanted is None:
-        return None
-    words, count, nodes = wanted
     there, where = _gpus_there(asked.context)
     if there is None:
         there, where = _group(match, "has"), "there are"
-    if there is None or count <= there:
-        return None
+    if there is None:
+        there, where = _gpus_printed(asked.report), "the log counts"
+    wanted = _gpus_of_node(asked)
+    if there is None or wanted is None or wanted[1] <= there:
+        return _of_ordinal(match, asked, there)
+    words, count, nodes = wanted
     each = " of each node" if nodes > 1 else ""
     return _Relation(
         f"{words} asks for {count} GPUs{each}, and {where} {there}",
         f"Lower that size to the GPUs that are there ({there * nodes}), run on as many GPUs as it "
         "asks for, or let the process see them (CUDA_VISIBLE_DEVICES, --gpus all)",
     )
+
+
+def _of_ordinal(match: re.Match[str], asked: _Asked, there: Optional[int]) -> Optional[_Relation]:
+    """Say which numbers of GPUs there are, and which value of the program asks for another."""
+    if there is None or "rdinal" not in match.group():
+        return None
+    own = [SourceLine(frame) for frame in reversed(asked.frames) if is_own(frame)]
+    named = [list(filter(_OF_DEVICE.search, source.operands())) for source in own]
+    names = next(filter(None, named), [])
+    values = ", the number 0 alone" if there == 1 else f", the numbers 0 to {there - 1}"
+    asks = f", and {names[0]} is another" if len(names) == 1 else ""
+    return _Relation(
+        f"{there} GPU{'s are' if there > 1 else ' is'} visible{values}{asks}",
+        f"Give {names[0] if len(names) == 1 else 'the program'} a number below {there}, start no "
+        "more processes than there are GPUs, or let the process see more of them "
+        "(CUDA_VISIBLE_DEVICES)",
+    )
+
+
+def _gpus_printed(report: str) -> Optional[int]:
+    """Return how many GPUs a log counts, None where it gives no number or several."""
+    counts = {
+        int(number)
+        for match in _COUNTED.finditer(report)
+        for number in match.groups()
+        if number is not None
+    }
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _gpus_of_node(asked: _Asked) -> Optional[Tuple[str, int, int]]:
@@ -446,6 +494,33 @@ def _of_memory(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
         or _of_profiling(asked, is_seen=True)
         or (_of_training(asked) if _is_training(asked) else _of_weights(asked))
         or _of_profiling(asked, is_seen=False)
+        or _of_fragments(asked.text)
+    )
+
+
+def _of_fragments(text: str) -> Optional[_Relation]:
+    """Say that what torch holds without using it would have done, had it lain in one piece."""
+    match = _RESERVED.search(text)
+    if match is None:
+        return None
+    sizes = [parse_size(match.group(name) or "") for name in ("wanted", "free", "idle", "own")]
+    wanted, free, idle = sizes[0], sizes[1] or parse_size(match.group("free2") or ""), sizes[2]
+    used, all_of_it = sizes[3], parse_size(match.group("reserved") or "")
+    if idle is None and used is not None and all_of_it is not None:
+        idle = all_of_it - used
+    if wanted is None or free is None or idle is None or free + idle < wanted:
+        return None
+    total = parse_size(match.group("all") or match.group("all2") or "")
+    if total is None or idle < _MUCH_IDLE * total:
+        return None
+    older = match.group("reserved") is not None  # torch before 2.1 has no segments that grow
+    setting = "max_split_size_mb:128" if older else "expandable_segments:True"
+    return _Relation(
+        f"{size_text(idle)} lie between blocks that are in use, more than what was missing: memory "
+        "is fragmented",
+        f"Set PYTORCH_CUDA_ALLOC_CONF={setting}"
+        + ("" if older else " (vLLM's sleep mode does not go with it up to 0.20.0)"),
+        decides=False,
     )
 
 

@@ -322,7 +322,9 @@ def _of_target(match: re.Match[str]) -> str:
 _SHAPES = "Print the shapes of what goes in, and give both one that fits"
 _REFUSED: Tuple[_Refused, ...] = (
     _Refused(
-        pattern(r"floating point or complex (?:tensor as input|dtype)\. Got:? (?P<type>\w{3,20})"),
+        pattern(
+            r"floating point or complex(?: tensor as input| dtype)?\. Got:? (?P<type>\w{3,20})"
+        ),
         _of_kind,
         "Call .float() on the tensor first",
     ),

@@ -18,7 +18,7 @@ from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name
 from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
-from .code_owner import INSTALLED
+from .code_owner import INSTALLED, is_own
 from .missing_names import is_checkout
 from .passed_through import handed_on, is_open
 from .python_releases import ADDED_IN, REMOVED_IN, of_python_release
@@ -26,23 +26,71 @@ from .trace_draft import TraceDraft, groups_of
 
 __all__ = ["tell_places"]
 
-#: By the name of a function on the way there: what was being done. The names are those of vLLM,
-#: SGLang, transformers, torch and DeepSpeed.
+
+class _Phase(NamedTuple):
+    """What was being done where a place of a traceback is in such a function, or shows such code,
+    and what makes it take less memory.
+    """
+
+    function: re.Pattern[str]
+    code: re.Pattern[str]
+    words: str
+    fix: str
+
+
+_NEVER = pattern(r"(?!)")
+_TRAINED_LESS = (
+    "Lower the micro batch or the sequence length (more gradient accumulation keeps the batch), "
+    "switch gradient checkpointing on, or shard over more GPUs"
+)
+#: The names are those of vLLM, SGLang, transformers, torch and DeepSpeed; the narrower ones first.
 _PHASES = (
-    (pattern(r"captur\w*|capture_end|warm_?up_cuda_graph\w*"), "while CUDA graphs were captured"),
-    (
-        pattern(r"profile_run|determine_num_available_blocks|determine_available_memory|profile\w*"),
+    _Phase(
+        pattern(r"captur\w*|capture_end|warm_?up_cuda_graph\w*"),
+        _NEVER,
+        "while CUDA graphs were captured",
+        "Leave more beside the engine's share (a lower gpu_memory_utilization or "
+        "mem_fraction_static), capture for fewer batch sizes, or none (enforce_eager)",
+    ),
+    _Phase(
+        pattern(
+            r"profile_run|determine_num_available_blocks|determine_available_memory|profile\w*"
+        ),
+        _NEVER,
         "while the engine tried the largest batch to measure its memory",
+        "Lower max_num_batched_tokens, max_num_seqs or max_model_len, which set that batch, or "
+        "spread the model over more GPUs",
     ),
-    (pattern(r"_?allocate_kv_cache\w*|init_memory_pool|init_kv_cache"), "for the KV cache"),
-    (
+    _Phase(
+        pattern(r"_?allocate_kv_cache\w*|init_memory_pool|init_kv_cache"),
+        _NEVER,
+        "for the KV cache",
+        "Lower gpu_memory_utilization (mem_fraction_static): the engine was promised more than "
+        "was free when it came to that",
+    ),
+    _Phase(
         pattern(r"load_weights|load_model|from_pretrained|_load_state_dict\w*|create_weights"),
+        pattern(r"\bmodel\w*\.(?:to|cuda|half)\("),
         "while the weights were loaded",
+        "Load them in bfloat16 or quantized, spread the model over more GPUs (tensor parallelism, "
+        "device_map, ZeRO-3, FSDP), or take a smaller one",
     ),
-    (pattern(r"backward"), "in the backward pass"),
-    (pattern(r"optimizer_step|_optimizer_step|_init_group|initialize_optimizer_states"),
-     "while the optimizer made its states"),
-)  # fmt: skip
+    _Phase(
+        pattern(r"optimizer_step|_optimizer_step|_init_group|initialize_optimizer_states"),
+        pattern(r"zeros_like\(p\b|exp_avg"),
+        "while the optimizer made its states",
+        "Take an optimizer with smaller states (adamw_bnb_8bit, Adafactor), shard or offload them "
+        "(ZeRO, FSDP), or train adapters: Adam keeps eight bytes for each trained parameter",
+    ),
+    _Phase(
+        _NEVER,
+        pattern(r"\blogits\b.{0,60}\.float\(|log_softmax\(|\bcross_entropy\("),
+        "for the logits of the whole vocabulary",
+        "Lower micro batch times length, or have the loss computed in chunks or fused with the "
+        "head (Liger kernel, chunked cross-entropy), so that these logits are never whole",
+    ),
+    _Phase(pattern(r"backward"), _NEVER, "in the backward pass", _TRAINED_LESS),
+)
 _LONGEST_OUTPUT = 80  # lines of one step of pip
 _ISOLATED = pattern(r"pip-build-env-|/build-env-|/builds-v0/|\.tmp[\w-]{4,20}/(?:lib|bin)/")
 
@@ -68,6 +116,8 @@ def tell_places(
                 _tell_holder(draft, groups, context)
                 _tell_importer(draft, frames, groups, modules, context)
                 _tell_own_folder(draft, frames, groups.get("module", ""))
+        elif name == "module-part-missing":
+            _tell_own_part(draft, frames, groups, modules, context)
         elif name in _BY_WORDS:
             _tell_words(draft, _BY_WORDS[name])
         elif name in _BY_FRAMES:
@@ -80,11 +130,15 @@ def tell_places(
 
 
 class _Meaning(NamedTuple):
-    """Words of a line, what they mean, and what is to be done, "" for what the signature says."""
+    """Words of a line, what they mean, and what is to be done, "" for what the signature says.
+
+    sure: they leave no question of what was behind it.
+    """
 
     words: re.Pattern[str]
     meaning: str
     fix: str = ""
+    sure: bool = False
 
 
 #: By the number of an error of Windows or its words (https://learn.microsoft.com/windows/win32/
@@ -143,6 +197,7 @@ _OF_SIGNALS = (
         pattern(r"\bSIGHUP\b"),
         "That is what the end of a terminal or of an ssh session sends to what runs in it",
         "Start it so that it outlives the session: nohup, setsid, tmux, screen, or a scheduler.",
+        sure=True,
     ),
 )
 _BY_WORDS = {
@@ -165,6 +220,10 @@ def _tell_words(draft: TraceDraft, table: Sequence[_Meaning]) -> None:
             message=f"{finding.message.rstrip('.')}. {entry.meaning}.",
             remedies=(Remedy(entry.fix),) if entry.fix else finding.remedies,
         )
+        if entry.sure and draft.signature is not None:
+            draft.signature = draft.signature._replace(causes=())
+            draft.meaning = ""
+            draft.certainty = "likely"
 
 
 #: What CPython makes only where a library with its headers was there, by the package of Debian
@@ -245,6 +304,40 @@ def _tell_importer(
     draft.finding = draft.finding._replace(message=f"{message}.", remedies=remedies)
 
 
+def _tell_own_part(
+    draft: TraceDraft,
+    frames: Sequence[Frame],
+    groups: Mapping[str, str],
+    modules: Mapping[str, str],
+    context: Context,
+) -> None:
+    """Say of a module of no package that is known, which the program's own code imports, that it is
+    most likely the program's.
+    """
+    module, part = groups.get("module", ""), groups.get("part", "")
+    frame = next((frame for frame in reversed(frames) if "importlib" not in frame.file), None)
+    package = canonicalize_name(module)
+    if frame is None or not is_own(frame) or module in modules or draft.is_dated:
+        return
+    if package in context.matrix.packages_known or package in context.distributions:
+        return
+    file = f"{module}/{part.replace('.', '/')}"
+    draft.meaning = (
+        f"The program itself imports it, and no package that is known has {module}: then that file "
+        "is missing, or another folder or file of that name comes first on Python's path."
+    )
+    draft.finding = draft.finding._replace(
+        component="application",
+        remedies=(
+            Remedy(
+                f"See which one Python takes: python -c 'import {module}; print({module}."
+                f"__path__)'; put {file}.py there, or start the program in the folder that has it "
+                "(PYTHONPATH)."
+            ),
+        ),
+    )
+
+
 _FEW_EXTRAS = 3
 
 
@@ -308,27 +401,31 @@ def _frames_of(events: Sequence[Event], raised: Sequence[Raised]) -> List[Frame]
 
 
 def _tell_phase(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]) -> None:
-    """Say in which phase memory ran out, by the innermost function that names one."""
+    """Say in which phase memory ran out, by the innermost place that names one, and what helps
+    there.
+    """
     for frame in reversed(frames):
-        for name, words in _PHASES:
-            if name.fullmatch(frame.function):
-                message = f"{draft.finding.message.rstrip('.')}, {words}."
-                draft.finding = draft.finding._replace(message=message)
+        for phase in _PHASES:
+            if phase.function.fullmatch(frame.function) or phase.code.search(frame.code):
+                message = f"{draft.finding.message.rstrip('.')}, {phase.words}."
+                draft.finding = draft.finding._replace(
+                    message=message, remedies=(Remedy(f"{phase.fix}."),)
+                )
                 return
 
 
 _NEAR_CALLS = 2  # around the one that hands on, which may have named what it hands on
 
 
-def _tell_key_too_many(
-    draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[str, str]
-) -> None:
+def _tell_argument(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[str, str]) -> None:
     """Say of an argument that no call names, but a dict holds, where that is handed on: then
-    releases are not in question.
+    releases are not in question; of one that the program's own code hands over, where.
     """
     callee, name = groups.get("callee", ""), groups.get("name", "")
     place = handed_on(name, frames)
     if place is None:
+        if frames and is_own(frames[-1]) and not draft.is_dated and not draft.finding.remedies:
+            _tell_own_call(draft, frames[-1], callee, name)
         return
     outer = frames[: frames.index(place)]
     draft.meaning = (
@@ -346,6 +443,23 @@ def _tell_key_too_many(
                 f"{callee} has no such argument, and it may belong to another part."
             ),
         ),
+    )
+
+
+def _tell_own_call(draft: TraceDraft, frame: Frame, callee: str, name: str) -> None:
+    file = frame.file.replace("\\", "/").rpartition("/")[2]
+    draft.meaning = (
+        f"The program itself hands '{name}' over, and {callee} is defined without it: one of the "
+        "two was changed without the other."
+    )
+    draft.finding = draft.finding._replace(
+        remedies=(
+            Remedy(
+                f"Take '{name}' out of the call at {file}, line {frame.line}, or let {callee} "
+                f"take it; where {callee} is of a package, install the release of it that the "
+                "program was written for."
+            ),
+        )
     )
 
 
@@ -374,7 +488,7 @@ _BY_FRAMES: Mapping[str, _TellFrames] = {
     "cuda-out-of-memory": _tell_phase,
     "cuda-error-oom": _tell_phase,
     "connection-lost": _tell_peer,
-    "argument-not-taken": _tell_key_too_many,
+    "argument-not-taken": _tell_argument,
 }
 
 

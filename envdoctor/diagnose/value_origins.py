@@ -119,7 +119,8 @@ def named_settings(raised: Raised, report: str) -> List[Origin]:
         values = _values_of(name, text)
         if len(values) == 1 and not _NO_SETTING.fullmatch(name.lower()):
             value, line = values.popitem()
-            if value not in message:
+            # In a line of usage the name itself stands for the value.
+            if value not in message and value.lower() != name.lower():
                 shown = redact(above[line - 1].strip())[:SHOWN]
                 settings.append(Origin(value, (name,), line, shown))
     return settings[:_MOST_SETTINGS]

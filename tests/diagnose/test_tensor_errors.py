@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from envdoctor.diagnose.tensor_errors import of_tensors
+from envdoctor.diagnose.tensor_errors import of_tensors, remedy_of_tensors
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,53 @@ REFUSED = {
     "torch.randn((2.5, 3), generator=torch.Generator(), device='cpu', dtype=None)": "takes its sizes as whole numbers",
     "torch.zeros(()).chunk(2)": "has no dimension",
     "torch.zeros(3).item()": "",
+    "F.normalize(torch.zeros(2, 2).long())": "torch.int64 there, and the operation takes floating",
+    "[1, 2, 3][torch.tensor([1, 2])]": "indexed with a tensor of several places",
+    "torch.zeros(3).size(1)": "has 1 dimension there, and the line asks for dimension 1",
+    "torch.zeros(2, 3).transpose(1, 2)": "has 2 dimensions there, and the line asks for dimen",
+    "torch.zeros(3)[5]": "It has 3 in dimension 0, so that the last place is 2.",
+    "torch.zeros(0, 3)[0]": "Dimension 0 of it is empty",
+    "numpy.zeros((0, 2))[0]": "Dimension 0 of it is empty",
+    "torch.cat((torch.zeros(1, 2, 26), torch.zeros(1, 2, 25)), dim=1)": "do not divide",
+    "torch.cat((torch.zeros(1, 2, 26), torch.zeros(1, 2, 20)), dim=1)": "differs in another one.",
+    "torch.nn.Conv2d(3, 8, 3)(torch.zeros(1, 1, 8, 8))": "for 3 channels, and what comes in has 1",
+    "torch.nn.Conv2d(3, 8, 3)(torch.zeros(8, 8))": "The layer takes 4D with the batch",
+    "F.cross_entropy(torch.zeros(2, 5), torch.tensor([1, 2]), torch.zeros(3))": "gives 5 classes",
+    "F.mse_loss(torch.zeros(2, 1), numpy)": "",
+    "bce(torch.zeros(2, 1), torch.zeros(2))": "dimension of 1 alone",
+    "bce(torch.zeros(2, 3), torch.zeros(2))": "what the model gives 2, 3.",
+    "F.binary_cross_entropy(torch.tensor([2.0]), torch.zeros(1))": "the model gives logits",
+    "torch.zeros(2, 3, requires_grad=True).backward()": "The loss is no single number",
+    "again()": "Two calls of backward()",
+    "in_place()": "was written over after the forward pass",
+    "torch.zeros(2, requires_grad=True).add_(1)": "A parameter is written to",
+    "bool(torch.zeros(2))": "stands before several values",
+    "bool(numpy.zeros(2))": "stands before several values",
+    "torch.zeros(2, 3).t().view(6)": "transposed, permuted or cut",
+    "numpy.zeros((3, 2)) + numpy.zeros((4, 2))": "shape (3,2), the other (4,2)",
+    "numpy.array([[1, 2], [3]])": "The rows differ in length",
+    "torch.tensor([[1, 2], [3]])": "The rows differ in length",
+    "torch.zeros(2, 3).expand(4)": "A tensor of 2 dimensions is put into a place that has 1.",
+    "torch.arange(3).mean()": "the operation takes floating point alone",
+    "torch.cat([])": "the list is empty",
+    "torch.stack([])": "the list is empty",
+    "numpy.concatenate([])": "the list is empty",
+    "F.one_hot(torch.tensor([5]), 3)": "outside of the classes",
 }
 
 
 def test_what_torch_refuses(torch_python):
     program = f"""
-import json, torch, torch.nn.functional as F
+import json, numpy, torch, torch.nn.functional as F
+bce = F.binary_cross_entropy_with_logits
+def again():
+    loss = (torch.zeros(2, requires_grad=True) ** 2).sum()
+    loss.backward()
+    loss.backward()
+def in_place():
+    value = torch.ones(2, requires_grad=True).exp()
+    value.add_(1)
+    value.sum().backward()
 from torch.utils.data import RandomSampler
 from torch.utils.data._utils.collate import default_collate
 said = {{}}
@@ -85,6 +126,8 @@ print(json.dumps(said))
     messages = json.loads(done.stdout)
     assert messages.keys() == REFUSED.keys()
     for line, words in REFUSED.items():
-        answer = of_tensors(messages[line].partition("\n")[0])
+        message = messages[line].partition("\n")[0]
+        answer = of_tensors(message)
         assert words in answer, (line, messages[line])
         assert bool(answer) == bool(words), line
+        assert answer or not remedy_of_tensors(message)
