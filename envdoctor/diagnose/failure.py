@@ -32,7 +32,7 @@ from ..rules.rule import Context
 from .collectives import tell_collectives
 from .conflicting_requirements import tell_conflicts
 from .device_features import tell_lacking_features
-from .failure_draft import join_failure, tell_of_last
+from .failure_draft import advise, join_failure, tell_of_last
 from .index_files import tell_index_files
 from .lacking_builds import tell_lacking_builds
 from .missing_names import doubt_builds, tell_histories
@@ -148,6 +148,7 @@ def explain(
     if complained_of:
         trust_complaint(drafts)
     state_beside(drafts, contexts[0], failure.raised, reading.report)
+    advise(drafts, failure)
     traces = traces_of(drafts)
     spoken = {trace.finding.key for trace in traces}
     rest = [

@@ -20,7 +20,7 @@ from .source_line import LOOKING_UP
 from .trace_draft import TraceDraft, code_of_log, fill, finding_of, groups_of, remedies_of
 from .why_raised import installed_version, why_raised
 
-__all__ = ["join_failure", "tell_of_last"]
+__all__ = ["advise", "join_failure", "tell_of_last"]
 
 _ANNOUNCED = 3  # lines above a traceback in which its writer says that something failed
 _ABOVE = 5  # lines above a traceback in which another program says what it did not do
@@ -130,6 +130,21 @@ def join_failure(
             draft.suspects = []
             if draft.role == "cause":  # what ends that ends this
                 draft.finding = draft.finding._replace(remedies=())
+
+
+def advise(drafts: Sequence[TraceDraft], failure: Failure) -> None:
+    """Say what to do in the program's own code, where nothing else says what to do about the
+    exception that a run failed with.
+    """
+    raised = failure.raised
+    if raised is None or failure.stopped is not None:
+        return
+    for draft in drafts:
+        own = draft.exception(raised)
+        asks = draft.finding.remedies or draft.suspects or draft.role == "effect"
+        if own is not None and not asks:
+            remedies = remedies_of(own_remedy(_origin(own)), ())
+            draft.finding = draft.finding._replace(remedies=remedies)
 
 
 def _hangs_loosely(draft: TraceDraft, root: TraceDraft) -> bool:
@@ -263,7 +278,7 @@ def _draft_of(
         message=f"{lead} {what.rstrip('.')}{f', raised {place}' if place else ''}.",
         verdict="violated" if failure.is_certain else "undetermined",
         subject="raised",
-        remedies=remedies_of(_advice(raised.message, contexts) or own_remedy(origin), ()),
+        remedies=remedies_of(_advice(raised.message, contexts), ()),
     )
     draft = TraceDraft(None, finding, certainty, "cause", [])
     draft.quoted = [raised.line]

@@ -11,6 +11,7 @@ from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from .code_owner import is_own
 from .native_errors import remedy_of_native
+from .passed_through import remedy_of_parts
 from .source_line import SourceLine, asking_frames
 
 __all__ = ["of_call", "of_program", "own_remedy"]
@@ -61,7 +62,8 @@ def _own_place(raised: Raised) -> Optional[Frame]:
 
 def own_remedy(raised: Raised) -> str:
     """Say what to do in the program's own code; "" where it has no part in it that is seen."""
-    frame, refused = _own_place(raised), remedy_of_native(raised)
+    frame = _own_place(raised)
+    refused = remedy_of_parts(raised) or remedy_of_native(raised)
     if frame is None:
         return refused
     name = frame.file.replace("\\", "/").rpartition("/")[2]
@@ -152,6 +154,8 @@ def _of_unset(raised: Raised, _: Frame, where: str) -> str:
 
 
 def _of_syntax(_: Raised, frame: Frame, where: str) -> str:
+    if frame.file.startswith("<"):
+        return f"Correct {where}"
     return f"Correct {where}; python -m py_compile {frame.file} tells when it is Python again"
 
 
@@ -173,14 +177,19 @@ def _of_key(raised: Raised, frame: Frame, where: str) -> str:
 
 def _of_attribute(raised: Raised, frame: Frame, where: str) -> str:
     match = _ATTRIBUTE.match(raised.message)
-    if match is None or match.group("type") == "NoneType":
+    if match is None:
         return ""
     kind, name, meant = match.group("type", "name", "meant")
     if meant:
         return f"Write {meant} in place of {name} at {where}, if that is meant"
-    if f"self.{name}" not in frame.code:
+    source = SourceLine(frame)
+    owner = source.the_one([node.value for node in source.all(ast.Attribute) if node.attr == name])
+    if owner == "self":
+        return f"Give {kind} {name} before {where} (in its __init__), or correct the name there"
+    if not owner:
         return ""
-    return f"Give {kind} {name} before {where} (in its __init__), or correct the name there"
+    what = "is None" if kind == "NoneType" else f"is of type {kind} and has no {name}"
+    return f"Look at what gives {owner}, which {what} at {where}"
 
 
 def _of_arguments(raised: Raised, _: Frame, where: str) -> str:

@@ -11,15 +11,18 @@ from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 
-__all__ = ["handed_on", "is_open", "of_parts"]
+__all__ = ["handed_on", "is_open", "of_parts", "remedy_of_parts"]
 
 
 class _Part(NamedTuple):
-    """A file that a call goes through, what is at work then, and, of a message, what it means."""
+    """A file that a call goes through, what is at work then, what to do, and of which messages that
+    is so.
+    """
 
     file: re.Pattern[str]
     words: str
-    said: Optional[re.Pattern[str]] = None
+    fix: str
+    said: re.Pattern[str] = pattern(r"")
 
 
 #: The more special ones first.
@@ -27,36 +30,49 @@ _PARTS = (
     _Part(
         pattern(r"/torch/(?:cuda/)?amp/grad_scaler\.py$"),
         "A GradScaler is at work, so mixed precision is set to float16, and the gradients are "
-        "bfloat16, since the weights are: set bf16 in place of fp16, or load the weights in "
-        "float32.",
+        "bfloat16, since the weights are.",
+        "Set bf16 in place of fp16, or load the weights in float32",
         pattern(r"BFloat16"),
     ),
     _Part(
         pattern(r"/torch/(?:cuda/)?amp/grad_scaler\.py$"),
         "A GradScaler is at work, so mixed precision is set to float16, and the weights that are "
-        "trained are float16 themselves: load them in float32, or set bf16 in place of fp16.",
+        "trained are float16 themselves.",
+        "Load the weights in float32, or set bf16 in place of fp16",
         pattern(r"unscale FP16 gradients"),
     ),
     _Part(
         pattern(r"/transformers/integrations(?:/integration_utils)?\.py$"),
         "transformers' Trainer calls that by itself, since it is installed and report_to does not "
-        "leave it out: set it up, or report_to=\"none\" or a list without it.",
+        "leave it out.",
+        "Set it up on this machine, or give report_to=\"none\" or a list without it",
     ),
     _Part(
         pattern(r"/torch/nn/parallel/(?:data_parallel|scatter_gather|comm)\.py$"),
         "torch.nn.DataParallel is at work: one process sees several GPUs, and the Trainer, or the "
-        "program, spreads each batch over them. One visible GPU (CUDA_VISIBLE_DEVICES=0), or a "
-        "process for each (torchrun), does without it.",
+        "program, spreads each batch over them.",
+        "Let the process see one GPU (CUDA_VISIBLE_DEVICES=0), or start one for each (torchrun)",
     ),
     _Part(
         pattern(r"(?:^|/)(?:bdb|pdb)\.py$"),
         "A breakpoint was left in the program: the debugger asked at a terminal, and there is none "
         "that answers.",
+        "Take breakpoint() or pdb.set_trace() out of the program",
+    ),
+    _Part(
+        pattern(r"^<stdin>$"),
+        "<stdin> is a program that a shell handed to Python's standard input, as a here-document "
+        "of a script does, and what Python cannot read there may be the value of a variable that "
+        "the shell had put in.",
+        "Give such values as arguments or variables (sys.argv, os.environ) and quote the end word "
+        "(<<'EOF'), or put the variable in quotes there",
+        pattern(r"^(?:invalid syntax|unterminated|unexpected|leading zeros|invalid decimal|EOL )"),
     ),
     _Part(
         pattern(r"^<stdin>$"),
         "<stdin> is a program that a shell handed to Python's standard input, as a here-document "
         "of a script does.",
+        "",
     ),
 )  # fmt: skip
 _PASSES = pattern(r"\*\*(\w{1,80})")
@@ -64,13 +80,22 @@ _PASSES = pattern(r"\*\*(\w{1,80})")
 
 def of_parts(raised: Raised) -> str:
     """Say what a call went through; "" where nothing is known to be at work."""
+    part = _part(raised)
+    return part.words if part is not None else ""
+
+
+def remedy_of_parts(raised: Raised) -> str:
+    """Say what to do about what a call went through; "" where that is not known."""
+    part = _part(raised)
+    return part.fix if part is not None else ""
+
+
+def _part(raised: Raised) -> Optional[_Part]:
     files = [frame.file.replace("\\", "/") for frame in raised.frames]
     for part in _PARTS:
-        if part.said is not None and not part.said.search(raised.message):
-            continue
-        if any(part.file.search(file) for file in files):
-            return part.words
-    return ""
+        if part.said.search(raised.message) and any(map(part.file.search, files)):
+            return part
+    return None
 
 
 def handed_on(name: str, frames: Sequence[Frame]) -> Optional[Frame]:

@@ -289,7 +289,9 @@ def _ended_run(raised: Raised, signs: Sequence[int]) -> bool:
 
 
 def _came_again(raised: Raised) -> bool:
-    return raised.times > 1 and raised.before is None and raised.spread > LAST_LINES
+    # Ranks of one run print the same one after the other.
+    own = raised.times * max(raised.until - raised.first.number + 1, 1)
+    return raised.times > 1 and raised.before is None and raised.spread - own > LAST_LINES
 
 
 def _was_last_word(raised: Raised, signs: Sequence[int]) -> bool:

@@ -89,6 +89,13 @@ _PHASES = (
         "Lower micro batch times length, or have the loss computed in chunks or fused with the "
         "head (Liger kernel, chunked cross-entropy), so that these logits are never whole",
     ),
+    _Phase(
+        _NEVER,
+        pattern(r"\battn_\w+ = .{0,40}(?:softmax|matmul|bmm)\(|scaled_dot_product_attention\("),
+        "in the attention",
+        "Lower the sequence length or the batch; where the attention writes its whole matrix "
+        "(attn_implementation eager), let it not: sdpa or flash_attention_2",
+    ),
     _Phase(pattern(r"backward"), _NEVER, "in the backward pass", _TRAINED_LESS),
 )
 _LONGEST_OUTPUT = 80  # lines of one step of pip

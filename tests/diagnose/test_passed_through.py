@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from envdoctor.app import diagnose
-from envdoctor.diagnose.passed_through import of_parts
+from envdoctor.diagnose.passed_through import of_parts, remedy_of_parts
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.facts import Facts
 from envdoctor.model.log import Frame, LogLine, Raised
@@ -41,7 +41,7 @@ def first_of(text, tmp_path):
     ("file", "message", "words"),
     [
         ("torch/nn/parallel/data_parallel.py", "chunk expects", "DataParallel is at work"),
-        ("torch/amp/grad_scaler.py", SCALER, "set bf16 in place of fp16"),
+        ("torch/amp/grad_scaler.py", SCALER, "Set bf16 in place of fp16"),
         ("torch/cuda/amp/grad_scaler.py", "Attempting to unscale FP16 gradients.", "float32"),
         ("torch/amp/grad_scaler.py", "No inf checks were recorded", ""),
         ("transformers/integrations/integration_utils.py", "not configured", 'report_to="none"'),
@@ -50,7 +50,8 @@ def first_of(text, tmp_path):
 )
 def test_what_is_at_work(file, message, words):
     frames = (Frame("/x/train.py", 3, "main", ""), Frame(f"{SITE}/{file}", 1, "step", ""))
-    answer = of_parts(Raised("RuntimeError", message, frames, "ended", LINE, LINE, 1, 1))
+    raised = Raised("RuntimeError", message, frames, "ended", LINE, LINE, 1, 1)
+    answer = f"{of_parts(raised)} {remedy_of_parts(raised)}".strip()
     assert words in answer
     assert bool(answer) == bool(words)
 
