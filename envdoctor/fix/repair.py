@@ -92,8 +92,8 @@ def plan(
         python: Python to resolve for; by default the environment's.
         as_of: ISO date after which no release counts.
         allow_index: further indexes whose builds may be taken ("pytorch").
-        alternatives: also look for what another index or driver would save, which takes a search
-            each.
+        alternatives: also look for what another index or driver would save, and where there is no
+            such set for ways out, which takes a search each.
         goal: "working" cures what fails, "healthy" what is warned of too.
         within: requirements that packages have to meet besides ("huggingface-hub>=0.19.2").
 
@@ -122,7 +122,7 @@ def plan(
     if not errors:
         return blank
     seen = {finding.key: finding for finding in errors}
-    best = _search(facts, seen, request, matrix, goal)
+    best = _search(facts, seen, request, matrix, goal, alternatives)
     if isinstance(best, Explanation):
         return best
     best = _with_remedies(facts, best, matrix, goal)
@@ -143,7 +143,12 @@ def plan(
 
 
 def _search(
-    facts: Facts, seen: Dict[str, Finding], request: Request, matrix: Matrix, goal: str
+    facts: Facts,
+    seen: Dict[str, Finding],
+    request: Request,
+    matrix: Matrix,
+    goal: str,
+    with_ways: bool,
 ) -> Union[_Tried, Explanation]:
     """Try changes until the errors that they leave teach nothing new; return the best try.
 
@@ -153,11 +158,12 @@ def _search(
         request: what the solver is asked.
         matrix: what is known of versions and hardware.
         goal: what counts as an error.
+        with_ways: whether ways out are looked for where there is no change.
     """
     faulty: FrozenSet[str] = frozenset()
     best: Optional[_Tried] = None
     for _ in range(_ROUNDS):
-        tried = _try(facts, seen, faulty, request, matrix, goal)
+        tried = _try(facts, seen, faulty, request, matrix, goal, with_ways and best is None)
         if isinstance(tried, Explanation):
             if best is None:
                 return tried
@@ -231,13 +237,14 @@ def _try(
     request: Request,
     matrix: Matrix,
     goal: str,
+    with_ways: bool = False,
 ) -> Union[_Tried, Explanation]:
     from ..lock.solver.installed import InstalledCatalog, Situation
     from ..lock.solver.nearest import repair
 
     situation = Situation(facts, _enforced(list(seen.values())), faulty)
     catalog = InstalledCatalog(matrix, request, situation)
-    outcome = repair(catalog)
+    outcome = repair(catalog, with_ways=with_ways)
     if isinstance(outcome, Explanation):
         return outcome
     after = changed_facts(facts, outcome.changes)
@@ -519,7 +526,7 @@ def _alternatives(tried: _Tried, request: Request, matrix: Matrix, goal: str) ->
 
     def attempt(catalog: InstalledCatalog, machine: Facts) -> Optional[Repair]:
         try:
-            other = repair(catalog, machine)
+            other = repair(catalog, machine, with_ways=False)
         except GaveUp:
             return None  # a side question: no answer is none
         if not isinstance(other, Repair):

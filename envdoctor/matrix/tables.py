@@ -239,7 +239,7 @@ class Package:
     demand will do. What needs all of them reads them in one pass, once.
     """
 
-    __slots__ = ("_by_key", "_releases", "_versions", "date", "name", "source", "trust")
+    __slots__ = ("_by_key", "_known", "_releases", "_versions", "date", "name", "source", "trust")
 
     def __init__(
         self, name: str, releases: Mapping[str, Any], source: str, date: str, trust: str
@@ -249,6 +249,7 @@ class Package:
         self.date = date
         self.trust = trust
         self._by_key = releases
+        self._known: Dict[str, Optional[Release]] = {}  # what was asked for
         self._versions: Optional[Tuple[Version, ...]] = None
         self._releases: Optional[Tuple[Tuple[Version, Release], ...]] = None
 
@@ -271,8 +272,11 @@ class Package:
 
     def release(self, version: Version) -> Optional[Release]:
         """Return the release of this version, whatever its local label, or None."""
-        values = self._by_key.get(release_key(version))
-        return None if values is None else _release(values)
+        key = release_key(version)
+        if key not in self._known:
+            values = self._by_key.get(key)
+            self._known[key] = None if values is None else _release(values)
+        return self._known[key]
 
 
 def release_key(version: Version) -> str:

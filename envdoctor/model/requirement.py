@@ -9,6 +9,8 @@ asks ``versions``. A start reads thousands of lines, so no expression and no imp
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from .pattern import pattern
 from .record import NamedTuple
 from .versions import InvalidSpecifier, VersionSet, canonicalize_name, split_clauses
@@ -98,6 +100,7 @@ def line_with_extras(requirement: Requirement, extras: Container[str]) -> str:
     return f"{wanted} ; {_EXTRA.sub(answered, requirement.marker)}"
 
 
+@lru_cache(maxsize=16384)
 def try_requirement(line: str) -> Optional[Requirement]:
     """Take a line apart, or return None where it is no requirement."""
     try:

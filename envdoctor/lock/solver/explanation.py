@@ -127,11 +127,12 @@ def explain(
     facts: Sequence[Facts],
     refusal: Optional[Refusal] = None,
     loosened: Optional[Sequence[Loosened]] = None,
+    with_ways: bool = True,
 ) -> Explanation:
     """Explain a request that has no resolution.
 
     refusal: where it is known already. loosened: the roots whose bounds can be given up; by default
-    all.
+    all. with_ways: whether ways out are looked for, which takes a search each.
     """
     refusal = refusal or refusal_of(catalog, facts)
     causes = _shown(refusal, catalog)
@@ -140,7 +141,11 @@ def explain(
     return Explanation(
         catalog.request,
         tuple(causes),
-        tuple(ways_out(catalog, facts, refusal.problem, refusal.groups, loosened)),
+        tuple(
+            ways_out(catalog, facts, refusal.problem, refusal.groups, loosened)
+            if with_ways
+            else ()
+        ),
         tuple(objective.target_words(entry) for entry in facts),
     )
 

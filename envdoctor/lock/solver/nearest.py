@@ -67,7 +67,7 @@ def request_for(
 
 
 def repair(
-    catalog: InstalledCatalog, machine: Optional[Facts] = None
+    catalog: InstalledCatalog, machine: Optional[Facts] = None, with_ways: bool = True
 ) -> Union[Repair, Explanation]:
     """Find the smallest set of changes, or say why there is none.
 
@@ -77,6 +77,7 @@ def repair(
     Args:
         catalog: of what is installed; it keeps what was made, for the next search with it.
         machine: what the changes are for; by default the machine of the environment.
+        with_ways: whether ways out are looked for where there is no such set.
 
     Raises:
         GaveUp: the search limit was reached.
@@ -91,7 +92,7 @@ def repair(
     if result.outcome.model is None:
         from .explanation import explain
 
-        return _reworded(explain(catalog, (target,)), catalog)
+        return _reworded(explain(catalog, (target,), with_ways=with_ways), catalog)
     return _repair_of(result, catalog, target, ())
 
 
