@@ -10,7 +10,7 @@ from ..model.facts import Gpu
 from ..model.sizes import parse_limit, parse_size
 from .clean_text import Line
 from .draft import INTENT, LABEL, PROSE, Draft
-from .launch_settings import read_launch, split_command
+from .launch_commands import read_launch, split_command
 from .marked import Marked
 from .word_lists import words
 

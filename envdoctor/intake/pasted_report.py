@@ -20,8 +20,7 @@ from .draft import INTENT, LABEL, Draft
 from .environment_modules import ModuleReader
 from .grammar import StatementReader
 from .hinted_machine import read_hints_of_machine
-from .launch_settings import LaunchReader
-from .launched_runs import launched_runs
+from .launch_commands import LaunchReader, launched_runs
 from .machine_limits import LimitsReader
 from .marked import Marked
 from .meant_for import VENDORS, meant_for_cpu, meant_for_vendor

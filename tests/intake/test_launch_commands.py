@@ -4,7 +4,7 @@ import pytest
 
 from envdoctor.intake import parse_report
 from envdoctor.intake.clean_text import clean_lines
-from envdoctor.intake.launched_runs import launched_runs
+from envdoctor.intake.launch_commands import launched_runs
 from envdoctor.intake.model_names import named_models, serving_engine
 
 
