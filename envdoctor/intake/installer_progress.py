@@ -10,6 +10,7 @@ prints ``✖ Install torch 2.5.1 failed`` (pdm 2.29.4 installers/synchronizers.p
 from __future__ import annotations
 
 import re
+from typing import Optional
 
 from ..model.requirement import try_requirement
 from .clean_text import Line
@@ -17,7 +18,7 @@ from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import INTENT, LABEL, Draft
 from .marked import Marked
 
-__all__ = ["is_change", "read_failure", "read_progress"]
+__all__ = ["is_change", "is_operation", "read_failure", "read_progress"]
 
 _NAME = r"(?P<name>[A-Za-z][\w.-]{0,80})(?:\[[\w,-]{1,80}\])?"
 _VERSION = r"(?P<version>\d[\w.+!]{0,60})(?: [^\s()>]{7,40})?(?: -> (?P<new>\d[\w.+!]{0,60}))?"
@@ -70,6 +71,15 @@ def is_change(line: Line) -> bool:
     return _UV.match(line.raw.rstrip()) is not None
 
 
+def is_operation(line: Line) -> bool:
+    """Tell whether a line is an operation of Poetry's or PDM's, whose marks say how it ended."""
+    return _operation_of(line) is not None
+
+
+def _operation_of(line: Line) -> Optional[re.Match[str]]:
+    return _POETRY.match(line.text) or _PDM.match(line.text)
+
+
 def read_progress(line: Line, draft: Draft) -> bool:
     """Read one operation: what was installed is there, what failed is not."""
     change = _UV.match(line.raw.rstrip())
@@ -80,7 +90,7 @@ def read_progress(line: Line, draft: Draft) -> bool:
         else:
             draft.installed(name, version, line)
         return True
-    match = _POETRY.match(line.text) or _PDM.match(line.text)
+    match = _operation_of(line)
     if match is None:
         return False
     name, version = match.group("name"), match.group("new") or match.group("version")

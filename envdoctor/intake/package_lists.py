@@ -8,10 +8,11 @@ from typing import List, NamedTuple, Optional, Tuple
 from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name, split_clauses, try_version
 from .clean_text import Line
-from .distribution_names import COMMON_WORDS, known_distribution, of_conda
+from .distribution_names import known_distribution, of_conda
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 from .installer_progress import is_change, read_failure, read_progress
 from .marked import Marked
+from .stated_requirements import read_requirements
 
 __all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
 
@@ -112,16 +113,6 @@ _WANTS = re.compile(
 )
 _DIGIT = re.compile(r"\d")
 _COMPARED = re.compile(r"[<>=~]")
-_VERBS = ("require", "depends on", "depend on", "need", "pin", "要求", "需要", "依赖")
-_CLAUSE = r"[<>=!~]=?=? ?\d[\w.*+]*"
-#: What one distribution asks of another, as people and installers say it: ``vllm 0.6.5 requires
-#: torch==2.5.1``, ``gradio==5.50.0 (… starlette<1.0)``.
-_ASKS = re.compile(
-    rf"(?<![\w./-])({_NAME})(?: *={{0,2}} ?v?(\d[\w.]{{0,40}})[^=<>~]{{0,40}}?| +)"
-    r"(?:\brequires?\b|\bdepends? on\b|\bhas requirement\b|\bpins?\b|\bneeds?\b|要求|需要|依赖)"
-    rf"[:,]? *({_NAME}(?:\[[\w,-]+\])? ?{_CLAUSE}(?:, ?{_CLAUSE})*)"
-)
-
 # What a whole list holds beside what pulls it in; a list without is an excerpt.
 _COMPANIONS = (
     ("torch", ("filelock", "typing-extensions", "jinja2")),
@@ -133,7 +124,6 @@ _COMPANIONS = (
 )
 _WHOLE = 20
 _MOST_LACKING = 1
-_WIDE = str.maketrans("：，（）", ":,()")
 
 
 class _Row(NamedTuple):
@@ -397,7 +387,7 @@ class PackageReader:
             rank = INTENT if taken else PROSE
             draft.distribution(wheel[0], wheel[1], line, rank, tags=wheel[2])
             return True
-        return _read_demands(line, draft) or self._read_pins(line, draft)
+        return read_requirements(line, draft) or self._read_pins(line, draft)
 
     def _read_pins(self, line: Line, draft: Draft) -> bool:
         if "but found " in line.text:  # "… is required for …, but found transformers==4.49.0."
@@ -481,24 +471,6 @@ def _read_conflict(line: Line, draft: Draft) -> bool:
     if conflict.group(4) and conflict.group(5):
         draft.distribution(conflict.group(4), conflict.group(5).rstrip(","), line, LABEL)
     return True
-
-
-def _read_demands(line: Line, draft: Draft) -> bool:
-    """Read what distributions ask of each other: it is installed no more than they are."""
-    if not any(verb in line.text for verb in _VERBS):
-        return False
-    text = line.text.translate(_WIDE)
-    taken = False
-    for demand in list(_ASKS.finditer(text))[:20]:
-        name, version, wanted = demand.groups()
-        requirement = try_requirement(wanted)
-        known = known_distribution(name) or (version and "." in version and name)
-        if requirement is None or not known or known in COMMON_WORDS:
-            continue
-        draft.distribution(known, version, line, PROSE)
-        draft.requirement(known, requirement.line)
-        taken = True
-    return taken and len(text) < 200 and " but " not in text
 
 
 def _read_installed(line: Line, draft: Draft) -> bool:

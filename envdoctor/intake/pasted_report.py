@@ -34,6 +34,7 @@ from .platforms import glibc_of_release
 from .presence import is_advised
 from .stated_reasons import stated_reasons, tells_of_failure
 from .stated_training import read_training
+from .stated_verdicts import VerdictReader
 from .subject_matter import other_matter
 
 __all__ = ["parse_report"]
@@ -303,13 +304,14 @@ class _Readers:
         self._last: Optional[Line] = None
         self._ray, self._nvidia, self._packages = _RayReader(), NvidiaReader(), PackageReader()
         self._container, self._limits = ContainerReader(), LimitsReader()
-        self._statements = StatementReader()
+        self._statements, self._verdicts = StatementReader(), VerdictReader()
         self._families: Dict[str, Line] = {}  # of models, with where they are named first
         self._models: Dict[str, Line] = {}
         self._engines: Dict[str, Line] = {}  # that sentences say to serve them with
         self._readers = (
             self._ray,
             self._nvidia,
+            self._verdicts,
             self._packages,
             self._container,
             self._limits,
@@ -398,6 +400,7 @@ class _Readers:
         self._packages.finish(self._draft)
         self._container.finish(self._last, self._draft)
         self._limits.finish(self._draft)
+        self._verdicts.finish(self._draft)
         names = {name.rpartition("/")[2].lower() for name in self._models}
         if len(names) == 1 and len(self._families) < 2:
             name, line = min(self._models.items(), key=lambda entry: entry[1].number)

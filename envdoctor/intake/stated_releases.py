@@ -16,8 +16,8 @@ from .distribution_names import known_distribution
 from .draft import Draft
 from .marked import Marked
 from .presence import is_here
+from .stated_verdicts import read_verdicts, topic_of
 from .values import Claim, state
-from .vocabulary import Topic, subject_of
 
 __all__ = ["plain_names", "read_compared"]
 
@@ -101,62 +101,11 @@ _WOULD_WORK = Marked(
     rf"(?:\s*==\s*|\s+){_VERSION}(?P<rest>[^.;]{{0,50}}?"
     r"\b(?:works?|worked|fine|gone|goes away|disappears?)\b)",
 )
-#: ``works with X 2.5.2 but breaks with 2.6.5``: the one that breaks is there.
-_WORKED = Marked(
-    "break, broke, fail, crash, not, error",
-    r"\b(?:works?|worked|runs?|ran|fine|ok)\b(?: \w+){0,2} (?:with|on|in|under|using) "
-    r"(?P<name>[A-Za-z][\w-]{1,40})(?: version)? v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d).{0,40}?"
-    r"\b(?:breaks?|broke|broken|fails?|failed|crash(?:es|ed)?|not|errors?)\b(?: \w+){0,3}? "
-    r"(?:with|on|in|since|from|under|using)(?: (?P=name))?(?: version)? "
-    r"v?(?P<bad>\d+\.\d[\w.]*\w|\d+\.\d)",
-)
-#: ``torch 2.5 works fine, 2.6 fails``.
-_BREAKS = Marked(
-    """
-    get, got, see, give, giving, now, break, broke, fail, crash, raise, throw, hang, error,
-    doesn't, does not, didn't, no longer
-    """,
-    r"(?<![\w./-])(?P<name>[A-Za-z][\w-]{1,40})(?: version)? "
-    r"v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)"
-    r"(?: (?:works?|worked|is|was|runs|ran)(?: \w+){0,2})?(?:,|;| but| while| and)(?: but)?"
-    r"(?: with| on| version| (?P=name))? v?(?P<bad>\d+\.\d[\w.]*\w|\d+\.\d),? "
-    r"(?:(?:I|we|it|there) (?:am |are |is |was )?(?:get|gets|got|see|give|getting|now)|"
-    r"breaks?|broke|fails?|failed|crash(?:es|ed)?|raises?|throws?|gives?|hangs?|errors?|"
-    r"doesn't|does not|didn't|no longer|is broken)\b",
-)
-_BROKE = (
-    r"(?:breaks?|broke|fails?|failed|failing|crash(?:es|ed)?|raises?|throws?|gives?|hangs?|errors?|"
-    r"reports?|doesn't|does not|didn't|no longer|is broken|"
-    r"has (?:this|the|an?) (?:error|bug|issue))"
-)
-#: ``peft 0.18.0 fails, while 0.17.0 works``.
-_FAILS_ELSE = Marked(
-    "work, fine, run, ran, will not, does not, doesn't, is ok, is good",
-    rf"(?<![\w./-])(?P<name>{_NAME})(?: version)? v?(?P<bad>\d+\.\d[\w.]*\w|\d+\.\d)"
-    rf"(?: version)?(?: will| also| still)? {_BROKE}\b[^.;]{{0,60}}?"
-    r"\b(?:but|while|whereas|though|with|,) (?:(?:with|on|the|using|version|(?P=name)) ){0,3}"
-    r"v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)(?: and (?:earlier|older|below))?(?: versions?)? "
-    r"(?:works?|worked|is fine|was fine|runs?|ran|will not|does not|doesn't|is (?:ok|okay|good))\b",
-)
 #: ``cmake 3.31 breaks the build``: that one is there.
 _BREAKS_ALONE = Marked(
     "breaks, broke, breaking",
     rf"(?<![\w./-])(?:the )?(?:recent |new |latest )?({_NAME})(?: version)? "
     rf"v?(\d+\.\d[\w.]*\w|\d+\.\d)(?: release)? (?:breaks|broke|(?:has |is )?breaking)\b",
-)
-#: ``this failed build uses cmake 3.31``, ``the successful run uses cmake 3.30``.
-_BUILDS = r"(?:releases?|builds?|runs?|jobs?|versions?|machines?|nodes?|environments?|pipelines?)"
-_USES = (
-    rf"\b.{{0,160}}?\b(?:us(?:es|ed|ing)|with|on) (?P<name>{_NAME})(?: version)? "
-    r"v?(?P<version>\d+\.\d[\w.]*\w|\d+\.\d)\b"
-)
-_USED_BY_GOOD = Marked(
-    "successful, succeeding, working, good, passing, green",
-    rf"\b(?:successful|succeeding|working|good|passing|green|last known good) {_BUILDS}{_USES}",
-)
-_USED_BY_BAD = Marked(
-    "fail, broken, bad, crashing, red",
-    rf"\b(?:fail(?:ed|ing)|broken|bad|crashing|red) {_BUILDS}{_USES}",
 )
 #: ``changing back to 0.17.0 made the error disappear``: of what was named last.
 _CURED_ALONE = Marked(
@@ -229,22 +178,6 @@ def _before_cure(match: re.Match[str]) -> Optional[_Telling]:
     return _Telling(name, old or f"{'<' if match.group('up') else '>'}{new}", works=new)
 
 
-def _works_else(match: re.Match[str]) -> Optional[_Telling]:
-    """That one release fails and another works."""
-    good, bad = match.group("good", "bad")
-    return None if good == bad else _Telling(match.group("name"), bad, works=good)
-
-
-def _used_by_good(match: re.Match[str]) -> Optional[_Telling]:
-    """What works elsewhere."""
-    return _Telling(match.group("name"), "", match.group(), match.group("version"))
-
-
-def _used_by_bad(match: re.Match[str]) -> Optional[_Telling]:
-    """What is there where it fails."""
-    return _Telling(match.group("name"), match.group("version"))
-
-
 def _cured_alone(match: re.Match[str]) -> Optional[_Telling]:
     """What was cured by a release of what the text named last."""
     if _NOT.search(match.group("rest")):
@@ -271,11 +204,9 @@ _FORMS: Tuple[Tuple[Marked, _Reader], ...] = (
     (_CURED_ALONE, _cured_alone),
     *((form, _changed) for form in _CHANGES),
     (_PINNED, _in_order),
-    (_FAILS_ELSE, _works_else),
-    (_WORKED, _works_else),
-    (_BREAKS, _works_else),
-    (_USED_BY_GOOD, _used_by_good),
-    (_USED_BY_BAD, _used_by_bad),
+)
+#: What a release that works beside it says more plainly.
+_ALONE: Tuple[Tuple[Marked, _Reader], ...] = (
     (_BREAKS_ALONE, _in_order),
     (_SINCE, _since),
 )
@@ -292,13 +223,16 @@ def read_compared(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
 
     for form, read_match in _FORMS:
         text = form.sub(partial(_claimed, read_match, line, draft), text)
+    text = read_verdicts(text, line, draft)
+    for form, read_match in _ALONE:
+        text = form.sub(partial(_claimed, read_match, line, draft), text)
     return text, draft.claims != claims
 
 
 def _claimed(read_match: _Reader, line: Line, draft: Draft, match: re.Match[str]) -> str:
     """Claim what a match tells; return what of its words stays."""
     statement = read_match(match)
-    subject = _subject(statement.name) if statement is not None else None
+    subject = topic_of(statement.name) if statement is not None else None
     before = _SENTENCE.split(match.string[: match.start()])[-1]
     if statement is None or subject is None or not is_here(before, ""):
         return match.group()
@@ -311,21 +245,10 @@ def _claimed(read_match: _Reader, line: Line, draft: Draft, match: re.Match[str]
 
 _INSTALLERS = ("pip", "uv", "conda")
 _SENTENCE = re.compile(r"[.;!?]\s+")
-#: Kinds of subjects, beside distributions, that have releases.
-_KINDS = frozenset(["python", "release", "toolkit", "cuda"])
 
 
 def _fails(match: re.Match[str]) -> bool:
     return _NOT.search(match.group("rest")) is not None
-
-
-def _subject(name: str) -> Optional[Topic]:
-    """Return what a name is about: a distribution, Python, the driver or a toolkit."""
-    distribution = known_distribution(name)
-    if distribution is not None:
-        return Topic(distribution, "distribution")
-    subject = subject_of(name)
-    return subject if subject is not None and subject.kind in _KINDS else None
 
 
 def _behind_name(match: re.Match[str]) -> str:

@@ -1,0 +1,148 @@
+"""What a text says that one distribution asks of another: ``vllm 0.6.5 requires torch==2.5.1``,
+``autoawq pins transformers: <=4.47.1``, ``needs a newer X than 4.51``, ``X>=2 is required by Y``.
+
+It counts where no metadata of the release are known; where they are, it is quoted beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Iterator, NamedTuple, Optional
+
+from ..model.requirement import Requirement, try_requirement
+from .clean_text import Line
+from .distribution_names import COMMON_WORDS, known_distribution
+from .draft import PROSE, Draft
+
+__all__ = ["read_requirements"]
+
+_NAME = r"[A-Za-z0-9](?:[\w.-]{0,80}[A-Za-z0-9])?"
+_NUMBER = r"v?\d[\w.*+]*"
+_CLAUSE = rf"[<>=!~]=?=? ?{_NUMBER}"
+#: What a range is in words, and its operator; without words a release is at least asked for.
+_WORDS = (
+    (r"(?:newer|higher|greater|later|above|more recent|more)(?: than)? (?:version )?", ">"),
+    (r"(?:at least|minimum(?: version)?(?: of)?|from) (?:version )?", ">="),
+    (r"(?:older|lower|less|earlier|below|smaller)(?: than)? (?:version )?", "<"),
+    (r"(?:at most|up to|maximum(?: version)?(?: of)?|no newer than|not newer than) ", "<="),
+    (r"(?:exactly|precisely) (?:version )?", "=="),
+)
+_RANGE = "|".join(words for words, _ in _WORDS)
+_BEHIND = r"(?:\+| ?(?:or|and) (?:newer|later|higher|above|greater|up|older|earlier|lower|below)\b)"
+_ASKS = (
+    r"\brequires?\b|\bdepends? on\b|\bhas requirement\b|\b(?:hard[- ])?pin(?:s|ned)?\b|\bneeds?\b"
+    r"|\bwants?\b|\bexpects?\b|\basks? for\b|要求|需要|依赖"
+)
+#: Words between a verb and the name of what is asked for, and between that and its range.
+_BEFORE_NAME = r"(?: ?(?:the|an?|HF|Hugging ?Face|its|package|library|dependency|to|on)\b)*[:,]? *"
+_BEHIND_NAME = (
+    r"(?: (?:package|library|dependency|module|versions?|release|is|to|at|be|of|be|thus|as|"
+    r"strictly|\([^()]{1,40}\)))*[:,]? ?"
+)
+_ASKED = (
+    rf"(?P<asked>{_NAME})(?P<extras>\[[\w,-]+\])?{_BEHIND_NAME}(?:(?P=asked) ?)?"
+    rf"(?:(?P<clauses>{_CLAUSE}(?:, ?{_CLAUSE})*)|(?P<range>{_RANGE})?"
+    rf"(?P<number>v?\d+(?:\.\d+)+[\w+]*)(?P<behind>{_BEHIND})?)"
+)
+_RELEASED = r"(?P<name>NAME)(?: *={0,2} ?v?(?P<version>\d[\w.]{0,40}))?".replace("NAME", _NAME)
+_REQUIRER = re.compile(rf"(?<![\w./-]){_RELEASED}(?![\w./-])")
+#: ``A 1.2 requires B>=3``, ``gradio==5.50.0 (… needs starlette<1.0)``: who asks stands before it.
+_ACTIVE = re.compile(rf"(?P<verb>{_ASKS}){_BEFORE_NAME}{_ASKED}", re.IGNORECASE)
+#: ``B>=3 is required by A 1.2``.
+_PASSIVE = re.compile(
+    rf"(?<![\w./-]){_ASKED}(?: (?:is|was|are|being|gets?))? (?P<verb>required|needed|pinned|wanted|"
+    rf"asked for) (?:by|for) (?:the )?{_RELEASED}",
+    re.IGNORECASE,
+)
+_CLAUSE_END = re.compile(r"[.;!?]\s|\s(?:but|while|whereas|and|because|since|so)\s|\([^()]*\)")
+_VERBS = ("require", "depend", "need", "pin", "want", "expect", "ask", "要求", "需要", "依赖")
+_WIDE = str.maketrans("：，（）", ":,()")
+#: Before the verb: that it is somebody's wish, or denied.
+_NOT_ASKED = re.compile(
+    r"\b(?:should|could|would|might|may|must|please|not|no longer|n't|don't|if|whether|why)\b",
+    re.IGNORECASE,
+)
+_FAR = 60  # characters from who asks to the verb
+_MOST = 20  # of one line
+_WHOLE_LINE = 200  # characters of a line that says nothing else
+
+
+class _Demand(NamedTuple):
+    """Who asks, in which release, and for what."""
+
+    name: str
+    version: Optional[str]
+    asked: Requirement
+    is_bare: bool  # a release without a range: it says little of who asks
+
+
+def read_requirements(line: Line, draft: Draft) -> bool:
+    """Claim what distributions ask of each other, and that they are installed, no more surely than
+    they are; tell whether the line says nothing else.
+    """
+    if not any(verb in line.text for verb in _VERBS) or line.text.endswith("?"):
+        return False
+    text = line.text.translate(_WIDE)
+    taken = False
+    for demand in _demands(text):
+        draft.requirement(demand.name, demand.asked.line)
+        if not demand.is_bare:
+            draft.distribution(demand.name, demand.version, line, PROSE)
+            taken = True
+    return taken and len(text) < _WHOLE_LINE and " but " not in text
+
+
+def _demands(text: str) -> Iterator[_Demand]:
+    for match in islice(_ACTIVE.finditer(text), _MOST):
+        before = _CLAUSE_END.sub(_blank, text[: match.start()])[-_FAR:]
+        requirer = _named_last(before)
+        if requirer is not None and _NOT_ASKED.search(before, requirer.end()) is None:
+            yield from _demand(requirer, match)
+    for match in islice(_PASSIVE.finditer(text), _MOST):
+        yield from _demand(match, match)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """What stands in a bracket is passed over; before another clause nobody asks for anything."""
+    return " " * len(match.group()) if match.group().startswith("(") else "\n" * len(match.group())
+
+
+def _named_last(text: str) -> Optional[re.Match[str]]:
+    """Return the last distribution that a text names: a known one, or one with its release."""
+    named = None
+    for match in _REQUIRER.finditer(text.rpartition("\n")[2]):
+        known = known_distribution(match.group("name"))
+        if known not in (None, *COMMON_WORDS) or "." in (match.group("version") or ""):
+            named = match
+    return named
+
+
+def _demand(requirer: re.Match[str], match: re.Match[str]) -> Iterator[_Demand]:
+    name, version = requirer.group("name", "version")
+    known = known_distribution(name) or (version and "." in version and name)
+    asked, clauses = match.group("asked", "clauses")
+    asked = known_distribution(asked) or (clauses and asked)
+    specifier = _specifier(match)
+    if not known or known in COMMON_WORDS or not asked or asked == known or not specifier:
+        return
+    requirement = try_requirement(f"{asked}{match.group('extras') or ''}{specifier}")
+    if requirement is not None:
+        is_bare = not (clauses or match.group("range") or match.group("behind"))
+        yield _Demand(known, version, requirement, is_bare)
+
+
+def _specifier(match: re.Match[str]) -> str:
+    """Return the range that a demand names. A release alone is at least asked for: whether a newer
+    one would do it does not say; a pin takes no other.
+    """
+    clauses, words, number = match.group("clauses", "range", "number")
+    if clauses:
+        return re.sub(r"(?<=[<>=!~])v|\s+", "", clauses)
+    number = number.lstrip("v").rstrip(".+")
+    behind = (match.group("behind") or "").strip()
+    if behind:
+        return f"{'<=' if re.search('older|earlier|lower|below', behind) else '>='}{number}"
+    if words:
+        return next(f"{sign}{number}" for form, sign in _WORDS if re.match(form, words, re.I))
+    return f"=={number}" if "pin" in match.group("verb").lower() else f">={number}"

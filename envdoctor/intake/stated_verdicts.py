@@ -1,0 +1,335 @@
+"""Which releases a text says to work, and which to fail: ``works with torch 2.5, fails with 2.6``,
+``peft 0.18.0 crashes, while 0.17.0 does not``, ``the first bad release is 4.46``, lines and tables
+with ticks and crosses.
+
+One grammar: a text is releases, verdicts and the ends of clauses. A release has the verdict of its
+clause, else that of the clause beside it. Where one release of a package works and another fails,
+the one that fails is there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..model.versions import try_version
+from .clean_text import Line
+from .distribution_names import COMMON_WORDS, known_distribution
+from .draft import PROSE, Draft
+from .installer_progress import is_operation
+from .marked import Marked
+from .presence import SPARED, is_here
+from .values import Claim, state
+from .vocabulary import Topic, subject_of
+from .word_lists import words
+
+__all__ = ["VerdictReader", "read_verdicts", "topic_of"]
+
+_FAULT = r"(?:issue|problem|error|bug|crash|hang|failure|warning|exception)\w*"
+_TICKS = "✅✔☑🟢👍√"
+_CROSSES = "❌✗✘✖❎🔴👎×"
+_GOOD = (
+    rf"{SPARED}|\b(?:no|without)(?: \w+)? {_FAULT}"
+    rf"|\b{_FAULT}(?: \w+){{0,2}}? (?:gone|disappear\w*|went away|go(?:es)? away|vanish\w*|"
+    r"fixed|solved|resolved)\b"
+    r"|(?:\b(?:not|never|no longer)|n[’']t) (?:\w+ )?(?:happen|occur|reproduc|appear|fail|crash|"
+    r"break|hang|show|error|raise|throw)\w*"
+    r"|\b(?:works?|worked|working|fine(?!-tun)|okay|ok|good|pass(?:es|ed|ing)?|succe\w+|"
+    rf"runs?|ran|green|supported)\b|正常|没有?问题|[{_TICKS}]"
+)
+_BAD = (
+    r"(?:\b(?:not|never|no longer|unable to|fail\w* to)|n[’']t|\bcannot) (?:\w+ )?(?:work|load|"
+    r"start|import|run|build|compile|launch|install|support|succe)\w*"
+    r"|\b(?:fail(?:s|ed|ing|ure)?|crash\w*|br(?:eaks?|oke|oken|eaking)|errors?(?: out)?|hangs?|"
+    r"hung|stuck|segfault\w*|segv|bad|regress\w*|raises?|throws?|gives?|gets?|got|getting|unsupported|"
+    rf"OOM|red)\b|报错|失败|崩溃|不行|[{_CROSSES}]"
+)
+#: At the end of a clause, or before a release: other than what was said before.
+_ELSE = r"\b(?:will|does|do|did|is|was)(?: not|n[’']t)?(?=\s*(?:[,;.)]|$)| (?:with|on|in|under)\b)"
+_VERSION = r"v?(?P<version>\d+\.\d[\w.]*\w|\d+\.\d)(?!\w|\.\d|/| ?(?:[KMGT]i?B|%|ms|hours?|s)\b)"
+_TOKEN = re.compile(
+    rf"(?P<not>\b(?:but )?not (?=(?:with |on |in |using |under |for )?(?:[\w-]+[ =]+)?v?\d))"
+    rf"|(?P<good>{_GOOD})|(?P<bad>{_BAD})|(?P<else>{_ELSE})"
+    r"|(?P<end>[,;()]|\.\s|\b(?:but|while|whereas|though|although|however|yet)\b"
+    r"|\band(?= (?:it |that |then |also )?(?:works?|fails?|crash|br[eo]|hangs?|not)))"
+    rf"|(?P<between>\bbetween\b)|(?<![\w./]){_VERSION}|(?P<word>[A-Za-z][\w-]*)",
+    re.IGNORECASE,
+)
+#: What says that something works, or that it began to fail between two releases.
+_MAY_WORK = Marked(
+    f"""
+    no, n't, n’t, without, free of, affected, gone, disappear, went away, go away, goes away,
+    vanish, fixed, solved, resolved, work, fine, ok, good, pass, succe, run, ran, green, supported,
+    between, 正常, 问题, 错误, 报错, {", ".join(_TICKS)}
+    """,
+    rf"{_GOOD}|\bbetween\b",
+)
+_OF_MARKS = re.compile(f"[{_TICKS}{_CROSSES}]")
+_RELEASES = re.compile(r"\d\.\d")
+#: Words between a name and its release, or before a release whose name stands further ahead.
+_LINKS = words(
+    """
+    with on in using under version versions release releases v ver to from and or the a is was
+    since at of by below above until till only use uses used being back also all newer older
+    """
+)
+#: ``the working build``, ``the failed run``: which of two environments a line is about.
+_OF_BUILDS = re.compile(
+    r"\b(?:successful|succeeding|working|good|passing|green|fail(?:ed|ing)|broken|bad|crashing|red)"
+    r" (?:releases?|builds?|runs?|jobs?|versions?|machines?|nodes?|environments?|pipelines?)\b",
+    re.IGNORECASE,
+)
+_INSTALLERS = ("pip", "uv", "conda")
+#: Kinds of subjects, beside distributions, that have releases.
+_KINDS = frozenset(["python", "release", "toolkit", "cuda"])
+_SENTENCE = re.compile(r"(?<=[;!?])\s+|(?<=\.)\s+(?=[A-Z])")
+_COMPARED = PROSE - 1  # what fails where another release works, over one that is only named
+_NEAR = 3  # lines from a row of a table to the next
+_WHOLE_CELL = re.compile(r"v?\d+\.\d[\w.]*|v?\d+\.\d")
+
+
+class _Release(NamedTuple):
+    """A release that a text names, where, and whether it works; None where nobody says so."""
+
+    name: str
+    version: str
+    start: int
+    end: int
+    works: Optional[bool]
+
+
+def topic_of(name: str) -> Optional[Topic]:
+    """Return what a name is about: a distribution, Python, the driver or a toolkit."""
+    distribution = known_distribution(name)
+    if distribution is not None:
+        return Topic(distribution, "distribution")
+    subject = subject_of(name)
+    return subject if subject is not None and subject.kind in _KINDS else None
+
+
+def read_verdicts(text: str, line: Line, draft: Draft) -> str:
+    """Claim what fails and keep what works, where a text says both of one package; return it
+    without these releases.
+    """
+    if len(_RELEASES.findall(text)) < 2 or not _MAY_WORK.search(text):
+        return text
+    releases: List[_Release] = []
+    offset = 0
+    for sentence in _SENTENCE.split(text):
+        offset = text.index(sentence, offset)
+        if not sentence.endswith("?"):
+            moved = [
+                entry._replace(start=entry.start + offset, end=entry.end + offset)
+                for entry in _releases_of(sentence, releases[-1].name if releases else "")
+            ]
+            first = min((entry.start for entry in moved), default=0) - offset
+            if is_here(_before_verdict(sentence[: max(first, 0)]), ""):
+                releases += moved
+    used = _claim(releases, line, draft)
+    for entry in sorted(used, key=lambda entry: -entry.start):
+        text = f"{text[: entry.start]}; {text[entry.end :]}"
+    return text
+
+
+def _before_verdict(text: str) -> str:
+    """Return what stands before the first verdict of a text: ``it works with`` is none of the words
+    that make a release somebody else's.
+    """
+    match = re.search(rf"{_GOOD}|{_BAD}", text, re.IGNORECASE)
+    return text[: match.start()] if match else text
+
+
+def _claim(releases: Sequence[_Release], line: Line, draft: Draft) -> List[_Release]:
+    """Claim the releases that fail of what works in another one; return all that were used."""
+    used: List[_Release] = []
+    for name in dict.fromkeys(entry.name for entry in releases):
+        of_name = [entry for entry in releases if entry.name == name and entry.works is not None]
+        good = [entry.version for entry in of_name if entry.works]
+        bad = [entry.version for entry in of_name if not entry.works and entry.version not in good]
+        subject = topic_of(name)
+        if not good or not bad or subject is None:
+            continue
+        used += of_name
+        _state(subject, good, bad, line, draft)
+    return used
+
+
+def _state(
+    subject: Topic, good: Sequence[str], bad: Sequence[str], line: Line, draft: Draft
+) -> None:
+    """State the release at which it begins to fail, or to work, and the last that works."""
+    here = _nearest(bad, good)
+    if subject.kind != "distribution":
+        state(Claim(subject, "said", here, line), draft)
+        return
+    draft.works_with(subject.name, _nearest(good, [here]), line)
+    draft.distribution(subject.name, here, line, _COMPARED)
+
+
+def _nearest(releases: Sequence[str], others: Sequence[str]) -> str:
+    """Return the first of some releases on the side on which they lie of the others."""
+    known = [(version, text) for text in releases if (version := try_version(text)) is not None]
+    edge = [version for text in others if (version := try_version(text)) is not None]
+    if len(known) < len(releases) or not edge:
+        return releases[0]
+    return (min if min(known)[0] > min(edge) else max)(known)[1]
+
+
+# --------------------------------------------------------------------------------------------------
+# the grammar
+
+
+class _Clause:
+    """The releases and verdicts between two ends of clauses, in order."""
+
+    def __init__(self) -> None:
+        self.releases: List[Tuple[str, re.Match[str], int]] = []  # name, place, verdicts before
+        self.verdicts: List[bool] = []
+        self.is_between = False
+
+    def verdict(self, before: int) -> Optional[bool]:
+        """Return the verdict on a release that so many verdicts of its clause stand before."""
+        if not self.verdicts:
+            return None
+        leads = self.releases[0][2] > 0
+        place = before - 1 if leads else min(before, len(self.verdicts) - 1)
+        return self.verdicts[max(place, 0)]
+
+
+def _releases_of(sentence: str, name: str) -> List[_Release]:
+    """Return the releases of a sentence with their verdicts. name: what was spoken of before."""
+    clauses = _clauses(sentence, name)
+    releases: List[_Release] = []
+    for place, clause in enumerate(clauses):
+        for number, (owner, match, before) in enumerate(clause.releases):
+            works = clause.verdict(before)
+            if works is None:
+                works = _verdict_beside(clauses, place)
+            if clause.is_between and works is False and len(clause.releases) == 2:
+                works = number == 0
+            releases.append(_Release(owner, match.group("version"), *match.span(), works))
+    return releases
+
+
+def _verdict_beside(clauses: Sequence[_Clause], place: int) -> Optional[bool]:
+    """Return the verdict on the releases of a clause without one: that of the next one where it
+    names none, or nothing was said before, else the last one.
+    """
+    following = clauses[place + 1] if place + 1 < len(clauses) else None
+    if following is not None and following.verdicts and not following.releases:
+        return following.verdicts[0]
+    for clause in reversed(clauses[:place]):
+        if clause.verdicts:
+            return clause.verdicts[-1]
+    for clause in clauses[place + 1 :]:
+        if clause.verdicts:
+            return clause.verdicts[0]
+    return None
+
+
+def _clauses(sentence: str, name: str) -> List[_Clause]:
+    clauses = [_Clause()]
+    last: Optional[bool] = None
+    before: Optional[re.Match[str]] = None
+    for match in _TOKEN.finditer(sentence):
+        clause, kind = clauses[-1], match.lastgroup
+        if kind == "end":
+            clauses.append(_Clause())
+        elif kind == "between":
+            clause.is_between = True
+        elif kind == "version":
+            owner = _owner(before, match, name)
+            if owner:
+                clause.releases.append((owner, match, len(clause.verdicts)))
+                name = owner
+        elif kind == "word":
+            topic = topic_of(match.group())
+            if topic is not None and match.group().lower() not in (*COMMON_WORDS, *_INSTALLERS):
+                name = match.group()
+        elif kind is not None:
+            works = not last if kind == "else" else kind == "good"
+            if kind == "not" and (clause.verdicts or clause.releases):
+                clauses.append(_Clause())
+            clauses[-1].verdicts.append(works)
+            last = works
+        before = match
+    return clauses
+
+
+def _owner(before: Optional[re.Match[str]], match: re.Match[str], name: str) -> str:
+    """Return whose release a number is: of the name directly before it, or of what was spoken of;
+    "" where a word before it makes it somebody else's.
+    """
+    if before is None or before.lastgroup != "word":
+        return name
+    word = before.group()
+    between = match.string[before.end() : match.start()]
+    if word.lower() in _LINKS or between.strip(" =v"):
+        return name
+    return word if topic_of(word) is not None else ""
+
+
+# --------------------------------------------------------------------------------------------------
+# lists and tables
+
+
+class VerdictReader:
+    """Reads lines with ticks and crosses or of one of two builds, and tables with verdicts."""
+
+    def __init__(self) -> None:
+        self._columns: List[str] = []
+        self._row = -9
+        self._name = ""
+        self._releases: Dict[str, List[Tuple[_Release, Line]]] = {}
+
+    def read(self, line: Line, draft: Draft) -> bool:
+        """Take one line; False leaves it to the others."""
+        if line.raw.lstrip().startswith("|"):
+            return self._read_row(line)
+        is_said = _OF_MARKS.search(line.text) or _OF_BUILDS.search(line.text)
+        if not is_said or is_operation(line):
+            return False
+        releases = [one for one in _releases_of(line.text, self._name) if one.works is not None]
+        for entry in releases:
+            self._name = entry.name
+            self._releases.setdefault(entry.name, []).append((entry, line))
+        draft.lines_read.update([line.number] if releases else [])
+        return bool(releases)
+
+    def _read_row(self, line: Line) -> bool:
+        """Take a row of a table: the first one names the columns."""
+        cells = [cell.strip(" `*") for cell in line.raw.strip().strip("|").split("|")]
+        is_next, self._row = line.number <= self._row + _NEAR, line.number
+        if not is_next or len(cells) != len(self._columns):
+            self._columns = cells
+            return False
+        clauses = [_clauses(cell, "") for cell in cells if not _WHOLE_CELL.fullmatch(cell)]
+        verdicts = [one for cell in clauses for clause in cell for one in clause.verdicts]
+        releases = [
+            (name, cell)
+            for name, cell in zip(self._columns, cells)
+            if _WHOLE_CELL.fullmatch(cell) and topic_of(name) is not None
+        ]
+        if len(set(verdicts)) != 1 or not releases:
+            return False
+        for name, version in releases:
+            entry = _Release(name, version.lstrip("v"), 0, 0, verdicts[0])
+            self._releases.setdefault(name, []).append((entry, line))
+        return True
+
+    def finish(self, draft: Draft) -> None:
+        """Say what the lines mean together."""
+        for name, entries in self._releases.items():
+            subject = topic_of(name)
+            good = [entry.version for entry, _ in entries if entry.works]
+            every = [entry.version for entry, _ in entries if not entry.works]
+            bad = [version for version in every if version not in good]
+            if subject is None:
+                continue
+            line = next((line for entry, line in entries if not entry.works), entries[0][1])
+            if good and bad:
+                _state(subject, good, bad, line, draft)
+            elif len(set(every)) == 1:
+                state(Claim(subject, "said", every[0], line), draft)
+            elif len(set(good)) == 1 and subject.kind == "distribution":
+                draft.works_with(subject.name, good[0], line)
