@@ -29,7 +29,9 @@ _PAIR = re.compile(
 )
 _HEADING = re.compile(r"[A-Za-z\u4e00-\u9fff][A-Za-z_ /()?\u4e00-\u9fff-]{1,50}:?")
 _PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z\u4e00-\u9fff])")
-_OS_PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z_-]+ ?\d|\d+ ?[GT]i?B)")
+_OS_PARTS = re.compile(
+    r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z_-]+ ?\d|\d+ ?[GT]i?B|[A-Z][A-Za-z ]{1,20}: )"
+)
 #: What somebody asks a shell or an interpreter, with the answer on the next line.
 _ASKED = re.compile(r"(?:print\()?([a-z]\w*(?:\.[A-Za-z_]\w*)+(?:\(\d?\))?)\)?")
 _PRINTED = Marked("print(", r"\bprint\((.{3,200})\)", 0)
@@ -178,7 +180,7 @@ class StatementReader:
         if "/" in key and _read_slashed(key, value, line, draft):
             return True
         subject = self._subject(key, line)
-        if subject is None and _UNHEARD_OF.fullmatch(key) and _WHOLE_VERSION.fullmatch(value):
+        if _UNHEARD_OF.fullmatch(key) and _is_whole(value) and self._may_be_listed(subject, line):
             subject = Topic(key, "distribution")
         if subject is None:
             return self._read_in_block(key, value, line, draft)
@@ -197,6 +199,11 @@ class StatementReader:
         if subject.kind == "setting":
             read_assigned(value, line, draft)
         return True
+
+    def _may_be_listed(self, subject: Optional[Topic], line: Line) -> bool:
+        """Tell whether a name is a distribution's: ``cuda-toolkit`` of a list is, too."""
+        is_near = line.number <= self._listed + _NEAR
+        return subject is None or (is_near and subject.kind == "toolkit")
 
     def _open_distribution(
         self, subject: Topic, key: str, value: str, line: Line, draft: Draft
@@ -239,14 +246,20 @@ class StatementReader:
         if subject is not None and subject.name == "report.cuda":
             subject = None
         inner = [name for indent, name in self._sections if indent < line.indent]
+        whole = subject_of(f"{inner[-1]}>{key}") if inner else None
         if subject is None and inner:
-            subject = subject_of(f"{inner[-1]}>{key}") or subject_of(f"{inner[-1]} {key}")
-        return subject or subject_of(key)
+            subject = subject_of(f"{inner[-1]} {key}")
+        is_known = whole is not None and whole.kind != "distribution"
+        return (whole if is_known else subject) or subject_of(key)
 
     def _begin(self, line: Line, name: str) -> None:
         """Take what is indented further for a part of this."""
         outer = [entry for entry in self._sections if entry[0] < line.indent]
         self._sections = [*outer[-20:], (line.indent, name)]
+
+
+def _is_whole(value: str) -> bool:
+    return _WHOLE_VERSION.fullmatch(value) is not None
 
 
 def _state_each(

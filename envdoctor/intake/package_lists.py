@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name, split_clauses, try_version
@@ -14,7 +14,7 @@ from .installer_progress import is_change, read_failure, read_progress
 from .marked import Marked
 from .stated_requirements import read_requirements
 
-__all__ = ["PIN", "PackageReader", "read_range", "wheel_file"]
+__all__ = ["PIN", "PackageReader", "is_whole_list", "read_range", "wheel_file"]
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,80}[A-Za-z0-9])?"
 _EXCERPT = re.compile(
@@ -29,19 +29,28 @@ _LIST_COMMAND = Marked(
 )
 #: What pip shows of a distribution beside its name, its version and where it is.
 _OTHER_FIELD = re.compile(
-    r"(?:Summary|Home-page|Author|Author-email|License|Required-by|Files|"
-    r"Metadata-Version)\b"
+    r"(?:Summary|Home-page|Author|Author-email|License|License-Expression|Required-by|Files|"
+    r"Metadata-Version|Installer|Classifiers|Entry-points|Project-URLs)\b"
 )
+#: A classifier of the index: what a project is for, not what is there.
+_CLASSIFIER = re.compile(r"[A-Z][\w -]{2,40} :: \S")
+#: What ``pip debug`` heads the libraries that it carries itself with.
+_VENDORED = "vendored library versions:"
 _LIST_HEADER = re.compile(
     r"Package\s+Version(?:\s+(?:Editable project location|Location|Installer|Build))*\s*$"
 )
 _LIST_ROW = re.compile(rf"({_NAME})\s+(\d\S{{0,80}})(?:\s+(\S.{{0,300}}))?\s*$")
-_RULE = re.compile(r"-{3,}(?:\s+-{3,})+")
+_RULE = re.compile(r"-{3,}(?:\s+-{3,})+|\u2500{3,}")
+#: A package of Poetry's lock that is not installed (poetry 2.5.1 console/commands/show.py).
+_NOT_INSTALLED = re.compile(rf"({_NAME})\s+\(!\)\s+\d\S*(?:\s|$)")
+#: How Poetry shows one package.
+_SHOWN_BY_POETRY = re.compile(r"(name|version) {2,}: (\S{1,80})$")
 #: A branch of ``uv tree`` (``├── torch v2.6.0``), and of pipdeptree.
 _BRANCH = re.compile(
     rf"[\u2500-\u257f\s]+({_NAME})(?:\[[\w,.-]{{1,80}}\])? (?:v(\d\S{{0,60}})"
     r"|\[required: [^\]]{1,120}, installed: (\d[^\]\s]{0,60})\])(?: \(\*\))?$"
 )
+_ROOT = re.compile(rf"({_NAME}) v(\d\S{{0,60}})()(?: \(\*\))?$")
 #: What ``--dry-run`` of pip and uv says.
 _WOULD = re.compile(r"Would (?:install|uninstall|download|make no changes)\b")
 _EDITABLE = re.compile(r"-e\s+(\S{1,400}?)(?:#egg=([\w.-]{1,80}))?(?:&.{0,100})?$")
@@ -51,6 +60,15 @@ PIN = re.compile(
 )
 _CONDA_PIN = re.compile(rf"(?<![\w.<>=!~@/+-])({_NAME})=(\d[\w.]{{0,40}})(?![\w*])")
 _CONDA_HEADER = re.compile(r"# packages in environment at (\S{1,300}?):?$")
+#: The same of micromamba, and the columns of its list and of pixi's.
+_MAMBA_HEADER = re.compile(
+    r"List of packages in environment: |Name\s+Version\s+Build\s+Channel\s*$"
+)
+_PIXI_HEADER = re.compile(r"Package\s+Version\s+Build\s+Size\s+Kind\s+Source\s*$")
+_PIXI_ROW = re.compile(
+    r"([A-Za-z0-9_][\w.-]{0,80})\s+(\d\S{0,60})(?:\s+(\S{1,80}))?\s+[\d.]+ [KMG]?i?B\s+"
+    r"(conda|pypi)\b"
+)
 _CONDA_ROW = re.compile(
     r"([A-Za-z0-9_][\w.-]{0,80})\s+(\d\S{0,60})(?:\s+(\S{1,80}))?(?:\s+(\S{1,80}))?\s*$"
 )
@@ -123,6 +141,7 @@ _COMPANIONS = (
     ("scipy", ("numpy",)),
 )
 _WHOLE = 20
+_NEAR = 2  # lines from a name to its version
 _MOST_LACKING = 1
 
 
@@ -143,6 +162,8 @@ class PackageReader:
         self._shown: Optional[str] = None
         self._dry_run = -9  # the last line of what an installer only would do
         self._refused = False
+        self._is_vendored = False  # what is indented below, pip carries itself
+        self._alone: Tuple[int, str] = (-9, "")  # a line that only names a distribution
 
     @property
     def waiting(self) -> bool:
@@ -151,7 +172,7 @@ class PackageReader:
 
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
-        if self._read_refusal(line):
+        if self._read_refusal(line) or self._read_vendored(line):
             return True
         if line.text.startswith("[") and self._read_excerpt(line, draft):
             return True
@@ -174,6 +195,11 @@ class PackageReader:
             _REFUSED.search(line.text) or (self._refused and _ASKED.search(line.text))
         )
         return self._refused
+
+    def _read_vendored(self, line: Line) -> bool:
+        begins = line.text == _VENDORED
+        self._is_vendored = begins or (self._is_vendored and line.indent > 0)
+        return self._is_vendored
 
     def finish(self, draft: Draft) -> None:
         """Close the last block."""
@@ -212,7 +238,14 @@ class PackageReader:
             return True
         if line.raw.lstrip().startswith("#") and self._read_conda_header(line, draft):
             return True
-        if (self._table or self._block) and _RULE.fullmatch(line.raw.strip()):
+        if _MAMBA_HEADER.match(line.text) or _PIXI_HEADER.match(line.text):
+            self._end(draft)
+            self._conda, self._block_what = line, "a whole conda list"
+            draft.put("python.environment", "conda", line)
+            return True
+        if (self._table or self._block or self._conda is not None) and _RULE.fullmatch(
+            line.raw.strip()
+        ):
             return True
         match = _UV_ENVIRONMENT.search(line.text)
         if match:
@@ -261,7 +294,7 @@ class PackageReader:
         return True
 
     def _read_conda_row(self, line: Line, draft: Draft) -> bool:
-        match = _CONDA_ROW.match(line.raw.strip())
+        match = _PIXI_ROW.match(line.raw.strip()) or _CONDA_ROW.match(line.raw.strip())
         if match is None:
             self._end(draft)
             return False
@@ -334,28 +367,30 @@ class PackageReader:
         )
 
     def _read_show(self, line: Line, draft: Draft) -> bool:
-        match = _SHOW.match(line.text)
+        match = _SHOW.match(line.text) or _SHOWN_BY_POETRY.match(line.text)
         if match is None:
-            self._shown = (
-                self._shown if self._shown is not None and _OTHER_FIELD.match(line.text) else None
-            )
-            return self._shown is not None
-        key, value = match.groups()
+            return self._read_other_field(line, draft)
+        key, value = match.group(1).capitalize(), match.group(2)
         if key == "Name":
             self._shown = value.strip() if re.fullmatch(_NAME, value.strip()) else None
             return self._shown is not None
-        if self._shown is None:
-            return False
-        if key == "Version":
-            draft.distribution(self._shown, value, line, EXACT)
-        elif key.startswith("Editable"):
-            draft.distribution(self._shown, None, line, EXACT, editable=True)
-        elif key == "Location":
-            draft.distribution(self._shown, None, line, EXACT, location=value)
-        elif key == "Requires" and canonicalize_name(self._shown) == "torch":
-            for name in _OF_BUILD.findall(value):
-                draft.distribution(name, None, line, EXACT)
-        return True
+        if self._shown is None and key == "Version" and line.number <= self._alone[0] + _NEAR:
+            draft.distribution(self._alone[1], value, line, LABEL)
+            return True
+        return self._shown is not None and _put_field(self._shown, key, value, line, draft)
+
+    def _read_other_field(self, line: Line, draft: Draft) -> bool:
+        """Pass over what else is shown, and keep a line that only names a distribution."""
+        if _CLASSIFIER.match(line.text):
+            return True
+        if missing := _NOT_INSTALLED.match(line.text):
+            draft.no_distribution(missing.group(1), line, EXACT)
+            return True
+        if re.fullmatch(_NAME, line.text) and known_distribution(line.text) is not None:
+            self._alone = (line.number, line.text)
+        if _OTHER_FIELD.match(line.text) is None:
+            self._shown = None
+        return self._shown is not None
 
     def _read_messages(self, line: Line, draft: Draft) -> bool:
         readers = (
@@ -440,14 +475,32 @@ class PackageReader:
         if (
             self._block
             and not self._filtered
-            and _is_whole(self._block, headed=self._table or self._conda is not None)
+            and is_whole_list(
+                [row.name for row in self._block],
+                headed=self._table or self._conda is not None,
+            )
         ):
             draft.complete_distributions(Line(self._block[0].number, "", "", 0), self._block_what)
         self._table, self._conda, self._block, self._block_what = False, None, [], ""
 
 
+def _put_field(name: str, key: str, value: str, line: Line, draft: Draft) -> bool:
+    """Claim what ``pip show`` says of a distribution."""
+    if key == "Version":
+        draft.distribution(name, value, line, EXACT)
+    elif key.startswith("Editable"):
+        draft.distribution(name, None, line, EXACT, editable=True)
+    elif key == "Location":
+        draft.distribution(name, None, line, EXACT, location=value)
+    elif key == "Requires" and canonicalize_name(name) == "torch":
+        for library in _OF_BUILD.findall(value):
+            draft.distribution(library, None, line, EXACT)
+    return True
+
+
 def _read_tree(line: Line, draft: Draft) -> bool:
-    branch = _BRANCH.match(line.raw.strip()) if "\u2500" in line.raw else None
+    raw = line.raw.strip()
+    branch = _BRANCH.match(raw) if "\u2500" in raw else _ROOT.match(raw)
     if branch is not None:
         draft.distribution(branch.group(1), branch.group(2) or branch.group(3), line, EXACT)
     return branch is not None
@@ -513,13 +566,14 @@ def _read_found(line: Line, draft: Draft) -> bool:
     return True
 
 
-def _is_whole(block: List[_Row], *, headed: bool) -> bool:
+def is_whole_list(names: Sequence[str], *, headed: bool = True) -> bool:
     """Tell a whole list from an excerpt: it is long, in order, and has what its members need; that
     of ``pip list``, with pip itself, may lack what one of them needs: that is missing there.
+    headed: a tool's header says that it is a list.
     """
-    if len(block) < (_WHOLE if headed else _WHOLE + 10):
+    if len(names) < (_WHOLE if headed else _WHOLE + 10):
         return False
-    names = [row.name.lower().replace("_", "-").replace(".", "-") for row in block]
+    names = [name.lower().replace("_", "-").replace(".", "-") for name in names]
     disorder = sum(first > second for first, second in zip(names, names[1:]))
     if disorder > len(names) // 10:
         return False

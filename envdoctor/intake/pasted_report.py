@@ -20,6 +20,7 @@ from .draft import INTENT, LABEL, Draft
 from .environment_modules import ModuleReader
 from .grammar import StatementReader
 from .hinted_machine import read_hints_of_machine
+from .json_lists import read_json_lists
 from .launch_commands import LaunchReader, launched_runs
 from .machine_limits import LimitsReader
 from .marked import Marked
@@ -28,6 +29,7 @@ from .mentions import read_mentions
 from .model_names import named_families, named_models, serving_engine
 from .no_statement import states_nothing
 from .nvidia_output import NvidiaReader
+from .nvidia_query import NvidiaQueryReader
 from .package_lists import PackageReader
 from .pasted_configs import pasted_configs
 from .platforms import glibc_of_release
@@ -239,6 +241,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     text = without_unticked(text)
     draft = Draft(packages=packages)
     readers = _Readers(draft)
+    text = read_json_lists(text, draft)
     lines = [line for line in clean_lines(text) if line.text]
     for line in lines:
         readers.read(line)
@@ -310,6 +313,7 @@ class _Readers:
         self._engines: Dict[str, Line] = {}  # that sentences say to serve them with
         self._readers = (
             self._ray,
+            NvidiaQueryReader(),
             self._nvidia,
             self._verdicts,
             self._packages,

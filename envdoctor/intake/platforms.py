@@ -141,6 +141,11 @@ def python_platform(text: str, line: Line, draft: Draft) -> bool:
     return False
 
 
+#: What conda calls a platform.
+_SUBDIR = re.compile(r"(linux|osx|win)-(64|aarch64|arm64)")
+_SUBDIRS = {"linux": "linux", "osx": "darwin", "win": "win32"}
+
+
 def operating_system(value: str, line: Line, draft: Draft, rank: int = LABEL) -> bool:
     """Read the name of an operating system; False where it is none."""
     if value.lower() in _NOTHING:
@@ -151,6 +156,11 @@ def operating_system(value: str, line: Line, draft: Draft, rank: int = LABEL) ->
         draft.put("os.kernel", kernel.group(1), line, rank)
         return True
     lowered = value.lower()
+    subdir = _SUBDIR.fullmatch(lowered)
+    if subdir is not None:
+        draft.put("os.platform", _SUBDIRS[subdir.group(1)], line, rank)
+        draft.put("os.architecture", "x86_64" if subdir.group(2) == "64" else "aarch64", line, rank)
+        return True
     machine = architecture(value)
     name = re.sub(r"\s*\((?:x86_64|amd64|aarch64|arm64)\)", "", value).strip()
     if "windows" in lowered and "wsl" not in lowered:

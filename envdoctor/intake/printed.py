@@ -192,6 +192,15 @@ _TABLE = _sentences(
         ),
         LABEL,
     ),
+    (
+        "patching release",
+        r"\bUnsloth: Fast [\w .]{1,40} patching release (?P<dist_unsloth>20\d\d\.[\d.]*\d)",
+        LABEL,
+    ),
+    # conda info: what the machine offers to packages (docs.conda.io, virtual packages)
+    ("__cuda=", r"(?:^|\s)__cuda=(?P<driver__cuda_version>\d{1,2}\.\d)", LABEL),
+    ("__glibc=", r"(?:^|\s)__glibc=(?P<glibc__version>\d\.\d{1,2})", LABEL),
+    ("__linux=", r"(?:^|\s)__linux=(?P<os__kernel>\d+\.\d[\w.-]*)", PROSE),
     # ray status: of all nodes together, each of which it names
     ("node_", r"^(?P<nodes>\d{1,4}) node_[0-9a-f]{6,}$", LABEL),
     ("gpu", r"^[\d.]+/(?P<count>\d{1,4})\.0 GPU(?: \(.{1,80}\))?$", LABEL),
@@ -220,6 +229,11 @@ _SILENT = re.compile(
     r"(?!cuda_version)|dcgm_profiler|is_triton_available|CUDA SETUP:"
     r"|[=+]{4,}.{0,40}[=+]{4,}$|[\d.]+/[\d.]+ (?:CPU|accelerator)|\S+/\S+ memory$|gcc \(?\d"
     r"|Docker version|Package: Version$|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} +\d|"
+    r"(?:virtual packages : )?__\w+=|(?:shell level|active env(?:ironment| location)|"
+    r"user config file|populated config files|conda version|conda-build version|solver|"
+    r"base environment|package cache|envs directories|user-agent|UID:GID|netrc file|offline mode|"
+    r"channel URLs) : |python version : \S+\.final"
+    r"|={4,} Autoscaler status|GCS request time:|Node Provider |"
     r"Copyright \(c\)|nvcc: NVIDIA \(R\)|Built on |.?\s*Fan +Temp|.?\s*GPU +(?"
     r":Name|GI|PID)|.{0,40}Bus-Id|"
     r".{0,60}MIG M\.|.?\s*Processes:|.?\s*ID +ID|[=+|-]+$|\s*GPU\d+\s+(?:X|GPU"
@@ -245,13 +259,16 @@ _SILENT = re.compile(
 #: Labels that mean something else at a tool than everywhere: Unsloth's banner prints the compute
 #: capability and torch.version.cuda (unsloth 2025.3.19 models/llama.py).
 _OF_ONE_TOOL = (
-    (re.compile(r"\bCUDA: (\d{1,2}\.\d)\. CUDA Toolkit: "), r"compute capability \1. torch cuda: "),
+    (
+        re.compile(r"\bCUDA ?[:=] (\d{1,2}\.\d)\. CUDA Toolkit ?[:=] "),
+        r"compute capability \1. torch cuda: ",
+    ),
 )
 
 
 def in_common_words(text: str) -> str:
     """Return a text in which a tool's own labels say what they mean."""
-    for pattern, words in _OF_ONE_TOOL if "CUDA: " in text else ():
+    for pattern, words in _OF_ONE_TOOL if "CUDA Toolkit" in text else ():
         text = pattern.sub(words, text)
     return text
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Callable, NamedTuple, Optional, Tuple
 
 from .clean_text import Line
-from .distribution_names import known_distribution
+from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import Draft
 from .marked import Marked
 from .presence import is_here
@@ -251,6 +251,21 @@ def _fails(match: re.Match[str]) -> bool:
     return _NOT.search(match.group("rest")) is not None
 
 
+#: ``ray, version 2.9.3``, as programs built with click say it.
+_OF_CLICK = re.compile(rf"(?<![\w./-])({_NAME}), version (?=v?\d)")
+#: ``4.55.4 transformers``, at the beginning or behind a comma.
+_AHEAD = re.compile(
+    rf"(^|[,;] )v?(\d+\.\d+\.\d[\w.+]*) ({_NAME})(?=$|[,;]| (?!v?\d|version|release))"
+)
+
+
+def _swapped(match: re.Match[str]) -> str:
+    """Return a release behind its name, where that is a distribution's."""
+    before, version, name = match.groups()
+    is_known = known_distribution(name) not in (None, *COMMON_WORDS)
+    return f"{before}{name} {version}," if is_known else match.group()
+
+
 def _behind_name(match: re.Match[str]) -> str:
     return f"{match.group(3)} {match.group('one') or match.group('two')}"
 
@@ -261,6 +276,8 @@ def plain_names(text: str) -> str:
         return text
     if "ersion" in text:
         text = _VERSION_OF.sub(_behind_name, text)
+        text = _OF_CLICK.sub(r"\1 ", text)
+    text = _AHEAD.sub(_swapped, text)
     if "+cu" in text:
         text = _NAMELESS_BUILD.sub(r"\1torch ", text)
     return _SHORT_PYTHON.sub("python ", text) if "py3." in text else text

@@ -138,7 +138,7 @@ def _specifier(match: re.Match[str]) -> str:
     """
     clauses, words, number = match.group("clauses", "range", "number")
     if clauses:
-        return re.sub(r"(?<=[<>=!~])v|\s+", "", clauses)
+        return re.sub(r"(?<=[<>=!~])v|\s+", "", clauses).rstrip(".")
     number = number.lstrip("v").rstrip(".+")
     behind = (match.group("behind") or "").strip()
     if behind:

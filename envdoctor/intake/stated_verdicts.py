@@ -60,9 +60,9 @@ _MAY_WORK = Marked(
     f"""
     no, n't, n’t, without, free of, affected, gone, disappear, went away, go away, goes away,
     vanish, fixed, solved, resolved, work, fine, ok, good, pass, succe, run, ran, green, supported,
-    between, 正常, 问题, 错误, 报错, {", ".join(_TICKS)}
+    between, will, does, do, did, is, was, 正常, 问题, 错误, 报错, {", ".join(_TICKS)}
     """,
-    rf"{_GOOD}|\bbetween\b",
+    rf"{_GOOD}|{_ELSE}|\bbetween\b",
 )
 _OF_MARKS = re.compile(f"[{_TICKS}{_CROSSES}]")
 _RELEASES = re.compile(r"\d\.\d")

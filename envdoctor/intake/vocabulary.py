@@ -164,7 +164,12 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         uname m""",
         "",
     ),
-    ("os.kernel", "kernel", "kernel, linux kernel, os kernel, uname r, 内核, 内核版本", ""),
+    (
+        "os.kernel",
+        "kernel",
+        "kernel, linux kernel, os kernel, uname r, 内核, 内核版本, system>release",
+        "",
+    ),
     ("os.wsl", "bool", "wsl, wsl2", ""),
     ("os.wsl", "hypervisor", "hypervisor vendor", ""),
     (
@@ -217,7 +222,12 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
     ("cudnn.system_version", "cudnn", "system cudnn, system-wide cudnn, cudnn system, cudnn", ""),
     ("nvidia-nccl", "library", "nccl, nccl version, nccl runtime, nccl runtime version", ""),
     ("nvidia-cublas", "library", "cublas, cublas version, cublaslt, cublaslt version", ""),
-    ("python.version", "python", "python, python3, py, cpython, python 环境", "python"),
+    (
+        "python.version",
+        "python",
+        "python, python3, py, cpython, sys version, python 环境",
+        "python",
+    ),
     ("python.version", "interpreter path", "python prefix, python executable, python path", ""),
     (
         "python.working_directory",

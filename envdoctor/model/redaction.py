@@ -205,6 +205,7 @@ _LABELLED = pattern(
 _IDENTIFIER = pattern(
     r"(?:GPU|MIG|MIG-GPU)-[0-9a-fA-F-]{8,40}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     r"|[a-z]{4,20}(?:-[a-z]{2,20}){0,4}-[0-9a-f]{8,64}(?:-\d{1,6}){0,4}"
+    r"|node_[0-9a-f]{56}"  # of Ray
     r"|(?:actual|calculated|computed|expected|got)=(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})"
 )
 _PEM = pattern(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----")

@@ -142,9 +142,7 @@ def explain(
         catalog.request,
         tuple(causes),
         tuple(
-            ways_out(catalog, facts, refusal.problem, refusal.groups, loosened)
-            if with_ways
-            else ()
+            ways_out(catalog, facts, refusal.problem, refusal.groups, loosened) if with_ways else ()
         ),
         tuple(objective.target_words(entry) for entry in facts),
     )

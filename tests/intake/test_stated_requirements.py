@@ -1,0 +1,55 @@
+"""What a text says that one distribution asks of another."""
+
+import pytest
+
+from envdoctor.errors import NothingRecognised
+from envdoctor.intake import parse_report
+
+
+def asked(text):
+    """Return what each distribution asks for, by its name."""
+    try:
+        facts = parse_report(text)
+    except NothingRecognised:
+        return {}
+    listed = (facts.value("distributions") or {}).values()
+    return {one.name: one.requires for one in listed if one.requires}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "line"),
+    [
+        ("vllm 0.8.3 requires HF transformers newer than 4.51.0", "vllm", "transformers>4.51.0"),
+        (
+            (
+                "The latest version of `autoawq` pins the `transformers` package (its dependency) "
+                "thus: `transformers<=4.47.1`, an older one."
+            ),
+            "autoawq",
+            "transformers<=4.47.1",
+        ),
+        ("transformers 4.50 or newer is required by trl 0.19.0", "trl", "transformers>=4.50"),
+        ("peft>=0.10,<0.12 is pinned by unsloth", "unsloth", "peft>=0.10,<0.12"),
+        ("lmdeploy 依赖 transformers<4.47", "lmdeploy", "transformers<4.47"),
+        ("ms-swift depends on transformers at least 4.33", "ms-swift", "transformers>=4.33"),
+        ("trl 0.9.0 needs transformers 4.31 or older", "trl", "transformers<=4.31"),
+        ("unsloth pins torch 2.4.0", "unsloth", "torch==2.4.0"),
+    ],
+)
+def test_who_asks_for_what(text, name, line):
+    facts_of = "unsloth 2024.8\n" if name == "unsloth" else ""
+    assert asked(facts_of + text)[name] == (line,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vllm should require transformers>=4.50",
+        "Does vllm 0.8.0 require torch>=2.6?",
+        "I need torch 2.5 for my work",
+        "The driver must be at least 535",
+        "vllm no longer requires xformers==0.0.27",
+    ],
+)
+def test_what_nobody_asks_for(text):
+    assert asked(text) == {}
