@@ -64,6 +64,7 @@ _CONDA_HEADER = re.compile(r"# packages in environment at (\S{1,300}?):?$")
 _MAMBA_HEADER = re.compile(
     r"List of packages in environment: |Name\s+Version\s+Build\s+Channel\s*$"
 )
+_OF_COLUMNS = ("List of packages", "Name ", "Package ")
 _PIXI_HEADER = re.compile(r"Package\s+Version\s+Build\s+Size\s+Kind\s+Source\s*$")
 _PIXI_ROW = re.compile(
     r"([A-Za-z0-9_][\w.-]{0,80})\s+(\d\S{0,60})(?:\s+(\S{1,80}))?\s+[\d.]+ [KMG]?i?B\s+"
@@ -238,7 +239,9 @@ class PackageReader:
             return True
         if line.raw.lstrip().startswith("#") and self._read_conda_header(line, draft):
             return True
-        if _MAMBA_HEADER.match(line.text) or _PIXI_HEADER.match(line.text):
+        if line.text.startswith(_OF_COLUMNS) and (
+            _MAMBA_HEADER.match(line.text) or _PIXI_HEADER.match(line.text)
+        ):
             self._end(draft)
             self._conda, self._block_what = line, "a whole conda list"
             draft.put("python.environment", "conda", line)
@@ -367,7 +370,9 @@ class PackageReader:
         )
 
     def _read_show(self, line: Line, draft: Draft) -> bool:
-        match = _SHOW.match(line.text) or _SHOWN_BY_POETRY.match(line.text)
+        match = _SHOW.match(line.text)
+        if match is None and "  : " in line.text:
+            match = _SHOWN_BY_POETRY.match(line.text)
         if match is None:
             return self._read_other_field(line, draft)
         key, value = match.group(1).capitalize(), match.group(2)
@@ -381,12 +386,12 @@ class PackageReader:
 
     def _read_other_field(self, line: Line, draft: Draft) -> bool:
         """Pass over what else is shown, and keep a line that only names a distribution."""
-        if _CLASSIFIER.match(line.text):
+        if " :: " in line.text and _CLASSIFIER.match(line.text):
             return True
-        if missing := _NOT_INSTALLED.match(line.text):
+        if "(!)" in line.text and (missing := _NOT_INSTALLED.match(line.text)):
             draft.no_distribution(missing.group(1), line, EXACT)
             return True
-        if re.fullmatch(_NAME, line.text) and known_distribution(line.text) is not None:
+        if " " not in line.text and known_distribution(line.text) is not None:
             self._alone = (line.number, line.text)
         if _OTHER_FIELD.match(line.text) is None:
             self._shown = None
@@ -500,7 +505,10 @@ def _put_field(name: str, key: str, value: str, line: Line, draft: Draft) -> boo
 
 def _read_tree(line: Line, draft: Draft) -> bool:
     raw = line.raw.strip()
-    branch = _BRANCH.match(raw) if "\u2500" in raw else _ROOT.match(raw)
+    is_branch = "\u2500" in raw
+    if not is_branch and " v" not in raw:
+        return False
+    branch = _BRANCH.match(raw) if is_branch else _ROOT.match(raw)
     if branch is not None:
         draft.distribution(branch.group(1), branch.group(2) or branch.group(3), line, EXACT)
     return branch is not None

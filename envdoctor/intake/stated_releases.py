@@ -253,6 +253,7 @@ def _fails(match: re.Match[str]) -> bool:
 
 #: ``ray, version 2.9.3``, as programs built with click say it.
 _OF_CLICK = re.compile(rf"(?<![\w./-])({_NAME}), version (?=v?\d)")
+_DIGIT_AHEAD = re.compile(r"(?:^|[,;] )v?\d")
 #: ``4.55.4 transformers``, at the beginning or behind a comma.
 _AHEAD = re.compile(
     rf"(^|[,;] )v?(\d+\.\d+\.\d[\w.+]*) ({_NAME})(?=$|[,;]| (?!v?\d|version|release))"
@@ -277,7 +278,8 @@ def plain_names(text: str) -> str:
     if "ersion" in text:
         text = _VERSION_OF.sub(_behind_name, text)
         text = _OF_CLICK.sub(r"\1 ", text)
-    text = _AHEAD.sub(_swapped, text)
+    if _DIGIT_AHEAD.search(text):
+        text = _AHEAD.sub(_swapped, text)
     if "+cu" in text:
         text = _NAMELESS_BUILD.sub(r"\1torch ", text)
     return _SHORT_PYTHON.sub("python ", text) if "py3." in text else text

@@ -99,7 +99,7 @@ def _demands(text: str) -> Iterator[_Demand]:
         requirer = _named_last(before)
         if requirer is not None and _NOT_ASKED.search(before, requirer.end()) is None:
             yield from _demand(requirer, match)
-    for match in islice(_PASSIVE.finditer(text), _MOST):
+    for match in islice(_PASSIVE.finditer(text), _MOST) if "ed " in text else ():
         yield from _demand(match, match)
 
 

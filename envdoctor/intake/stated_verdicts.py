@@ -74,10 +74,10 @@ _LINKS = words(
     """
 )
 #: ``the working build``, ``the failed run``: which of two environments a line is about.
-_OF_BUILDS = re.compile(
+_OF_BUILDS = Marked(
+    "succe, working, good, passing, green, fail, broken, bad, crashing, red",
     r"\b(?:successful|succeeding|working|good|passing|green|fail(?:ed|ing)|broken|bad|crashing|red)"
     r" (?:releases?|builds?|runs?|jobs?|versions?|machines?|nodes?|environments?|pipelines?)\b",
-    re.IGNORECASE,
 )
 _INSTALLERS = ("pip", "uv", "conda")
 #: Kinds of subjects, beside distributions, that have releases.
@@ -286,7 +286,9 @@ class VerdictReader:
         """Take one line; False leaves it to the others."""
         if line.raw.lstrip().startswith("|"):
             return self._read_row(line)
-        is_said = _OF_MARKS.search(line.text) or _OF_BUILDS.search(line.text)
+        text = line.text
+        is_marked = not text.isascii() and _OF_MARKS.search(text) is not None
+        is_said = is_marked or ("." in text and _OF_BUILDS.search(text) is not None)
         if not is_said or is_operation(line):
             return False
         releases = [one for one in _releases_of(line.text, self._name) if one.works is not None]
