@@ -45,6 +45,12 @@ _UNSEEN = re.compile(f"[\x00{UNSEEN}]")
 _OF_BINARIES = "".join(map(chr, (*range(7), *range(14, 27), *range(28, 32), 127)))
 #: What a writer leaves in a file that was shortened under it: it goes on where it was.
 _HOLE = re.compile("\x00{16,}")
+#: What BuildKit prints of the steps of an image's build, and what it puts before each line of one,
+#: or, where it shows the end of one that failed, the seconds alone.
+_OF_BUILD = re.compile(
+    r"^#\d{1,5} (?:\[[\w /.-]{1,60}\]|DONE |CACHED|\d{1,6}\.\d{1,3} )", re.MULTILINE
+)
+_SECONDS = re.compile(r"^(?:#\d{1,5} )?\d{1,6}\.\d{1,3}(?: |$)", re.MULTILINE)
 _QUOTE = re.compile(r" {0,12}(?:> ?)+")
 _FENCE = re.compile(r"\s*(?:```|~~~)[\w+.-]{0,30}\s*")
 _TAG = re.compile(
@@ -159,6 +165,8 @@ def clean_lines(report: str) -> Iterator[Line]:
         text = _ANSI.sub("", text)
     if not text.isascii() or "\x00" in text:
         text = _UNSEEN.sub("", text)
+    if "#" in text and _OF_BUILD.search(text):
+        text = _SECONDS.sub("", text)
     rows = [(number, row) for number, row in enumerate(text.split("\n"), 1) if not _is_log(row)]
     clean = redact("\n".join([row for _, row in rows])).split("\n")
     pending: List[str] = []

@@ -29,10 +29,9 @@ _POETRY = re.compile(
 _PDM = re.compile(
     rf"\W{{0,6}}(?P<verb>Install|Update|Remove) {_NAME} {_VERSION} (?P<outcome>successful|failed)$"
 )
-#: What uv ends with, one line for each change (its crates/uv/src/commands/pip/operations.rs), also
-#: behind the step and the second that BuildKit puts before each line.
+#: What uv ends with, one line for each change (its crates/uv/src/commands/pip/operations.rs).
 _UV = re.compile(
-    rf"(?:#\d{{1,4}} \d+\.\d+ {{1,2}})? ?(?P<sign>[+~-]) {_NAME}=={_VERSION}"
+    rf" {{0,2}}(?P<sign>[+~-]) {_NAME}=={_VERSION}"
     r"(?: \(from [^)]{1,300}\))?$"
 )
 _FAILED = ("Failed", "Cancelled", "failed")

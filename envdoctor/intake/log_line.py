@@ -10,7 +10,7 @@ from ..model.log import Clock, LogLine
 from ..model.pattern import UNSEEN
 from ..model.record import NamedTuple
 
-__all__ = ["FALLS_BACK", "RANK", "RAY", "SHOWN", "LogPlace", "cleaned", "log_line"]
+__all__ = ["FALLS_BACK", "RANK", "RAY", "SHOWN", "STEP", "LogPlace", "cleaned", "log_line"]
 
 _ANSI = re.compile(
     r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)?|[@-Z\\^_])"
@@ -21,6 +21,12 @@ RAY = re.compile(
     r"(?P<id>pid=\d{1,10}(?:, ip=[\da-fA-F.:]{2,45})?|, ip=[\da-fA-F.:]{2,45})\)\s?"
 )
 RANK = re.compile(r"^\s*(?:\[?(?P<rank>rank\s?\d{1,6})\]?:|(?P<task>\d{1,5}):(?=\s))\s?")
+#: The step that wrote a line and its seconds, as BuildKit prints them (util/progress/progressui);
+#: its own words of a step (``#9 DONE 0.1s``, ``#9 ERROR: …``) have no seconds before them.
+STEP = re.compile(r"^#(?P<step>\d{1,5}) \d{1,6}\.\d{1,3}(?: |$)")
+#: A stream whose every line a program logs as a record: its level is of the stream, not of what was
+#: written (FastChat's and LLaVA's ``StreamToLogger``: stdout as INFO, stderr as ERROR).
+_STREAM = re.compile(r"^(.{0,40})\| (?:INFO|ERROR) (\| (?:stdout|stderr) \| )")
 #: A line break of a page, where a log was pasted as one.
 _BREAK = re.compile(r"\s{0,8}<br ?/?>$", re.IGNORECASE)
 #: What a program says that takes another way after an error.
@@ -86,6 +92,8 @@ def cleaned(raw: bytes) -> str:
     text = text.rpartition("\r")[2] if "\r" in text.rstrip("\r\n") else text
     text = _CONTROL.sub("", text).rstrip()
     text = _ECHO.sub("", text) if text[:1] == "^" else text
+    text = STEP.sub("", text, 1) if text[:1] == "#" else text
+    text = _STREAM.sub(r"\1\2", text, 1) if " | std" in text else text
     return _BREAK.sub("", text) if text.endswith(">") else text
 
 

@@ -105,6 +105,7 @@ _RANGE = re.compile(
 #: https://github.com/pypa/pip/blob/25.1/src/pip/_internal/resolution/resolvelib/factory.py).
 _REFUSED = re.compile(
     r"because these package versions have conflicting dependencies|The conflict is caused by:\s*$"
+    r"|\bCannot install .{3,400}? because these$"
 )
 _ASKED = re.compile(r"The user requested | depends on |^[\d.\s]*$")
 #: A command of a notebook that is commented out (a root's prompt stands before no ``!``), and a

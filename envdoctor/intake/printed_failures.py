@@ -10,9 +10,9 @@ import re
 from typing import Optional, Sequence, Tuple
 
 from ..model.record import NamedTuple
-from .log_line import FALLS_BACK
+from .log_line import FALLS_BACK, STEP
 
-__all__ = ["PrintedFailure", "printed_failure"]
+__all__ = ["PrintedFailure", "failure_of_step", "printed_failure"]
 
 _LAST = 3  # lines of the end in which a record is the last word
 _BEHIND = 6  # lines, blank ones aside, that may follow what ends a program: its advice, a prompt
@@ -64,6 +64,48 @@ _NOTHING = re.compile(
     r"(?i)\b(?:0|no|without) errors?\b|\b(?:errors?|fail(?:ed|ures?)(?: \w{1,20})?)[:=] ?"
     r"(?:0|none|null|false|nothing)\b"
 )
+#: What the programs that a step of an image's build calls begin an error with: npm (its
+#: lib/utils/display.js), apt ("E: "), compilers and linkers, CMake, make, curl, cargo.
+_OF_TOOL = re.compile(
+    r"^(?:npm (?:error|ERR!) (?!(?:code|errno|syscall|path|A complete log)\b)(?=\w.{0,200} \S)|E: "
+    r"|(?:fatal )?error(?:\[E\d{4}\])?: |\S{1,200}:\d{1,7}(?::\d{1,7})?: (?:fatal )?error: "
+    r"|CMake Error |curl: \(\d{1,3}\) |\S{1,60}: \*\*\* )(?P<message>.{3,})"
+)
+#: The name that pip ends with, of an error that it printed above (pip 25.0, exceptions.py).
+_REFERENCE = re.compile(r"^error: \w+(?:-\w+)+$")
+#: The end of a step that failed, as BuildKit prints it (solver/llbsolver/ops/exec.go).
+_STEP_FAILED = re.compile(rb"^#(\d{1,5}) ERROR: process ")
+
+
+def failure_of_step(rows: Sequence[bytes], lines: Sequence[str]) -> Optional[PrintedFailure]:
+    """Return what the step of an image's build that failed last printed as its error, None where no
+    step failed, or it says nothing that is known to be one.
+
+    Args:
+        rows: The end of the log as it is.
+        lines: The same as a terminal shows it, without steps.
+    """
+    ends = [match.group(1) for match in map(_STEP_FAILED.match, rows) if match]
+    if not ends:
+        return None
+    printed = []
+    for place, row in enumerate(rows):
+        step = STEP.match(row[:40].decode("ascii", "replace"))
+        if step is not None and step.group("step").encode() == ends[-1]:
+            printed.append((place, lines[place]))
+    for number, (place, line) in enumerate(printed):
+        if _REFERENCE.match(line):
+            continue
+        match = _OF_TOOL.match(line)
+        message = _message_of(line) if match is None else match.group("message")
+        begins = ": " if match is None else line[: match.start("message")]
+        for _, more in () if begins.endswith(": ") else printed[number + 1 :]:
+            if not more.startswith(begins) or _OF_TOOL.match(more) is None:
+                break
+            message += f" {more[len(begins) :].strip()}"
+        if message:
+            return PrintedFailure(place, message[:_MESSAGE], True)
+    return None
 
 
 def printed_failure(lines: Sequence[str]) -> Optional[PrintedFailure]:

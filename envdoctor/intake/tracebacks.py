@@ -18,7 +18,7 @@ from ..model.log import PLACES_OF_LINE, Frame, Raised
 from ..model.redaction import redact
 from .at_work import at_work_behind
 from .log_line import FALLS_BACK, RANK, RAY, LogPlace, cleaned, log_line
-from .printed_failures import printed_failure
+from .printed_failures import failure_of_step, printed_failure
 
 __all__ = ["Tracebacks"]
 
@@ -102,11 +102,8 @@ _LINKS = (
     "The above exception was the direct cause of the following exception",
     "During handling of the above exception, another exception occurred",
 )
-#: Times, and what BuildKit puts before each line: the step and its seconds.
-_STAMP = (
-    r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\d{4}[-/]\d\d[-/]\d\d|\d\d-\d\d(?= )"
-    r"|^#\d{1,5} \d{1,6}\.\d{1,3}"
-)
+#: Times.
+_STAMP = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\d{4}[-/]\d\d[-/]\d\d|\d\d-\d\d(?= )"
 _LOGGED = re.compile(
     r"^(?:\S{0,40}\s)?\[?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL)\b"
     r"|^\[?(?:\d{4}-\d\d-\d\d[ T]|\d\d-\d\d \d\d:|\d\d:\d\d:\d\d\b|[IWEF]\d{3,4} \d\d:)"
@@ -331,12 +328,13 @@ class Tracebacks:
 
     def _read_printed(self) -> None:
         """Read what a program printed last that gave up without an exception."""
-        lines = [cleaned(raw[:_LINE_BYTES]) for raw in self._tail.split(b"\n")]
+        rows = [raw[:_LINE_BYTES] for raw in self._tail.split(b"\n")]
+        lines = [cleaned(row) for row in rows]
         lines = [
             "" if FALLS_BACK.search(behind) else line
             for line, behind in zip(lines, (*lines[1:], ""))
         ]
-        printed = printed_failure(lines)
+        printed = failure_of_step(rows, lines) or printed_failure(lines)
         if printed is None:
             return
         number = self._tail_number + printed.place + 1

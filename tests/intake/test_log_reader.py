@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from envdoctor.errors import InputError
 from envdoctor.intake import log_reader, packed_log
+from envdoctor.intake.log_line import cleaned
 from envdoctor.intake.log_reader import key_word, read_logs
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.log import Pattern
@@ -349,3 +350,24 @@ def test_what_stands_above_a_line_is_read_across_windows(tmp_path):
         [pattern],
     ).events
     assert event.near == {"trl"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"#8 159.5     torch 2.1.0 depends on sympy", "    torch 2.1.0 depends on sympy"),
+        (b"#8 159.5 ", ""),
+        (b"#8 DONE 159.5s", "#8 DONE 159.5s"),
+        (b"#8 is a heading", "#8 is a heading"),
+        (
+            b"2024-02-26 17:11:32 | ERROR | stderr | INFO:     Finished server process [6]",
+            "2024-02-26 17:11:32 | stderr | INFO:     Finished server process [6]",
+        ),
+        (
+            b"2024-02-26 17:11:32 | ERROR | model_worker | Caught Unknown Error",
+            "2024-02-26 17:11:32 | ERROR | model_worker | Caught Unknown Error",
+        ),
+    ],
+)
+def test_what_a_launcher_puts_before_each_line_is_no_part_of_it(raw, text):
+    assert cleaned(raw) == text

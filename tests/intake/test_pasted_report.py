@@ -474,3 +474,17 @@ def test_what_pip_freeze_leaves_out_is_not_absent(more, kind):
     facts = facts.updated({"distributions.complete": Known(True, facts.evidence("distributions"))})
     assert isinstance(facts.distribution("setuptools"), kind)
     assert isinstance(facts.distribution("vllm"), Absent)
+
+
+def test_seconds_of_a_build_are_no_releases():
+    """BuildKit shows the end of a step that failed behind the seconds alone."""
+    report = (
+        "#8 [4/5] RUN pip install -r requirements.txt\n"
+        "#8 159.5 Successfully installed rich-14.0.0\n"
+        "------\n"
+        " > [4/5] RUN pip install -r requirements.txt:\n"
+        "159.5     instructor 1.15.4 depends on rich<15.0.0\n"
+    )
+    installed = parse_report(report).value("distributions")
+    assert installed["rich"].version == "14.0.0"
+    assert set(installed) <= {"rich", "instructor", "pip"}

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from envdoctor.intake.printed_failures import printed_failure
+from envdoctor.intake.log_line import cleaned
+from envdoctor.intake.printed_failures import failure_of_step, printed_failure
 
 
 def printed(program, *arguments):
@@ -90,3 +91,47 @@ def test_what_says_nothing_of_an_end(lines):
     failure = printed_failure(lines)
     assert failure is None or not failure.ends
     assert failure is None or "ERROR rate" in lines[-1]
+
+
+BUILD = """#8 [4/5] RUN npm ci
+#8 0.412 npm warn config production Use `--omit=dev` instead.
+#9 0.500 E: of another step
+#8 0.581 npm error code EUSAGE
+#8 0.581 npm error
+#8 0.581 npm error The lock file was not there, so that nothing can be installed.
+#8 0.583 npm error A complete log of this run can be found in: /root/.npm/_logs/debug-0.log
+#8 ERROR: process "/bin/sh -c npm ci" did not complete successfully: exit code: 1
+------
+ > [4/5] RUN npm ci:
+0.583 npm error A complete log of this run can be found in: /root/.npm/_logs/debug-0.log
+------
+ERROR: failed to solve: process "/bin/sh -c npm ci" did not complete successfully: exit code: 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed_line", "message"),
+    [
+        (None, "The lock file was not there, so that nothing can be installed."),
+        ("E: Unable to locate package cuda-13", "Unable to locate package cuda-13"),
+        ("/src/a.cu:12:8: fatal error: cudnn.h: No such file", "cudnn.h: No such file"),
+        ("CMake Error at CMakeLists.txt:3 (find_package):", "at CMakeLists.txt:3 (find_package):"),
+        ("error: metadata-generation-failed", ""),  # pip's last line, which tells nothing
+        ("downloaded 3 files", ""),
+    ],
+)
+def test_a_step_of_an_image_that_failed_says_why(printed_line, message):
+    """What stands between a step's beginning and its end, of this step alone."""
+    text = BUILD
+    if printed_line is not None:
+        text = "\n".join(
+            line for line in BUILD.splitlines() if "npm error" not in line and "#9" not in line
+        ).replace("#8 ERROR", f"#8 1.2 {printed_line}\n#8 ERROR")
+    rows = text.encode().split(b"\n")
+    failure = failure_of_step(rows, [cleaned(row) for row in rows])
+    assert (failure.message if failure else "") == message
+
+
+def test_a_step_that_ended_well_says_nothing_of_a_failure():
+    rows = BUILD.replace("#8 ERROR: process", "#8 DONE").encode().split(b"\n")
+    assert failure_of_step(rows, [cleaned(row) for row in rows]) is None
