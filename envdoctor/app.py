@@ -531,6 +531,7 @@ def diagnose(
     run: Sequence[str] = (),
     framework: Optional[str] = None,
     facts_from: str = "what was given",
+    progress: Optional[Callable[[str], None]] = None,
 ) -> Diagnosis:
     """Read logs in one pass and say what failed, what followed from it, how sure that is, and what
     would decide.
@@ -546,6 +547,7 @@ def diagnose(
             finds of it is joined.
         framework: The framework of ``run``, where it does not tell.
         facts_from: Where the facts come from, for the report.
+        progress: Is told how far the reading is.
 
     Raises:
         InputError: a log that cannot be read.
@@ -554,7 +556,7 @@ def diagnose(
     from .rules.addressing import addressed
 
     matrix = matrix or _builtin_matrix()
-    reading, knowledge = _read_logs(logs, matrix)
+    reading, knowledge = _read_logs(logs, matrix, progress=progress)
     own = _facts_of_log(reading, matrix)
     given = (facts,) if isinstance(facts, Facts) else tuple(facts or ())
     nodes = given or (own,)
@@ -584,7 +586,10 @@ def diagnose(
 
 
 def _read_logs(
-    logs: Sequence[Union[str, BinaryIO]], matrix: Matrix, quoted: bool = False
+    logs: Sequence[Union[str, BinaryIO]],
+    matrix: Matrix,
+    quoted: bool = False,
+    progress: Optional[Callable[[str], None]] = None,
 ) -> Tuple[Reading, Knowledge]:
     """Read logs in one pass, and return what is known of the lines that were looked for.
 
@@ -596,7 +601,7 @@ def _read_logs(
     patterns, rows_of = matrix.log_patterns
     signatures = {signature.id: signature for signature in matrix.signatures}
     knowledge = Knowledge(signatures, rows_of, matrix.modules, len(patterns))
-    reading = read_logs(logs, patterns)
+    reading = read_logs(logs, patterns, progress)
     return (_with_quoted(reading, patterns, matrix) if quoted else reading), knowledge
 
 

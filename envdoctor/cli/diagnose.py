@@ -10,7 +10,7 @@ from ..errors import InputError, NothingRecognised
 from ..model.facts import Facts
 from ..sources import Sources, gather, read_assumptions
 from .command import Command
-from .output import view, write_error
+from .output import PROGRESS, view, write_error
 from .shared_options import TEXT_FORMATS, add_format, add_general, add_options
 
 __all__ = ["COMMAND"]
@@ -58,6 +58,7 @@ def _execute(options: argparse.Namespace) -> Tuple[str, int]:
         run=options.plan or (),
         framework=options.framework,
         facts_from=given,
+        progress=PROGRESS.say,
     )
     return render_diagnosis(diagnosis, options.format, view(options)), diagnosis.exit_code
 

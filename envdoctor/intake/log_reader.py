@@ -14,10 +14,23 @@ time that grows with its size alone. What is not matched for that reason is coun
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from operator import attrgetter
-from typing import Any, BinaryIO, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    BinaryIO,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from ..errors import InputError
 from ..model.log import PLACES_OF_LINE, Event, Pattern, Reading
@@ -31,6 +44,7 @@ from .tracebacks import Tracebacks
 __all__ = ["is_minor", "read_lines", "read_logs"]
 
 _CHUNK = 1 << 20
+_TOLD = 16  # windows between two words of how far it is
 _BEFORE = 512  # of a line, what is looked at before and after a hit, bytes
 _AFTER = 1536
 _OVERLAP = 8192
@@ -107,8 +121,12 @@ _REPORT_SIZE = 512 << 10
 _BEGINNING = 1 << 20
 
 
-def read_logs(logs: Sequence[Union[str, BinaryIO]], patterns: Sequence[Pattern]) -> Reading:
-    """Read logs and return the lines that ``patterns`` name.
+def read_logs(
+    logs: Sequence[Union[str, BinaryIO]],
+    patterns: Sequence[Pattern],
+    progress: Optional[Callable[[str], None]] = None,
+) -> Reading:
+    """Read logs and return the lines that ``patterns`` name; ``progress`` is told how far it is.
 
     A log is a path (``-`` is standard input; gzip, bzip2 and xz are unpacked, as far as they are
     whole), or an open file that has a name.
@@ -123,8 +141,10 @@ def read_logs(logs: Sequence[Union[str, BinaryIO]], patterns: Sequence[Pattern])
         stream = _open(log, name) if isinstance(log, str) else log
         before = search.size
         try:
-            for data, cut in _windows(stream):
+            for number, (data, cut) in enumerate(_windows(stream), 1):
                 search.look(name, data, cut)
+                if progress is not None and number % _TOLD == 0:
+                    progress(_how_far(log, search.size - before))
         except (OSError, ValueError) as error:
             raise InputError(
                 f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}"
@@ -139,6 +159,18 @@ def read_logs(logs: Sequence[Union[str, BinaryIO]], patterns: Sequence[Pattern])
         if damage:
             damages.append(f"{name} was read as far as it goes: {damage}")
     return search.reading(names, tuple(damages))
+
+
+def _how_far(log: Union[str, BinaryIO], read: int) -> str:
+    """Say how much of a log was read, and of how much where that is known: packed ones are longer
+    than their files.
+    """
+    try:
+        whole = os.path.getsize(log) if isinstance(log, str) and log != "-" else 0
+    except (OSError, ValueError):
+        whole = 0
+    part = f" of {whole >> 20} MiB ({100 * read // whole} %)" if read < whole else " MiB"
+    return f"reading the logs: {read >> 20}{part}"
 
 
 def _name_of(log: Union[str, BinaryIO]) -> str:

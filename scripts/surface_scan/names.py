@@ -12,6 +12,7 @@ import datetime
 import json
 from bisect import bisect_left
 from collections import Counter
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import (
     Any,
@@ -27,6 +28,8 @@ from typing import (
     Tuple,
 )
 
+from packaging.version import Version
+
 from envdoctor.file_replacement import replace_file
 
 from .documents import place_spans
@@ -36,7 +39,7 @@ from .packages import Packages
 from .release import Release
 from .store import Sources
 
-__all__ = ["is_own", "measure_names"]
+__all__ = ["is_own", "is_unnamed", "measure_names"]
 
 SCHEMA = 2
 #: Who imports a name: (provider, module, name) → importing package → spans of its releases.
@@ -133,6 +136,7 @@ def _asked(matrices: Path) -> Asked:
                 key = (entry["provider"], entry["module"], entry["name"])
                 spans = asked.setdefault(key, {}).setdefault(document["name"], [])
                 spans += [span for span in entry["in"] if span not in spans]
+                spans.sort(key=lambda span: Version(span[0] or "0"))
     return asked
 
 
@@ -146,6 +150,11 @@ def is_own(module: str, tops: Sequence[str]) -> bool:
     return False
 
 
+def is_unnamed(module: str, patterns: Sequence[str]) -> bool:
+    """Tell whether a module, or one that it is in, is one whose names nobody asks for."""
+    return any(fnmatchcase(f"{module}.", f"{entry}.*") for entry in patterns)
+
+
 class _Provider:
     """What the releases of one package declare, over all of them."""
 
@@ -156,6 +165,7 @@ class _Provider:
         self._releases = measurement.releases(provider)
         self._asked = asked
         self._tables_only = provider in measurement.packages.tables_only
+        self._public_only = provider in measurement.packages.public_names
         self._tops = tuple(
             module for module, owners in self._packages.modules.items() if provider in owners
         )
@@ -180,7 +190,7 @@ class _Provider:
             there = self._presence(module)
             if not all(there):
                 modules[module] = place_spans(_numbers(there))
-            if self._tables_only:
+            if self._tables_only or self._is_hidden(module):
                 self._registries(module, registries)
                 continue
             gone += [(number, module, "") for number in _ends(there)]
@@ -196,8 +206,9 @@ class _Provider:
                 one, two = listed[before], listed[after]
                 if one is not None and two is not None and one is not two:
                     gone += [(after, module, name) for name in one - two]
-            self._classes(module, classes, bases)
-            self._signatures(module, signatures)
+            if not (self._public_only and _is_private(module)):
+                self._classes(module, classes, bases)
+                self._signatures(module, signatures)
             self._registries(module, registries)
             self._measurement.readings.forget_declared()
         return {
@@ -225,7 +236,19 @@ class _Provider:
         found: Set[str] = set()
         for release in self._releases:
             found.update(release.modules)
-        return sorted(module for module in found if is_own(module, self._tops))
+        unnamed = self._packages.unnamed.get(self._provider, ())
+        return sorted(
+            module for module in found if is_own(module, self._tops) and not is_own(module, unnamed)
+        )
+
+    def _is_hidden(self, module: str) -> bool:
+        """Tell whether of a module no more is measured than in which releases it is: of a private
+        one below the first level that nobody else imports from.
+        """
+        asked = any(
+            provider == self._provider and place == module for provider, place, _ in self._asked
+        )
+        return self._public_only and _is_private(module) and module.count(".") > 1 and not asked
 
     def _presence(self, module: str) -> Presence:
         """For each release whether it has a module, true where that cannot be said."""
@@ -535,11 +558,13 @@ class _Provider:
         return users
 
 
+def _is_private(module: str) -> bool:
+    return any(part.startswith("_") for part in module.split("."))
+
+
 def _best(modules: Iterable[str]) -> str:
     """The module that people import from: no private one, the shortest."""
-    public = [
-        module for module in modules if not any(part.startswith("_") for part in module.split("."))
-    ]
+    public = [module for module in modules if not _is_private(module)]
     return min(public, key=lambda module: (module.count("."), len(module), module), default="")
 
 

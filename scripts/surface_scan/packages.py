@@ -52,7 +52,9 @@ class Packages(NamedTuple):
     come to, and for what. compares_cuda: by package, what it raises where torch has another CUDA
     than the build. overwrites: by package, those that install the same files, with what its code
     says then. built_with_numpy: by package, a pattern of the extension modules that each import
-    of it loads and that use NumPy's C API.
+    of it loads and that use NumPy's C API. unnamed: by package, patterns of modules of which no
+    names are measured. public_names: packages of whose private modules no classes are, and below
+    the first level only names that others import.
     """
 
     names: Tuple[str, ...]
@@ -72,6 +74,8 @@ class Packages(NamedTuple):
     compares_cuda: Mapping[str, str] = {}
     overwrites: Mapping[str, Mapping[str, str]] = {}
     built_with_numpy: Mapping[str, str] = {}
+    unnamed: Mapping[str, Tuple[str, ...]] = {}
+    public_names: FrozenSet[str] = frozenset()
 
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module, none for those that are not measured."""
@@ -158,6 +162,10 @@ def load_packages(path: str = _LIST) -> Packages:
             for name, values in document["package"].items()
             if "built_with_numpy" in values
         },
+        _words_of(document, "unnamed"),
+        frozenset(
+            name for name, values in document["package"].items() if values.get("public_names")
+        ),
     )
 
 

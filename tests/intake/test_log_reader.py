@@ -371,3 +371,20 @@ def test_what_stands_above_a_line_is_read_across_windows(tmp_path):
 )
 def test_what_a_launcher_puts_before_each_line_is_no_part_of_it(raw, text):
     assert cleaned(raw) == text
+
+
+def test_it_is_told_how_far_a_long_log_was_read(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_bytes(b"step 1 loss 0.5\n" * (3 << 20))  # 48 MiB
+    said = []
+    read_logs([str(log)], [DIED], said.append)
+    assert said == [
+        "reading the logs: 16 of 48 MiB (33 %)",
+        "reading the logs: 32 of 48 MiB (66 %)",
+        "reading the logs: 48 MiB",
+    ]
+    packed = tmp_path / "run.log.gz"
+    packed.write_bytes(gzip.compress(log.read_bytes(), 1))
+    of_packed = []
+    read_logs([str(packed)], [DIED], of_packed.append)
+    assert of_packed == [f"reading the logs: {count} MiB" for count in (16, 32, 48)]
