@@ -39,6 +39,7 @@ _MOST_TELLINGS = 50  # of one release
 _MOST_COPIES = 200  # of libraries
 #: The fields that are releases.
 _RELEASES = ("python.version", "driver.release", "glibc.version", "toolkit.version")
+_MOST_DISPUTED = 20
 _QUOTED = 120  # characters of a sentence
 _STANDS_FOR = re.compile(r"<[\w -]+|(?:\.\.\.|None|null)\Z")
 _MAJORS_AHEAD = 2  # of the newest release that is known, for what is older than the report
@@ -108,8 +109,8 @@ class Draft:
         self._images: List[Tuple[str, int]] = []
         self._complete: Optional[Tuple[int, str]] = None
         self._notes: Dict[str, Tuple[str, Line]] = {}
-        self._contradictions: Dict[str, str] = {}
-        self._disputed: Dict[str, str] = {}  # by distribution or field: the other release
+        #: By distribution or field: the other value, and the lines of both.
+        self._disputed: Dict[str, Tuple[str, int, int]] = {}
         self._missing: Dict[str, Tuple[int, int]] = {}  # distribution -> rank and line
         self._withdrawn: Set[Tuple[str, str]] = set()  # distribution and release
         self._working: Dict[str, Tuple[str, int]] = {}  # distribution -> release that works, line
@@ -136,12 +137,14 @@ class Draft:
         self.keep_telling(field, value, line, rank)
         claim = _Claim(rank, line.number, value, detail)
         old = self._claims.get(field)
-        if old is not None and _contradict(old, claim) and len(self._contradictions) < 20:
-            both = f"{_short(old.value)} (line {old.line}) and {_short(value)} (line {line.number})"
-            self._contradictions.setdefault(field, f"{field}: {both}")
-            if field in _RELEASES and isinstance(value, str):
-                self._disputed.setdefault(field, value)
+        self._dispute(field, old, claim)
         self._claims[field] = claim if old is None else _settled(old, claim)
+
+    def _dispute(self, name: str, old: Optional[_Claim], new: _Claim) -> None:
+        """Keep what is said of a distribution or field a second time, and differently."""
+        if old is None or len(self._disputed) >= _MOST_DISPUTED or not _contradict(old, new):
+            return
+        self._disputed.setdefault(name, (_short(new.value), old.line, new.line))
 
     def absent(self, field: str, line: Line, rank: int = LABEL, detail: str = "") -> None:
         """Claim that the report says there is none."""
@@ -167,7 +170,7 @@ class Draft:
 
     def is_disputed(self, field: str) -> bool:
         """Tell whether two statements of the same weight say different things of a field."""
-        return field in self._contradictions
+        return field in self._disputed
 
     def claimed(self, field: str) -> Any:
         """Return the value claimed so far, or None."""
@@ -195,8 +198,7 @@ class Draft:
         self._distributions[canonical] = claim if old is None else _settled_distribution(old, claim)
         if old is not None and text and old.value.version:
             known = _Claim(old.rank, old.line, old.value.version)
-            if _contradict(known, _Claim(rank, line.number, text)):
-                self._disputed.setdefault(canonical, text)
+            self._dispute(canonical, known, _Claim(rank, line.number, text))
         machines = {
             match.group(1) for tag in extra.get("tags", ()) if (match := _MACHINE.search(tag))
         }
@@ -511,11 +513,12 @@ class Draft:
         sentences = self._single_sentences()
         if sentences:
             table["report.single_sentences"] = Known(sentences, Evidence(self._source))
+        if "torch" in self._disputed:  # of which that field is the release
+            self._disputed.pop("torch.version", None)
         if self._disputed:
-            table["report.disputed"] = Known(dict(self._disputed), Evidence(self._source))
-        if self._contradictions:
-            contradictions = tuple(self._contradictions.values())
-            table["report.contradictions"] = Known(contradictions, Evidence(self._source))
+            others = {name: other for name, (other, _, _) in self._disputed.items()}
+            lines = [line for _, *both in self._disputed.values() for line in both]
+            table["report.disputed"] = Known(others, self._lines(lines))
         if self._request:
             evidence = self._lines([line for _, line in self._request.values()])
             settings = {name: value for name, (value, _) in self._request.items()}

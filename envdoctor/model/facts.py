@@ -639,9 +639,6 @@ FIELDS: Mapping[str, Field] = {
     "report.other_matter": _host(
         "report", "str", "The first sentence of a report that speaks of no GPU in its own words."
     ),
-    "report.contradictions": _host(
-        "report", "strings", "What a report says twice and differently: 'driver.release: … and …'."
-    ),
     "report.cuda": _environment(
         "report", "str", "A CUDA version that a report names without saying whose, '11.8'."
     ),
@@ -649,7 +646,7 @@ FIELDS: Mapping[str, Field] = {
         "report",
         "variables",
         "What a report says twice and differently, with equal weight, by distribution or field: "
-        "the release that is not taken.",
+        "the value that is not taken.",
     ),
     "report.documents": _host(
         "report",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Iterator, List, Sequence, Tuple
 
     from ..model.evidence import Evidence
+    from ..model.facts import Facts
 
 __all__ = ["all_findings", "finding_blocks", "lay_out", "seen"]
 
@@ -67,9 +68,13 @@ def all_findings(report: Report, verbose: bool) -> Iterator[Block]:
 
 def _targets(report: Report) -> List[Block]:
     if len(report.nodes) == 1:
-        line = target_line(report.nodes[0])
-        said = report.nodes[0].value("report.contradictions", ())
-        both = [Block(f"The report says both: {clean(text)}.", hang=2) for text in said[:_FEW_SAID]]
+        node = report.nodes[0]
+        line = target_line(node)
+        others = list(node.value("report.disputed", {}).items())[:_FEW_SAID]
+        both = [
+            Block(f"The report says both: {clean(_both(node, name, other))}.", hang=2)
+            for name, other in others
+        ]
         return ([Block(line, hang=2)] if line else []) + both
     return [
         Block(
@@ -80,6 +85,12 @@ def _targets(report: Report) -> List[Block]:
         )
         for node in report.nodes
     ]
+
+
+def _both(node: Facts, name: str, other: str) -> str:
+    """Return in words the two values that a report tells of a field or a distribution."""
+    taken = node.value(name) if "." in name else node.version_of(name)
+    return f"{name}: {taken} and {other}"
 
 
 def finding_blocks(finding: Finding, verbose: bool = False, indent: int = 0) -> Iterator[Block]:

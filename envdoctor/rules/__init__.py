@@ -68,15 +68,17 @@ def judge(
     if facts.value("report.disputed"):
         from .disputed_releases import held_by_both, with_other_releases
 
-        others = judge(
-            with_other_releases(facts),
-            matrix,
-            nodes=nodes,
-            today=today,
-            families=families,
-            propagate=propagate,
-        )
-        findings = held_by_both(findings, others, facts)
+        other = with_other_releases(facts)
+        if other is not None:
+            others = judge(
+                other,
+                matrix,
+                nodes=nodes,
+                today=today,
+                families=families,
+                propagate=propagate,
+            )
+            findings = held_by_both(findings, others, facts)
     findings.extend(also)
     return arrange(doubted(outranked(findings, context), context))
 

@@ -6,7 +6,7 @@ hold with the other release of everything that is told twice is said to hold of 
 
 from __future__ import annotations
 
-from typing import List, Mapping, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence
 
 from ..model.evidence import Evidence, Known, Unknown
 from ..model.facts import Distribution, Facts
@@ -18,9 +18,23 @@ __all__ = ["held_by_both", "with_other_releases"]
 _NAMED = 3
 
 
-def with_other_releases(facts: Facts) -> Facts:
-    """Return the facts with the other of two releases wherever a report tells two."""
+#: Fields of which the other value can be taken: they are read from nothing else.
+_FIELDS = frozenset(["python.version", "driver.release", "glibc.version", "toolkit.version"])
+
+
+def _others(facts: Facts) -> Dict[str, str]:
+    """Return the other of two releases, by distribution or field."""
     disputed = facts.value("report.disputed") or {}
+    return {name: text for name, text in disputed.items() if "." not in name or name in _FIELDS}
+
+
+def with_other_releases(facts: Facts) -> Optional[Facts]:
+    """Return the facts with the other of two releases wherever a report tells two; None where it
+    tells no two releases.
+    """
+    disputed = _others(facts)
+    if not disputed:
+        return None
     packages = {
         name: Distribution(name, version) for name, version in disputed.items() if "." not in name
     }
@@ -42,7 +56,7 @@ def held_by_both(
         others: What was found with the others.
         facts: The facts, with the releases that were taken.
     """
-    disputed = facts.value("report.disputed") or {}
+    disputed = _others(facts)
     alike = {finding.key for finding in others if finding.verdict == "violated"}
     return [
         finding

@@ -2,12 +2,15 @@
 
 import pytest
 
+from envdoctor.app import check
 from envdoctor.errors import InputError, NothingRecognised
 from envdoctor.intake import parse_report
 from envdoctor.intake.gpu_names import named_gpus
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Absent
 from envdoctor.model.facts import Facts, Gpu
+from envdoctor.report import render
+from envdoctor.report.view import View
 
 
 def lines(stated):
@@ -255,9 +258,17 @@ def test_two_that_contradict_are_both_shown():
         "Nvidia driver version: 550.54.15\ndriver: 535.129.03\nPython 3.10\npython: 3.10.4"
     )
     assert facts.value("driver.release") == "550.54.15"
-    assert facts.value("report.contradictions") == (
-        "driver.release: 550.54.15 (line 1) and 535.129.03 (line 2)",
-    )
+    assert facts.value("report.disputed") == {"driver.release": "535.129.03"}
+    assert facts.evidence("report.disputed").source == "report, lines 1-2"
+    (shown,) = [
+        line
+        for line in render(check(facts, load_matrix()), "plain", View()).splitlines()
+        if "says both" in line
+    ]
+    assert shown == "The report says both: driver.release: 550.54.15 and 535.129.03."
+    table = "$ pip list\nPackage Version\n------- -------\ntorch {}\n"
+    lists = f"{table.format('2.6.0')}\n{table.format('2.7.1')}"
+    assert read(lists).value("report.disputed") == {"torch": "2.7.1"}
 
 
 @pytest.mark.parametrize(

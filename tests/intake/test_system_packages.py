@@ -40,7 +40,7 @@ def test_packages_of_the_system(text):
     assert facts.value("cudnn.system_version") == "9.8.0"
     (nccl,) = facts.value("libraries")
     assert (nccl.name, nccl.version, nccl.loaded) == ("libnccl", "2.25.1", False)
-    assert not facts.value("report.contradictions")
+    assert not facts.value("report.disputed")
 
 
 def test_what_was_removed_states_nothing_and_the_system_s_python_is_not_the_judged_one():
