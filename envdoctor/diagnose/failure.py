@@ -50,6 +50,7 @@ from .survived import (
     trust_complaint,
     without_survived,
 )
+from .told_releases import tell_told_releases
 from .trace_draft import (
     Knowledge,
     TraceDraft,
@@ -142,6 +143,7 @@ def explain(
     tell_refused_types(drafts, failure.raised, contexts[0])
     tell_index_files(drafts, knowledge.modules, reading.report, contexts[0])
     tell_conflicts(drafts, reading.report)
+    tell_told_releases(drafts, knowledge.modules, contexts[0], reading.report)
     relate_numbers(drafts, failure.raised, reading.report, contexts[0])
     doubt(drafts, raised, failure)
     drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)

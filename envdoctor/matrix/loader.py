@@ -364,6 +364,10 @@ class Matrix(TableViews):
     # ----------------------------------------------------------------------------------------------
     # rows
 
+    def rows_of_family(self, family: str, names: Iterable[str]) -> List[Row]:
+        """Return the rows about a family of models and one of these packages."""
+        return self._model_families.rows(family, names)
+
     def rows_about(
         self,
         names: Iterable[str],

@@ -220,6 +220,28 @@ class _Trial:
             is_met = before is None or meets(before, asked[name]) is not False
             if is_met and after is not None and meets(after, asked[name]) is False:
                 return f"the text itself asks for {name}{asked[name]}."
+        return self._model_taken_away(changed)
+
+    def _model_taken_away(self, changed: Mapping[str, Distribution]) -> str:
+        """Return in words that a release does not know the model that is run, "" where it does;
+        what another package brings of a model counts where that is there.
+        """
+        run = self.facts.value("request")
+        family = (run.setting("model_family") or "") if run is not None else ""
+        there = self.facts.value("distributions", {})
+        rows = self.matrix.rows_of_family(family, changed) if family else ()
+        for row in rows:
+            release, _, *own = row.terms
+            before, after = (
+                try_version(entries[release.component].version)
+                if release.component in entries
+                else None
+                for entries in (there, changed)
+            )
+            if row.effect == "note" or any(term.component in there for term in own):
+                continue
+            if after in release.argument and before not in release.argument:
+                return f"then, though: {row.title}, which is run here."
         return ""
 
     def beyond(self, remedy: Remedy, finding: Finding) -> Optional[Remedy]:

@@ -1,0 +1,103 @@
+"""A line that finds no release in a range, beside what the text tells of that package: a release in
+the range was installed where the program does not look, one outside it is the one that was found.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, Mapping, Optional, Sequence
+
+from ..model.finding import Remedy
+from ..model.requirement import Requirement, try_requirement
+from ..model.versions import try_version
+from ..rules.requirement_lines import meets
+from ..rules.rule import Context
+from .trace_draft import TraceDraft, groups_of
+
+__all__ = ["tell_told_releases"]
+
+_LONGEST = 200_000  # characters of a text that are searched
+#: Signatures of lines that give a range, and what was found of it, if anything.
+_SIGNATURES = ("require-version", "distribution-unmet", "pkg-resources-conflict")
+_BETWEEN = (
+    r"(?:[ =:`'\"(]{1,4}|\s+(?:latest |newest |current )?(?:version |release )?(?:is |of )?v?)"
+)
+    r"(?:[ =:`'\"(]{1,4}|\s+(?:latest |newest |current )?(?:version |release )?(?:is |of )?v?)"
+)
+_VERSION = r"(?P<version>\d{1,4}(?:\.\w{1,12}){1,5}(?:\+[\w.]{1,20})?)"
+
+
+def tell_told_releases(
+    drafts: Sequence[TraceDraft], modules: Mapping[str, str], context: Context, report: str
+) -> None:
+    """Say which other release of a package the text tells than the one that a line found."""
+    for draft in drafts:
+        if not draft.is_made_by(*_SIGNATURES) or not draft.events:
+            continue
+        groups = groups_of(draft.events[0], modules)
+        needs = try_requirement(groups.get("needs", ""))
+        if needs is None or not needs.specifier:
+            continue
+        told = next(_told(needs, groups, context, report, draft), None)
+        if told is not None:
+            _tell(draft, needs, groups, told)
+
+
+def _told(
+    needs: Requirement,
+    groups: Dict[str, str],
+    context: Context,
+    report: str,
+    draft: TraceDraft,
+) -> Iterator[str]:
+    """Yield the releases of a package that a text tells, other than the one that the line found."""
+    found = groups.get("found", "").split(" ")[-1]
+    own = {event.first.number for event in draft.events}
+    disputed = context.facts.value("report.disputed", {})
+    known = (context.facts.version_of(needs.name), disputed.get(needs.name))
+    name = "[-_.]".join(map(re.escape, needs.name.split("-")))
+    spoken = re.compile(
+        rf"(?<![A-Za-z0-9./_-]){name}{_BETWEEN}{_VERSION}(?![A-Za-z0-9/_])", re.IGNORECASE
+    )
+    lines = report[:_LONGEST].split("\n")
+    in_text = [
+        match.group("version").rstrip(".")
+        for number, line in enumerate(lines, 1)
+        if number not in own and "is required" not in line
+        for match in spoken.finditer(line)
+    ]
+    for version in (*known, *in_text):
+        if version and try_version(version) is not None and not _is_same(version, found):
+            yield version
+
+
+def _is_same(version: str, found: str) -> bool:
+    return try_version(version) == try_version(found)
+
+
+def _tell(draft: TraceDraft, needs: Requirement, groups: Dict[str, str], told: str) -> None:
+    version = try_version(told)
+    is_met: Optional[bool] = meets(version, needs.specifier) if version is not None else None
+    found = groups.get("found", "").split(" ")[-1]
+    message = draft.finding.message.rstrip(".")
+    if is_met:
+        other = f"another copy, {found}," if found else "none"
+        draft.finding = draft.finding._replace(
+            message=f"{message}. The text tells of {needs.name} {told}, which is in that range: "
+            f"the interpreter of this run finds {other} where it looks.",
+            remedies=(_which(needs),),
+        )
+    elif is_met is False and not found:
+        draft.finding = draft.finding._replace(
+            message=f"{message}. {needs.name} {told}, of which the text tells, does not."
+        )
+
+
+def _which(needs: Requirement) -> Remedy:
+    module = needs.name.replace("-", "_")
+    return Remedy(
+        f"Do not install it once more: find the copy that this interpreter imports (python -c "
+        f"'import sys, {module}; print(sys.executable, {module}.__file__)' with the interpreter "
+        f"and in the folder of the run; python -m pip list -v names each place), and remove that "
+        "copy or its metadata, or start the program with the interpreter that has the other one."
+    )
