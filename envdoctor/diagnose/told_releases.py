@@ -22,8 +22,6 @@ _SIGNATURES = ("require-version", "distribution-unmet", "pkg-resources-conflict"
 _BETWEEN = (
     r"(?:[ =:`'\"(]{1,4}|\s+(?:latest |newest |current )?(?:version |release )?(?:is |of )?v?)"
 )
-    r"(?:[ =:`'\"(]{1,4}|\s+(?:latest |newest |current )?(?:version |release )?(?:is |of )?v?)"
-)
 _VERSION = r"(?P<version>\d{1,4}(?:\.\w{1,12}){1,5}(?:\+[\w.]{1,20})?)"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ..intake.distribution_names import known_distribution
 from ..matrix.schema import default_code
 from ..matrix.signatures import distribution_of
 from ..model.calls import InstallerCall
@@ -228,6 +229,8 @@ def groups_of(event: Event, modules: Mapping[str, str]) -> Dict[str, str]:
     groups: Dict[str, str] = {}
     for name, value in event.groups.items():
         groups.setdefault(name.rstrip("23456789"), value)
+    if "module" in groups:
+        groups["module"] = _in_two_words(groups["module"], event.first.text)
     named = signal_name(groups["signal"]) if "signal" in groups else ""
     return {
         **groups,
@@ -238,6 +241,17 @@ def groups_of(event: Event, modules: Mapping[str, str]) -> Dict[str, str]:
             if name in groups
         },
     }
+
+
+def _in_two_words(module: str, text: str) -> str:
+    """Return the distribution that a line names in two words (``flash attention is not installed``)
+    where it took the second of them for its name; else that name.
+    """
+    if module.isalpha() and known_distribution(module) is None:
+        before = re.search(rf"\b([A-Za-z]\w{{1,20}}) {module}\b", text)
+        both = known_distribution(f"{before.group(1)} {module}") if before is not None else None
+        return both or module
+    return module
 
 
 def signal_name(text: str) -> str:

@@ -393,3 +393,15 @@ def test_a_pin_of_one_package_is_no_cause_of_what_another_lacks(traces):
     line = "ValueError: 'aimv2' is already used by a Transformers config, pick another name.\n"
     first, *_ = traces(line, "ray==2.40.0", "vllm==0.8.5", "transformers==4.52.1")
     assert first.finding.component == "transformers"
+
+
+@pytest.mark.parametrize(
+    ("line", "package"),
+    [
+        ("NotImplementedError: flash attention is not installed", "flash-attn"),
+        ("NotImplementedError: tensor parallel is not installed", "parallel"),
+    ],
+)
+def test_a_package_that_is_named_in_two_words(traces, line, package):
+    (said,) = [entry.finding for entry in traces(f"{line}\n") if entry.finding.kind == "missing"]
+    assert said.component == package
