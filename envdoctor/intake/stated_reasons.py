@@ -105,6 +105,14 @@ _NO_REASON = re.compile(
     r"|^\W*(?:if|when|unless) (?:we|i)\b|\byou(?:r)?\b|希望|请问|是否|吗[？?。]?\s*$",
     re.IGNORECASE,
 )
+#: What only points to what stands elsewhere: what is quoted below, or what does not happen here.
+_POINTS = re.compile(
+    r"[:：]\s*$|\b(?:not|n't|without) (?:have|has|had|show|see|get|hit)?\s*"
+    r"(?:this|that|the same|such an?) (?:issues?|problems?|errors?|bugs?)\b"
+    r"|\b(?:following|below|above)(?: \w+)? (?:error|exception|traceback|message)s?\b"
+    r"|(?:如下|以下|下面).{0,6}(?:错误|报错|异常)",
+    re.IGNORECASE,
+)
 #: How sure the writer is.
 _SUPPOSED = re.compile(
     r"\b(?:maybe|might|may|perhaps|probabl[ey]|seems?|seemingly|likely|possibl[ey]|presum\w+|"
@@ -207,6 +215,8 @@ def _titles(first: Sequence[Line], rows: Sequence[str]) -> List[StatedReason]:
     it: what a person puts there is what the text is about.
     """
     for line in first:
+        if any(row.strip() for row in rows[: line.number - 1]):
+            continue  # what a person wrote below a line of a program is no title
         title = _LABEL.sub("", line.text).strip()
         is_title = line.number < len(rows) and not rows[line.number].strip()
         if not is_title or _NO_REASON.search(title) or _WISH.match(line.text):
@@ -242,6 +252,8 @@ def _reasons_of(line: Line) -> Iterator[StatedReason]:
     for sentence in _SENTENCES.split(line.text):
         sentence = sentence.strip(" -*>")
         if len(sentence) < _SHORTEST or _NO_REASON.search(sentence) or not _is_prose(sentence):
+            continue
+        if _POINTS.search(sentence):
             continue
         if _MOTIVE.match(sentence) and not _FAILS.search(sentence):
             continue

@@ -50,10 +50,21 @@ def test_what_a_sentence_names_as_the_reason_is_kept_with_its_line(sentence):
         "WARNING 11-20 10:00:00 the slow path is used because triton is not installed here",
         "5.410 W: GPG error: the key is missing because the image of docker has an old one",
         "We changed the colours of the page because nobody liked the old ones.",
+        "When I import bitsandbytes on a ROCm system, it fails due to a missing binary:",
+        "I installed a flash-attn for cuda 12, and the following error comes because of it.",
+        "The older transformers 4.49 does not have this issue on the same machine.",
+        "我安装了 flash-attn 之后，由于这个原因出现了如下错误",
     ],
 )
 def test_wishes_questions_motives_and_output_give_no_reason(sentence):
     assert reasons_of(f"It crashes with an error on torch 2.6.0\n\n{sentence}") == ()
+
+
+def test_a_sentence_below_what_a_program_printed_is_no_title():
+    printed = "LLVM ERROR: Cannot select: intrinsic %llvm.nvvm.shfl.sync.bfly.i32"
+    assert (
+        reasons_of(f"{printed}\n\nGetting this error after conda installation\n\ntorch 2.3\n") == ()
+    )
 
 
 def test_a_text_in_which_nothing_fails_gives_no_reason():
