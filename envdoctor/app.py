@@ -100,6 +100,7 @@ def check(
     changes = _changes(nodes, since)
     before = changes.before if changes is not None else {}
     findings = _judge_all(nodes, matrix, run, framework, judged, before)
+    within: Sequence[str] = ()
     if reading is not None and knowledge is not None:
         from .rules.relevance import reasons_first, set_apart
 
@@ -107,10 +108,11 @@ def check(
             reading, knowledge, nodes, matrix, findings, complained_of=True
         )
         seen = _findings_of(traces)
+        within = _asked_by_lines(traces)
         apart = set_apart([*seen, *rest, *notes], _reported(seen, traces, reading, knowledge))
         findings = [*apart[: len(seen)], *reasons_first(apart[len(seen) :])]
     if not run:
-        findings = _with_tried_remedies(findings, nodes, matrix)
+        findings = _with_tried_remedies(findings, nodes, matrix, within)
     report = report_of(addressed(findings, nodes), nodes, str(matrix.date), options)
     report = report._replace(examined=examined_of(judged, options, nodes, matrix))
     if changes is None:
@@ -222,9 +224,18 @@ def _open_failure(trace: Trace, finding: Finding) -> Finding:
     return finding._replace(verdict="violated", severity=severity, message=message)
 
 
+def _asked_by_lines(traces: Sequence[Trace]) -> List[str]:
+    """Return what the lines of logs ask of packages, which no facts show."""
+    return [trace.releases for trace in traces if trace.releases]
+
+
 def _with_tried_remedies(
-    findings: Sequence[Finding], nodes: Sequence[Facts], matrix: Matrix
+    findings: Sequence[Finding],
+    nodes: Sequence[Facts],
+    matrix: Matrix,
+    within: Sequence[str] = (),
 ) -> List[Finding]:
+    """Return findings whose remedies were tried; ``within``: what lines of logs ask of packages."""
     from .rules.remedy_trial import tried_remedies, without_repeated
 
     if len(nodes) != 1:
@@ -233,7 +244,7 @@ def _with_tried_remedies(
     def judge_changed(changed: Facts) -> List[Finding]:
         return judge(changed, matrix)
 
-    tried = tried_remedies(findings, nodes[0], matrix, judge_changed)
+    tried = tried_remedies(findings, nodes[0], matrix, judge_changed, within)
     if sum(any(remedy.commands for remedy in finding.remedies) for finding in tried) > 1:
         from .fix.joint_remedies import reconciled
 
@@ -568,7 +579,8 @@ def diagnose(
     traces, notes, rest = _explained(reading, knowledge, nodes, matrix, findings)
     if not run:
         rest = _beside(traces, rest, reading, knowledge)
-    tried = _with_tried_remedies([*[trace.finding for trace in traces], *rest], nodes, matrix)
+    findings = [*[trace.finding for trace in traces], *rest]
+    tried = _with_tried_remedies(findings, nodes, matrix, _asked_by_lines(traces))
     traces = [trace._replace(finding=finding) for trace, finding in zip(traces, tried)]
     return Diagnosis(
         tuple([_addressed_trace(trace, nodes) for trace in traces]),

@@ -221,11 +221,13 @@ def _of_one_package(histories: Sequence[NameHistory], asked: _Asked) -> Optional
 def _tell(draft: TraceDraft, history: NameHistory, asked: _Asked, context: Context) -> None:
     version = asked.installed.get(history.package)
     kind = {"newer": "too-new", "older": "too-old"}.get(history.side(version), "version-mismatch")
+    draft.releases = history.fitting()
     if _is_there(history, asked):
         _tell_another_run(draft, history, version)
         return
     text = _doubt(history, version, asked, context)
     if text:
+        draft.releases = ""
         is_elsewhere = place_without_wheels(context, history.package)
         kind, remedy = "version-mismatch", _ELSEWHERE if is_elsewhere else _REBUILT
     else:

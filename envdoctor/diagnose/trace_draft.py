@@ -114,6 +114,8 @@ class TraceDraft:
         self.is_dated = False
         #: Whether what is stated as installed has what a line misses: the line is of another run.
         self.is_of_another_run = False
+        #: A requirement: of what releases its lines do not come.
+        self.releases = ""
 
     @property
     def order(self) -> int:
@@ -466,6 +468,7 @@ def _trace(draft: TraceDraft) -> Trace:
         tuple(draft.suspects),
         draft.signature.collect if draft.signature is not None else (),
         draft.is_failure,
+        draft.releases,
     )
 
 

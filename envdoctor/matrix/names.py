@@ -119,6 +119,18 @@ class NameHistory(NamedTuple):
         clauses += [f"<={last}"] if last != (self.read[1] or self.last) else []
         return f"{self.package}{','.join(clauses)}"
 
+    def fitting(self) -> str:
+        """Return the requirement for releases with which nobody misses it, or, of a parameter
+        without which a call fails, that do not have it yet, or no more; "" where that is no range.
+        """
+        if self.kind != "required":
+            requirement = self.requirement() if len(self.present) == 1 else self.package
+            return requirement if requirement != self.package else ""
+        (first, _), (_, last) = self.present[0], self.present[-1]
+        if len(self.present) == 1 and first not in (self.read[0], self.first):
+            return f"{self.package}<{first}"
+        return f"{self.package}>{last}" if last not in (self.read[1], self.last) else ""
+
     def sentence(self) -> str:
         """Say where it is, as a sentence without a full stop."""
         releases = enumerated([releases_of(*span) for span in self.present])

@@ -33,6 +33,7 @@ class Trace(NamedTuple):
     certainty: ``established`` (an error), ``likely`` (a warning), ``candidate`` (undetermined: the
     suspects are all there is). ``finding.caused_by`` is the key of the trace that it is a
     consequence of. is_failure: the run ended with this exception, whatever stands behind it.
+    releases: a requirement, of those releases with which its lines would not have come.
     """
 
     finding: Finding
@@ -44,6 +45,7 @@ class Trace(NamedTuple):
     suspects: Tuple[Suspect, ...] = ()
     collect: Tuple[str, ...] = ()
     is_failure: bool = False
+    releases: str = ""
 
 
 def traces_tree(traces: Sequence[Trace]) -> List[Tuple[Trace, int]]:

@@ -64,6 +64,7 @@ def tried_remedies(
     facts: Facts,
     matrix: Any,
     judge: Callable[[Facts], Sequence[Finding]],
+    within: Sequence[str] = (),
 ) -> List[Finding]:
     """Return findings whose remedies go with what else is there.
 
@@ -74,8 +75,9 @@ def tried_remedies(
         facts: What was judged.
         matrix: What is known of releases.
         judge: Judges other facts in the same way.
+        within: Requirements: what lines of logs ask of packages, which no facts show.
     """
-    trial = _Trial(findings, facts, matrix, judge)
+    trial = _Trial(findings, facts, matrix, judge, within)
     return [_tried(finding, trial) for finding in findings]
 
 
@@ -156,7 +158,9 @@ class _Trial:
         facts: Facts,
         matrix: Any,
         judge: Callable[[Facts], Sequence[Finding]],
+        within: Sequence[str] = (),
     ) -> None:
+        self._within = [entry for line in within if (entry := try_requirement(line)) is not None]
         self.facts = facts
         self.matrix = matrix
         self._known = {finding.key for finding in findings}
@@ -220,7 +224,23 @@ class _Trial:
             is_met = before is None or meets(before, asked[name]) is not False
             if is_met and after is not None and meets(after, asked[name]) is False:
                 return f"the text itself asks for {name}{asked[name]}."
-        return self._model_taken_away(changed)
+        return self._asked_by_lines(changed) or self._model_taken_away(changed)
+
+    def _asked_by_lines(self, changed: Mapping[str, Distribution]) -> str:
+        """Return in words what a line of a log asks of a release that is not so; "" for nothing.
+        Where who asks for the package changes with it, it may do without.
+        """
+        for asked in self._within:
+            after = try_version(changed[asked.name].version) if asked.name in changed else None
+            if after is None or meets(after, asked.specifier) is not False:
+                continue
+            others = [entry for name, entry in changed.items() if name != asked.name]
+            if not any(self._requires(entry, asked.name) for entry in others):
+                return f"the line of the log asks for {asked.name}{asked.specifier}."
+        return ""
+
+    def _requires(self, entry: Distribution, name: str) -> bool:
+        return any(asked.name == name for asked in unconditional(entry, self.facts, self.matrix))
 
     def _model_taken_away(self, changed: Mapping[str, Distribution]) -> str:
         """Return in words that a release does not know the model that is run, "" where it does;
@@ -428,7 +448,7 @@ class _Trial:
         """
         asked = self.facts.value("report.asked", {}).get(finding.component, "")
         package = self.matrix.package(requirer)
-        newer = [entry for entry in _by_distance(package, version, True) if asked]
+        newer = _by_distance(package, version, True) if asked else []
         of_other = admitted(self.matrix.package(finding.component), asked)
         for release in newer[:_MOST_NEAREST]:
             served = served_here(package.release(release), self.facts)
@@ -454,6 +474,7 @@ class _Trial:
         after = self._after(changed) if changed else ()
         return (
             any(map(is_that, after))
+            or bool(self._taken_away(changed))
             or bool(self._brings(changed))
             or bool(refused_here(remedy, self.facts, self.matrix))
         )

@@ -272,6 +272,19 @@ def test_the_model_of_a_text_is_not_taken_away(checked, model, is_kept):
     assert ("transformers==4.46.3" in pins) is is_kept
 
 
+def test_what_a_line_asks_of_a_release_bounds_all_remedies(checked):
+    """Its row says click<8.3; the line comes from click 8.2 on."""
+    line = "TypeError: Parameter.make_metavar() missing 1 required positional argument: 'ctx'\n"
+    listed = "ray 2.44.0\nclick 8.4.0\nPython 3.10.12\n"
+    assert "click==8.1.8" in installs(checked(listed + line), "ED390")
+    assert "click==8.2.1" not in installs(checked(listed + line), "ED390")
+    finding = broken(install("click<8.3"))
+    facts = parse_report(listed, MATRIX.package)
+    for within, is_refused in ((), False), (("click<8.2.0",), True), (("ray>=2",), False):
+        (judged,) = tried_remedies([finding], facts, MATRIX, lambda _: (), within)
+        assert judged.remedies[0].is_refused is is_refused
+
+
 def test_what_an_installer_changes_besides_cures_what_is_said_of_it(checked):
     """torchvision 0.19 asks for torch 2.4.0, for which vllm 0.6.3 and xformers were built."""
     text = "vllm 0.6.3\ntorch 2.2.0\ntorchvision 0.17.0\nxformers 0.0.27.post2\n"
