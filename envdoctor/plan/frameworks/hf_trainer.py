@@ -14,6 +14,7 @@ from .adapter import Run, read_small
 from .configuration import Configuration, Fields, boolean, integer, paths_of, share_gpus, text_of
 from .hydra import entry_file
 from .settings import Setting, read_config, scalar
+from .trainer import seen_gpus
 
 __all__ = [
     "TRAINING_DEFAULTS",
@@ -255,6 +256,9 @@ def _undeclared(run: Run, has_settings: bool, has_kind: bool) -> Fact[Any]:
         return Unknown("accelerate's own configuration on the machine may set it")
     flagged = bool({"use_deepspeed", "use_fsdp"} & set(run.launcher))
     unread = "config_file" in run.launcher and not has_settings
+    launcher = run.launcher.get("launcher")
+    if launcher is not None and not launcher.known:
+        return Unknown(launcher.why)
     if flagged or unread or not run.entry:
         return Unknown("the configuration of accelerate is not at hand")
     return Known("ddp", Evidence(run.name, "no DeepSpeed and no FSDP is named"))
@@ -318,16 +322,25 @@ def named_file(
     return name, file_settings(run, name) if name else []
 
 
+_ALL = frozenset(["gpu", "auto"])  # torchrun's words for as many as there are GPUs
+#: Counts as launchers name them: torchrun, accelerate, deepspeed; srun and mpirun.
+_EACH = ("nproc_per_node", "num_gpus", "ntasks-per-node", "npernode")
+_TOTAL = ("num_processes", "ntasks", "np")
+_NODES = ("nnodes", "num_machines", "num_nodes", "nodes")
+
+
 def derive_processes(run: Run, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
     """Fill in nodes and GPUs as torchrun, accelerate or deepspeed start them."""
     launcher = run.launcher
     settings = {setting.key: setting for setting in launcher_file(run)}
     nodes = _nodes(run, settings)
-    each = _launched(run, launcher, settings, ("nproc_per_node", "num_gpus"))
-    total = _launched(run, launcher, settings, ("num_processes",))
-    by_torchrun = "nproc_per_node" in launcher
-    keys["gpus_per_node"] = "--nproc_per_node" if by_torchrun else "--num_processes"
-    keys["nodes"] = "--nnodes" if "nnodes" in launcher else "--num_machines"
+    each = _launched(run, launcher, settings, _EACH)
+    total = _launched(run, launcher, settings, _TOTAL)
+    for field, names, usual in (
+        ("gpus_per_node", (*_EACH, *_TOTAL), "num_processes"),
+        ("nodes", _NODES, "num_machines"),
+    ):
+        keys[field] = f"--{next((name for name in names if name in launcher), usual)}"
     fields["nodes"] = nodes
     if isinstance(total, Known) and isinstance(nodes, Known) and nodes.value:
         each = Known(total.value // nodes.value, total.evidence)
@@ -336,9 +349,10 @@ def derive_processes(run: Run, fields: Dict[str, Fact[Any]], keys: Dict[str, str
 
 
 def _nodes(run: Run, settings: Mapping[str, Setting]) -> Fact[Any]:
-    names = ("nnodes", "num_machines")
-    nodes = _launched(run, run.launcher, settings, names)
-    if isinstance(nodes, Unknown) and run.launcher and not set(names) & set(run.launcher):
+    nodes = _launched(run, run.launcher, settings, _NODES)
+    launcher = run.launcher.get("launcher")
+    unset = not {*_NODES, "hostfile"} & set(run.launcher)
+    if isinstance(nodes, Unknown) and launcher is not None and launcher.known and unset:
         return Known(1, Evidence("default of the launcher"))
     return nodes
 
@@ -351,6 +365,8 @@ def _launched(
         if element is not None:
             if not element.known:
                 return Unknown(element.why)
+            if element.text in _ALL:
+                return seen_gpus(run) or Unknown("all GPUs that are visible")
             number = integer(element.text)
             return (
                 Known(number, Evidence(f"{run.name}:{element.line}", f"--{name} {element.text}"))
@@ -359,6 +375,8 @@ def _launched(
             )
         if name in settings and integer(settings[name].value) is not None:
             return Known(integer(settings[name].value), settings[name].place)
+    if names == _EACH and "launcher" in launcher and launcher["launcher"].text == "torchrun":
+        return Known(1, Evidence("default of torchrun", "--nproc_per_node"))
     return Unknown(f"no launcher says {names[0]}")
 
 

@@ -22,7 +22,13 @@ from .adapter import Adapter, Checkout, Run, RunReading
 from .checkout import find_checkout, installed, old_checkout
 from .problems import remark_problem
 from .settings import MAX_CONFIG_BYTES, Setting, read_config
-from .training_command import batch_variables, kept_variables, started, surroundings
+from .training_command import (
+    LAUNCHERS,
+    batch_variables,
+    kept_variables,
+    started,
+    surroundings,
+)
 
 __all__ = ["ADAPTERS", "read_stated", "read_stated_file", "read_workload"]
 
@@ -246,9 +252,9 @@ class _Source:
             environ = {**batch_variables(text), **environ}
         name, base = os.path.basename(name_of(path)), os.path.dirname(path) or "."
         script = read_script(text, name, environ=environ, arguments=arguments)
-        if script.ends and not _best(list(started(script, base))):
+        if script.ends and not _best(list(started(script, base, text))):
             beyond = read_script(text, name, environ=environ, arguments=arguments, past_ends=True)
-            script = beyond if _best(list(started(beyond, base))) else script
+            script = beyond if _best(list(started(beyond, base, text))) else script
         return self._of_commands(script, text, base)
 
     def _remark(self, script: Script) -> None:
@@ -260,7 +266,7 @@ class _Source:
     def _of_commands(self, script: Script, text: str, base: str) -> Run:
         self._remark(script)
         around = surroundings(script, text)
-        runs = [_without_secrets(run) for run in started(script, base)]
+        runs = [_without_secrets(run) for run in started(script, base, text)]
         for run in runs:
             around = {**run.surroundings, **around}
         best = _best([run._replace(surroundings={**around, **run.surroundings}) for run in runs])
@@ -503,7 +509,8 @@ def _launcher_port(run: Run, table: Dict[str, Fact[object]]) -> Dict[str, str]:
     nodes = table.get("nodes")
     elsewhere = any(name.startswith(("standalone", "rdzv")) for name in run.launcher)
     alone = isinstance(nodes, Known) and nodes.value == 1 and not elsewhere
-    if "launcher" not in run.launcher or not alone or isinstance(table.get("port"), Known):
+    meets = "launcher" in run.launcher and run.launcher["launcher"].text in LAUNCHERS
+    if not meets or not alone or isinstance(table.get("port"), Known):
         return {}
     option = next((name for name in _MEETS if name in run.launcher), "")
     word = run.launcher[option or "launcher"]

@@ -1,9 +1,9 @@
 """From the commands of a script to the one that trains: wrappers are taken off, and what they said
 about the machine is kept.
 
-Wrappers: ``sudo``, ``nohup``, ``env``, ``srun``, ``ray job submit``, ``docker run`` and ``exec``,
-``bash``, ``torchrun``, ``accelerate launch``, ``deepspeed``, ``python -m``. ``docker`` flags are
-read by :mod:`..intake.container`.
+Wrappers: ``sudo``, ``nohup``, ``env``, ``srun``, ``mpirun``, ``ray job submit``, ``docker run`` and
+``exec``, ``bash``, ``torchrun``, ``accelerate launch``, ``deepspeed``, ``python -m``. ``docker``
+flags are read by :mod:`..intake.container`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.redaction import redact
 from ...model.shown_variables import shown_value
 from ...model.sizes import parse_size, whole_number
-from ..shell.reader import Script, SimpleCommand, Word, read_script
+from ..shell.reader import MARK, Script, SimpleCommand, Word, read_script
 from .adapter import Run
+from .task_counts import BY_MPI, task_counts
 
-__all__ = ["batch_variables", "kept_variables", "started", "surroundings"]
+__all__ = ["LAUNCHERS", "batch_variables", "kept_variables", "started", "surroundings"]
 
 # Options of each wrapper that take no value; every other option takes the next word.
 _SWITCHES: Mapping[str, frozenset[str]] = {
@@ -109,8 +110,12 @@ _SWITCHES: Mapping[str, frozenset[str]] = {
     ),
     "python": frozenset(["-u", "-O", "-B", "-I", "-s", "-S", "-E", "-v", "-q"]),
 }
+_ATTACHED = re.compile(r"(-[A-Za-z])()(\d+)\Z")  # -N2
+#: Options that take two words (Open MPI's mpirun, Hydra's mpiexec).
+_TAKE_TWO = frozenset(("mpirun", name) for name in ("--mca", "-mca", "--gmca", "-env", "-genv"))
 _OWN_ARGUMENT = frozenset(["timeout"])  # these take one plain argument before the command
-_LAUNCHERS = frozenset(["torchrun", "deepspeed", "accelerate"])
+#: What starts the processes of a run and lets them meet.
+LAUNCHERS = frozenset(["torchrun", "deepspeed", "accelerate"])
 _LAUNCHER_MODULES = {
     "torch.distributed.run": "torchrun",
     "torch.distributed.launch": "torchrun",
@@ -157,11 +162,14 @@ _ENGINE_PIN = re.compile(r"(?:vllm|sglang)(?:\[[\w,]+\])?==([\w.+!-]+)")
 _Wrapper = Callable[[List[Word]], List[Word]]
 
 
-def started(script: Script, base: str) -> Iterator[Run]:
-    """Yield what each command starts in the end; ``surroundings`` are what wrappers say."""
+def started(script: Script, base: str, text: str = "") -> Iterator[Run]:
+    """Yield what each command starts in the end; ``surroundings`` are what wrappers say. text: the
+    script's own, for directives of sbatch.
+    """
     documents = {file: text for command in script.commands for file, text in command.documents}
+    job = batch_variables(text)
     for command in script.commands:
-        unwrapping = _Unwrapping(script.name, command)
+        unwrapping = _Unwrapping(script.name, command, job)
         words = unwrapping.unwrap(list(command.words))
         if words:
             yield Run(
@@ -181,10 +189,11 @@ def started(script: Script, base: str) -> Iterator[Run]:
 class _Unwrapping:
     """Takes the wrappers off one command, and keeps what they say."""
 
-    def __init__(self, name: str, command: SimpleCommand) -> None:
+    def __init__(self, name: str, command: SimpleCommand, job: Mapping[str, str]) -> None:
         self.name = name  # of the script
+        self.job = job  # variables that sbatch sets by the directives of the script
         self.variables: Dict[str, Word] = dict(command.exported)
-        self.launcher: Dict[str, Word] = {}  # options of torchrun, accelerate and deepspeed
+        self.launcher: Dict[str, Word] = {}  # what starts the processes, and its options
         self.context: Dict[str, Fact[Any]] = {}  # workload fields that a wrapper set: container.*
 
     def unwrap(self, words: List[Word], *, inner: bool = False) -> List[Word]:
@@ -206,12 +215,24 @@ class _Unwrapping:
             words = wrapper(words)
         return words
 
+    def _unclear_wrapper(self, words: List[Word]) -> Optional[_Wrapper]:
+        """The first word, of which nothing is known, where a program stands behind it (``$LAUNCHER
+        python train.py``): it may be a launcher, or take the run elsewhere.
+        """
+        programs = (at for at in range(1, len(words)) if self._last_wrapper(words[at:]))
+        start = next(programs, 0)
+        if not start:
+            return None
+        self.launcher = {"launcher": words[0]}
+        self.context["launch.elsewhere"] = Unknown(words[0].why)
+        return lambda words: words[start:]
+
     def _last_wrapper(self, words: List[Word]) -> Optional[_Wrapper]:
         """The wrapper behind which the program itself stands."""
         name = words[0].text
         if _PYTHON.match(name):
             return self._python
-        if _base(words) in _LAUNCHERS:
+        if _base(words) in LAUNCHERS:
             return lambda words: self._launcher(words, _base(words))
         if _SHELL.match(name) and any(word.text in _RUNS_TEXT for word in words[1:3]):
             return self._inner
@@ -221,6 +242,8 @@ class _Unwrapping:
         base = _base(words)
         following = words[1].text if len(words) > 1 else ""
         self._note_elsewhere(words)
+        if base == MARK:
+            return self._unclear_wrapper(words)
         if base in ("docker", "podman", "nerdctl"):
             return self._docker
         if base in ("singularity", "apptainer"):
@@ -229,6 +252,8 @@ class _Unwrapping:
             return self._ray_job
         if base in ("uv", "poetry", "pipenv") and following == "run":
             return lambda words: self._past_options(words[2:], "uv run", {})
+        if base == "srun" or base in BY_MPI:
+            return self._tasks
         if base in _SWITCHES:
             own = 1 if base in _OWN_ARGUMENT else 0
             return lambda words: self._past_options(words[1:], base, {})[own:]
@@ -242,6 +267,13 @@ class _Unwrapping:
             place = Evidence(f"{self.name}:{words[0].line}", redact(name)[:80])
             self.context["launch.elsewhere"] = Known(wrapper, place)
 
+    def _is_value(self, word: Word) -> bool:
+        """Tell whether a word may be the value of the option before it: neither an option nor a
+        program, since plugins of Slurm bring switches (pyxis: --no-container-mount-home).
+        """
+        is_program = self._last_wrapper([word, Word("-c", word.line)]) is not None
+        return not is_program and not word.text.startswith("--")
+
     def _past_options(
         self, words: List[Word], wrapper: str, options: Dict[str, Word]
     ) -> List[Word]:
@@ -249,17 +281,18 @@ class _Unwrapping:
         position = 0
         while position < len(words):
             word = words[position]
-            name, equals, value = word.text.partition("=")
+            attached = _ATTACHED.match(word.text)
+            name, equals, value = attached.groups() if attached else word.text.partition("=")
             if name == "--":
                 return words[position + 1 :]
             if not name.startswith("-"):
                 break
             position += 1
-            given = word._replace(text=value if equals else "true")
-            takes_word = not equals and name not in _SWITCHES.get(wrapper, ())
-            if takes_word and position < len(words):
+            given = word._replace(text=value if attached or equals else "true")
+            stated = attached or equals or name in _SWITCHES.get(wrapper, ())
+            if not stated and position < len(words) and self._is_value(words[position]):
                 given = words[position]
-                position += 1
+                position += 2 if (wrapper, name) in _TAKE_TWO else 1
             options[name.lstrip("-").replace("-", "_")] = given
             if name in ("-m", "--module") and not equals:
                 break
@@ -278,8 +311,19 @@ class _Unwrapping:
             position += 1 if text in _SWITCHES["python"] or len(text) > 2 else 2
         return []
 
+    def _tasks(self, words: List[Word]) -> List[Word]:
+        """Take off srun or mpirun, and note how many processes it starts."""
+        base = _base(words)
+        options: Dict[str, Word] = {}
+        rest = self._past_options(words[1:], "srun" if base == "srun" else "mpirun", options)
+        launcher = words[0]._replace(text=base)
+        counts = task_counts(launcher, options, self.job)
+        if counts:
+            self.launcher = {"launcher": launcher, **counts}
+        return rest
+
     def _launcher(self, words: List[Word], base: str) -> List[Word]:
-        self.launcher["launcher"] = words[0]._replace(text=base)
+        self.launcher = {"launcher": words[0]._replace(text=base)}
         rest = words[1:]
         if base == "accelerate" and rest and rest[0].text == "launch":
             rest = rest[1:]
@@ -344,12 +388,12 @@ class _Unwrapping:
         script = read_script(body.text, self.name, line=body.line, why=why)
         best: List[Word] = []
         for command in script.commands:
-            inner = _Unwrapping(self.name, command)
+            inner = _Unwrapping(self.name, command, self.job)
             program = inner.unwrap(list(command.words), inner=True)
             if program and (not best or "." in program[0].text):
                 best = program
                 self.variables.update(inner.variables)
-                self.launcher.update(inner.launcher)
+                self.launcher = inner.launcher or self.launcher
                 self.context.update(inner.context)
         return best
 

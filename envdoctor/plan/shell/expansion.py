@@ -46,12 +46,13 @@ _COMPUTED = re.compile(
 _SUM = re.compile(r"(?!.*(?:\*\*|//|\+\+|--))(?:[-+*/%()\s]|\b(?:0|[1-9]\d{0,17})\b)*\Z", re.ASCII)
 _EXPR = re.compile(r"\$\(expr [\s\w$+*/%\\-]+\)\Z")
 _BLANKS = re.compile(r"[ \t\n]+")
+_SEPARATORS = " \t\n"  # of IFS in each new shell, whatever its environment has
 _TILDE = re.compile(r"(?:[A-Za-z_]\w*=)?~(?=/|\Z)")
 _ALL_FIELDS = re.compile(r"(\"?)(?:\$@|\$\{@\}|\$\{\w+\[@\]\})\1\Z")
 _OF_THE_RUN = frozenset(
     words(
         "RANDOM SRANDOM SECONDS LINENO EPOCHSECONDS EPOCHREALTIME BASHPID FUNCNAME PIPESTATUS "
-        "BASH_SOURCE BASH_LINENO BASH_COMMAND OPTIND OPTARG IFS _ 0 ? $ ! - PWD OLDPWD SHLVL PPID "
+        "BASH_SOURCE BASH_LINENO BASH_COMMAND OPTIND OPTARG _ 0 ? $ ! - PWD OLDPWD SHLVL PPID "
         "UID EUID GROUPS HOSTNAME HOSTTYPE MACHTYPE OSTYPE BASH BASH_VERSION BASH_VERSINFO "
         "BASHOPTS SHELLOPTS DIRSTACK"
     )
@@ -137,10 +138,11 @@ class Expander:
             if piece.kind == "cut":
                 fields.append([])
             elif piece.kind == "expanded":
-                for number, text in enumerate(_BLANKS.split(piece.word.text)):
+                word = self._cut_by_separators(piece.word)
+                for number, text in enumerate(_BLANKS.split(word.text)):
                     fields += [[]] if number else []
-                    fields[-1] += [piece.word._replace(text=text)] if text else []
-                outline += re.sub(r"[^*?=]", "", piece.word.text)
+                    fields[-1] += [word._replace(text=text)] if text else []
+                outline += re.sub(r"[^*?=]", "", word.text)
             else:
                 fields[-1].append(piece.word)
                 outline += piece.word.text if piece.kind == "plain" else ""
@@ -155,6 +157,12 @@ class Expander:
         """Expand without splitting: the value of an assignment; ``<<``: a here-document."""
         return _joined([piece.word for piece in self._pieces(raw, line, quoted)], line, raw)
 
+    @property
+    def cuts_elsewhere(self) -> bool:
+        """Tell whether IFS may cut words elsewhere than at blanks."""
+        separators = self.variables.get("IFS")
+        return separators is not None and any(word.text != _SEPARATORS for word in separators.words)
+
     def lookup(self, name: str) -> Optional[ShellVariable]:
         """Return a variable; None where it is surely unset, as far as the script tells."""
         if name in _OF_THE_RUN:
@@ -163,6 +171,8 @@ class Expander:
             return self._argument(name)
         if name in self.variables:
             return self.variables[name]
+        if name == "IFS":
+            return ShellVariable((Word(_SEPARATORS, 0),))
         if self.environ is not None and name in self.environ:
             return ShellVariable((Word(self.environ[name], 0),), exported=True)
         return ShellVariable((unclear_word(self.loose, 0),)) if self.loose else None
@@ -269,10 +279,15 @@ class Expander:
         """A text that means itself."""
         return _Piece("quoted" if quoted else "plain", Word(text, 0, "", self.why))
 
-    def _expanded(self, word: Word, quoted: str) -> _Piece:
+    def _cut_by_separators(self, word: Word) -> Word:
+        """The result of an expansion that is split: at blanks, or nobody can tell where."""
+        if self.cuts_elsewhere:
+            return unclear_word("IFS is set: it may be several words", word.line)
+        return word
+
+    @staticmethod
+    def _expanded(word: Word, quoted: str) -> _Piece:
         """The result of an expansion, which is split where it is not quoted."""
-        if not quoted and "IFS" in self.variables:
-            return self._unclear("IFS is set: it may be several words", quoted)
         return _Piece("quoted" if quoted else "expanded", word)
 
     def _unclear(self, why: str, quoted: str) -> _Piece:
@@ -321,7 +336,7 @@ class Expander:
         unclear = next((word for word in values if word.text == MARK), None)
         if unclear is not None and not alone and len(values) > 1:
             yield self._unclear(unclear.why, quoted)  # maybe no word: what stands beside it moves
-        elif star and quoted and "IFS" in self.variables:
+        elif star and quoted and self.cuts_elsewhere:
             yield self._unclear("IFS is set: it may be joined otherwise", quoted)
         else:
             for number, word in enumerate(values):

@@ -510,7 +510,7 @@ class _Reader(Expander):
         options, names = _options_and_names([word.text for word in fields[1:]])
         separator = separators[-1].text if separators else " "
         clear = given.known and not re.search(r"[\\\n\t]", given.text) and len(separator) == 1
-        if not clear or not command.input or not names or "IFS" in self.variables:
+        if not clear or not command.input or not names or self.cuts_elsewhere:
             return False
         texts = [text for text in given.text.split(separator) if text or separator != " "]
         texts = texts[:-1] if texts and not texts[-1] else texts  # a separator ends the last

@@ -123,6 +123,8 @@ KNOWN = [
     "[ a ] && { A=1; } || A=2; ! [ a = b ] && B=3; __run__ $A $B",
     'A=1; for x in a "b c" $A; do __run__ $x "$x"; A=$x; L+=("$x"); done; __run__ $A "$x" "${L[@]}"',
     'L=("2,1" "4,,8" 3); for c in "${L[@]}"; do IFS=, read -r T P E <<< "$c"; __run__ $T "$P" k=$E; done',
+    "O=$IFS; IFS=','; IFS=$O; A='p q,r'; __run__ $A \"$IFS\"",
+    "IFS=,; unset IFS; A='a,b c'; read B C <<< 'd e'; __run__ $A $B $C",
     "IFS=: read -ra A <<< 'a b:c:'; read B C D <<< ' x  y '; __run__ \"${A[@]}\" $B $C \"$D\"",
     "for x in 1 2; do for y in a b; do [ $x = 2 ] && A=$y; __run__ $x$y; done; done; __run__ $A",
     "if read A <<< ''; then __run__ so; fi; for x in 1; do exit; done; __run__ never",
