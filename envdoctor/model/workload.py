@@ -87,6 +87,11 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     "cpu_offload": Field(
         "bool", "FSDP CPUOffload: parameters live on the host and visit the GPU block by block."
     ),
+    "keeps_gathered": Field(
+        "bool",
+        "FSDP: weights stay whole on each GPU from a forward pass to its backward pass "
+        "(SHARD_GRAD_OP, reshard_after_forward=False).",
+    ),
     "gradient_checkpointing": Field("bool", "Activations are recomputed."),
     "lora_rank": Field("int", "Rank of LoRA; 0 is a full update."),
     "adapters": Field("int", "Adapters of LoRA that are trained side by side."),
@@ -405,13 +410,16 @@ class Workload(FactTable):
     def updated(
         self, values: Mapping[str, Fact[Any]], flags: Optional[Mapping[str, str]] = None
     ) -> Workload:
-        """Return a workload with ``values``, and ``flags``, in place of its own."""
+        """Return a workload with ``values``, and ``flags``, in place of its own: what was not known
+        of their settings is.
+        """
+        stated = {self.keys.get(field) for field, fact in values.items() if isinstance(fact, Known)}
         return Workload(
             {**self._table, **values},
             self.keys,
             self.problems,
             {**self.flags, **(flags or {})},
-            self.unread,
+            tuple(name for name in self.unread if name not in stated),
             self.totals,
         )
 

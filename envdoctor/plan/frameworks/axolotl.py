@@ -5,7 +5,7 @@ Defaults are those of src/axolotl/utils/schemas and of TrainingArguments.
 from __future__ import annotations
 
 import re
-from typing import Any, List, Mapping
+from typing import Any, Dict, List, Mapping
 
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
@@ -15,6 +15,7 @@ from .hf_trainer import (
     TRAINING_FIELDS,
     derive_batches,
     derive_processes,
+    fsdp_spread,
     named_file,
     optimizer_of,
     packed_by_name,
@@ -172,9 +173,16 @@ def _fsdp(reading: TrainerReading, first: str) -> Mapping[str, Fact[Any]]:
     if isinstance(recompute, Known) and recompute.value:
         reading.put("actor.gradient_checkpointing", True, recompute)
     reading.keys["actor.strategy"] = "fsdp_config"
+    spread: Dict[str, Fact[Any]] = {}
+    for name in ("sharding_strategy", "reshard_after_forward"):
+        keys = (f"fsdp_config.{name}", f"fsdp_config.fsdp_{name}")
+        reading.consider(*keys)
+        for setting in (given[key] for key in keys if key in given):
+            spread.update(fsdp_spread(setting, reading.fields["gpus_per_node"]))
     return {
         "actor.strategy": Known("fsdp2" if version == 2 else "fsdp", place),
         "actor.cpu_offload": away,
+        **spread,
     }
 
 
@@ -269,7 +277,9 @@ def _derive_lengths(reading: TrainerReading, *, generates: bool) -> None:
 def _derive_reference(reading: TrainerReading, rl: str) -> None:
     lora = reading.fields["actor.lora_rank"]
     reading.fields["ref.model"] = reading.fields["actor.model"]
-    reading.fields["ref.strategy"] = reading.fields["actor.strategy"]
+    for name in ("strategy", "shard_ranks", "keeps_gathered"):
+        if f"actor.{name}" in reading.fields:
+            reading.fields[f"ref.{name}"] = reading.fields[f"actor.{name}"]
     if rl not in ("dpo", "ipo", "kto", "grpo", "gdpo"):
         reading.put("ref.present", False)
     elif isinstance(lora, Known):

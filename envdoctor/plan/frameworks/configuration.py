@@ -20,6 +20,7 @@ __all__ = [
     "boolean",
     "decimal",
     "integer",
+    "is_off",
     "named_types",
     "share_gpus",
     "text_of",
@@ -129,6 +130,14 @@ class Configuration:
             for version in self.versions
         }
         return self._agreed(keys[0], defaults, missing)
+
+    def stated(self, *keys: str, convert: Optional[Converter] = None) -> Optional[Fact[Any]]:
+        """Return the fact of a setting that is made or whose default is known; None where nothing
+        speaks of it.
+        """
+        fact = self.get(*keys, convert=convert)
+        spoken = isinstance(fact, Known) or any(key in self.given for key in keys)
+        return fact if spoken else None
 
     def _agreed(
         self, key: str, defaults: Mapping[str, Optional[Fact[Any]]], missing: Any
@@ -408,6 +417,12 @@ def boolean(value: Any) -> Optional[bool]:
     if isinstance(value, bool):
         return value
     return _BOOLEANS.get(str(value).lower())
+
+
+def is_off(value: Any) -> Optional[bool]:
+    """Whether a switch is off."""
+    stated = boolean(value)
+    return None if stated is None else not stated
 
 
 def text_of(value: Any) -> Optional[str]:

@@ -24,6 +24,7 @@ __all__ = [
     "derive_processes",
     "entry_source",
     "file_settings",
+    "fsdp_spread",
     "imports",
     "is_mixed",
     "launcher_file",
@@ -101,8 +102,16 @@ _OFFLOAD_DEVICES = {
 }
 
 
-#: Words and numbers for FSDP that spreads all of the state, and gathers a layer each time.
-_WHOLE_SHARD = frozenset(["FULL_SHARD", "1", "TRUE"])
+#: Words and numbers for FSDP (accelerate/utils/constants.py, FSDP_SHARDING_STRATEGY), and what
+#: FSDP 2 has in their place: over which GPUs the state is spread, and whether weights that were
+#: gathered for a forward pass stay until the backward pass.
+_SHARDINGS: Mapping[str, Tuple[str, bool]] = {
+    **dict.fromkeys(("FULL_SHARD", "1", "TRUE"), ("all", False)),
+    **dict.fromkeys(("SHARD_GRAD_OP", "2", "FALSE"), ("all", True)),
+    **dict.fromkeys(("NO_SHARD", "3"), ("one", False)),
+    **dict.fromkeys(("HYBRID_SHARD", "4"), ("node", False)),
+    **dict.fromkeys(("HYBRID_SHARD_ZERO2", "5"), ("node", True)),
+}
 
 #: Options of ``accelerate launch`` that stand for its file (commands/launch.py); others that begin
 #: with "fsdp_" are called as they are there.
@@ -146,8 +155,8 @@ class Sharding:
                 else Known(False, unset)
             )
 
-    def fsdp(self, settings: Mapping[str, Setting]) -> None:
-        """Read accelerate's ``fsdp_config``."""
+    def fsdp(self, settings: Mapping[str, Setting], gpus: Fact[Any]) -> None:
+        """Read accelerate's ``fsdp_config``. gpus: those of a node."""
         version = settings.get("fsdp_config.fsdp_version")
         kind = settings.get("distributed_type")
         spread = settings.get("fsdp_config.fsdp_sharding_strategy")
@@ -157,14 +166,25 @@ class Sharding:
         self.fields["actor.strategy"] = Known("fsdp2" if is_second else "fsdp", place)
         for setting in (spread, kept):
             # From 1.6 on the second takes the words of the first (utils/dataclasses.py).
-            if setting is not None and str(setting.value).upper() not in _WHOLE_SHARD:
-                self.fields["actor.strategy"] = Unknown(
-                    f"{setting.place}: what stays whole under {setting.value} is not modelled"
-                )
+            if setting is not None:
+                self.fields.update(fsdp_spread(setting, gpus))
+                self.keys["actor.keeps_gathered"] = setting.key
         offload = settings.get("fsdp_config.fsdp_offload_params")
         if offload is not None and boolean(offload.value) is not None:
             self.fields["actor.cpu_offload"] = Known(boolean(offload.value), offload.place)
         self.keys["actor.cpu_offload"] = "fsdp_config.fsdp_offload_params"
+
+
+def fsdp_spread(setting: Setting, gpus: Fact[Any]) -> Dict[str, Fact[Any]]:
+    """Return how FSDP spreads the state by one of its words. gpus: those of a node."""
+    over, kept = _SHARDINGS.get(str(setting.value).upper(), ("", False))
+    if not over or (over == "node" and not isinstance(gpus, Known)):
+        why = "how many GPUs a node has is not known" if over else "it is not known"
+        return {"actor.strategy": Unknown(f"{setting.place}: {setting.value}: {why}")}
+    fields: Dict[str, Fact[Any]] = {"actor.keeps_gathered": Known(kept, setting.place)}
+    if over != "all":
+        fields["actor.shard_ranks"] = Known(1, setting.place) if over == "one" else gpus
+    return fields
 
 
 def sharding(run: Run, configuration: Configuration) -> Sharding:
@@ -189,7 +209,7 @@ def sharding(run: Run, configuration: Configuration) -> Sharding:
             "actor.strategy", Unknown("DeepSpeed's configuration is not at hand")
         )
     elif method == "FSDP":
-        result.fsdp(settings)
+        result.fsdp(settings, _processes(run)[1])
     else:
         result.fields["actor.strategy"] = _undeclared(run, bool(settings), kind is not None)
     return result
@@ -331,21 +351,24 @@ _NODES = ("nnodes", "num_machines", "num_nodes", "nodes")
 
 def derive_processes(run: Run, fields: Dict[str, Fact[Any]], keys: Dict[str, str]) -> None:
     """Fill in nodes and GPUs as torchrun, accelerate or deepspeed start them."""
-    launcher = run.launcher
-    settings = {setting.key: setting for setting in launcher_file(run)}
-    nodes = _nodes(run, settings)
-    each = _launched(run, launcher, settings, _EACH)
-    total = _launched(run, launcher, settings, _TOTAL)
     for field, names, usual in (
         ("gpus_per_node", (*_EACH, *_TOTAL), "num_processes"),
         ("nodes", _NODES, "num_machines"),
     ):
-        keys[field] = f"--{next((name for name in names if name in launcher), usual)}"
-    fields["nodes"] = nodes
+        keys[field] = f"--{next((name for name in names if name in run.launcher), usual)}"
+    fields["nodes"], fields["gpus_per_node"] = _processes(run)
+    share_gpus(fields)
+
+
+def _processes(run: Run) -> Tuple[Fact[Any], Fact[Any]]:
+    """Return nodes, and processes on each, as a launcher starts them."""
+    settings = {setting.key: setting for setting in launcher_file(run)}
+    nodes = _nodes(run, settings)
+    each = _launched(run, run.launcher, settings, _EACH)
+    total = _launched(run, run.launcher, settings, _TOTAL)
     if isinstance(total, Known) and isinstance(nodes, Known) and nodes.value:
         each = Known(total.value // nodes.value, total.evidence)
-    fields["gpus_per_node"] = each
-    share_gpus(fields)
+    return nodes, each
 
 
 def _nodes(run: Run, settings: Mapping[str, Setting]) -> Fact[Any]:

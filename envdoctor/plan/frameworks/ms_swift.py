@@ -335,7 +335,9 @@ def _derive_reference(reading: TrainerReading, kind: str) -> None:
     )
     lora = reading.fields["actor.lora_rank"]
     beta = reading.get("beta", convert=decimal)
-    reading.fields["ref.strategy"] = reading.fields["actor.strategy"]
+    for name in ("strategy", "shard_ranks", "keeps_gathered"):
+        if f"actor.{name}" in reading.fields:
+            reading.fields[f"ref.{name}"] = reading.fields[f"actor.{name}"]
     if not kind or kind in _WITHOUT_REFERENCE or (isinstance(beta, Known) and beta.value == 0):
         reading.put("ref.present", False)
     elif isinstance(named, Known):

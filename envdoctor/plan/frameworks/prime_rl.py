@@ -17,7 +17,16 @@ from ...model.evidence import Absent, Fact, Known, Unknown
 from ...model.layout import Layout
 from ..shell.reader import Word
 from .adapter import Run, read_small
-from .configuration import Fields, boolean, decimal, integer, named_types, share_gpus, text_of
+from .configuration import (
+    Fields,
+    boolean,
+    decimal,
+    integer,
+    is_off,
+    named_types,
+    share_gpus,
+    text_of,
+)
 from .declared import nested_defaults
 from .hf_trainer import derive_processes
 from .key_tables import KeyTable, load_table, own_table
@@ -419,9 +428,10 @@ def _derive_state(settings: _Settings) -> None:
             reading.put(field, False)  # a release without the key
     settings.field("actor.sequence_parallel", "model.cp", integer)
     settings.field("actor.expert_parallel", "model.ep", integer)
-    kept = settings.get("model.reshard_after_forward", boolean)
-    if isinstance(kept, Known) and not kept.value:
-        reading.fields["actor.strategy"] = Unknown("weights stay gathered after a pass")
+    names = settings.names("model.reshard_after_forward")
+    kept = reading.configuration.stated(*names, convert=is_off)
+    if kept is not None:
+        reading.fields["actor.keeps_gathered"] = kept
     copies = settings.get("model.dp_replicate", integer)
     gpus, nodes = reading.number("actor.gpus_per_node"), reading.number("actor.nodes")
     if isinstance(copies, Known) and copies.value > 1 and gpus and nodes:

@@ -13,7 +13,7 @@ from ...errors import InputError
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from .adapter import Run, read_small
-from .configuration import Fields, boolean, integer, named_types, share_gpus, text_of
+from .configuration import Fields, boolean, integer, is_off, named_types, share_gpus, text_of
 from .hf_trainer import derive_processes
 from .hydra import entry_file
 from .settings import MAX_CONFIG_BYTES, Setting, flags, read_config
@@ -126,6 +126,9 @@ def _derive_gpus(reading: TrainerReading, *, single: bool) -> None:
     """A recipe of one device, or FSDP 2 over as many as torchrun starts."""
     run = reading.run
     reading.put("actor.strategy", "ddp" if single else "fsdp2")
+    kept = reading.configuration.stated("fsdp_reshard_after_forward", convert=is_off)
+    if kept is not None:
+        reading.fields["actor.keeps_gathered"] = kept
     options, _ = flags(run.arguments, run.name)
     each = next((option for option in options if option.key == "nproc_per_node"), None)
     if run.launcher:

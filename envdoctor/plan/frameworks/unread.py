@@ -1,5 +1,5 @@
-"""Which settings of a run were not understood: made, asked for by nobody, and not among those whose
-value no memory hangs on.
+"""Which settings of a run were not understood: made, asked for by nobody or of a value that is not
+known, and not among those whose value no memory hangs on.
 
 A plan is sure of "does not fit" only where there are none, since each may lower what the run takes.
 So the expressions below name what can lower no term, and all else counts.
@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import Any, Dict, Iterator, Sequence, Tuple
 
-from ...model.evidence import Fact, Known
+from ...model.evidence import Fact, Known, Unknown
 from .configuration import Configuration
 from .settings import Setting, flatten
 
@@ -85,17 +85,27 @@ _WITHOUT_MEMORY = re.compile(rf"(?:^|\.){_SUBTREES}\.|(?:^|\.)(?:{_NAMES})\Z|^hy
 
 
 def unread_settings(configuration: Configuration, settings: Sequence[Setting]) -> Tuple[str, ...]:
-    """Return the keys that a run sets and nothing here asked for, but for those whose value no
-    memory hangs on, or is the framework's default.
+    """Return the keys that a run sets and nothing here asked for, or whose value is not known, but
+    for those whose value no memory hangs on, or is the framework's default; and the file of its
+    settings that is not at hand.
     """
     leaves = {leaf.key: leaf for setting in settings for leaf in flatten(setting)}
-    return tuple(
+    keys = [
         key
         for key, leaf in leaves.items()
-        if key not in configuration.asked
+        if (key not in configuration.asked or _is_unclear(configuration, leaf))
         and not _is_without_memory(key)
         and not _is_default(configuration, leaf)
-    )
+    ]
+    return (*keys, configuration.absent) if configuration.absent else tuple(keys)
+
+
+def _is_unclear(configuration: Configuration, leaf: Setting) -> bool:
+    """Tell whether the value of a setting is not known; of a path the last part is enough."""
+    if leaf.unclear:
+        return not leaf.last
+    refers = isinstance(leaf.value, str) and "${" in leaf.value
+    return refers and isinstance(configuration.get(leaf.key), Unknown)
 
 
 #: Keys of models beside the trained one, its reference, its critic and its reward.

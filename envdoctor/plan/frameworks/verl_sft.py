@@ -9,7 +9,16 @@ from typing import Any, Mapping
 
 from ...model.evidence import Fact, Known, Unknown
 from .adapter import Run
-from .configuration import Fields, at_least_zero, boolean, integer, named_types, paths_of, text_of
+from .configuration import (
+    Fields,
+    at_least_zero,
+    boolean,
+    integer,
+    is_off,
+    named_types,
+    paths_of,
+    text_of,
+)
 from .hf_trainer import derive_processes
 from .hydra import compose_run
 from .settings import overrides
@@ -101,6 +110,9 @@ class _VerlSft(Trainer):
         fields["actor.param_dtype"] = named_types(
             reading.get("engine.model_dtype", "model.fsdp_config.model_dtype", convert=text_of)
         )
+        kept = reading.configuration.stated("engine.reshard_after_forward", convert=is_off)
+        if kept is not None:
+            fields["actor.keeps_gathered"] = kept
         reading.put("actor.optimizer", "adamw")
         away: Fact[Any] = reading.get(
             "engine.offload_policy", "model.fsdp_config.cpu_offload", convert=boolean

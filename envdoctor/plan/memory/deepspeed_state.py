@@ -78,7 +78,7 @@ class DeepspeedState(ModelState):
         if stage:
             self._bucket()
         if stage == 3:
-            self.gathered_layer()
+            self.gathered((2, 2))
 
     def _zero_optimizer(self, stage: int, ranks: int, spread: str, is_here: bool) -> None:
         """Add gradients, master weights and moments; the latter two count for the upper bound only

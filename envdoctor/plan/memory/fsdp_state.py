@@ -29,7 +29,7 @@ class FsdpState(ModelState):
         if role.ranks is not None:
             if self.get("cpu_offload") is not True:
                 self._fsdp_shards(param, moments, role.ranks)
-            self.gathered_layer()
+            self.gathered(param)
         rounding = rounded_shards(role.size, role.ranks or 1, param[1]) / (
             param[1] * role.size.high
         )

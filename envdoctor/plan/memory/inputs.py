@@ -86,6 +86,14 @@ class Inputs:
         value = self.workload.value(field, default)
         return default if isinstance(value, (int, float)) and value < 0 else value
 
+    def may(self, field: str) -> Optional[bool]:
+        """Return a switch that is off wherever a run says nothing of it; None where it is set, and
+        not known.
+        """
+        fact = self.workload.get(field)
+        unset = fact is self.workload.missing or isinstance(fact, Absent)
+        return False if unset else self.workload.value(field)
+
     def used(self, *fields: str) -> Tuple[Input, ...]:
         """Return what these fields are and where that was set, for those that are known."""
         inputs = []

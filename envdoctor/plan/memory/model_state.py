@@ -173,7 +173,28 @@ class ModelState:
                 *fields,
             )
 
-    def gathered_layer(self) -> None:
+    def gathered(self, width: Bounds) -> None:
+        """Weights that are gathered for a pass: a layer at a time, or all of them, which then stay
+        from the forward to the backward pass, and behind a pass without gradients until the next.
+        """
+        kept = self.inputs.may(f"{self.role.name}.keeps_gathered")
+        self._gathered_layer(is_sure=kept is False)
+        if kept is False:
+            return
+        for phases, low in ((("update",), min(width[0], 2) if kept else 0), (("rollout",), 0)):
+            self.add(
+                self.gpu,
+                "gathered weights",
+                (low, width[1]),
+                1,
+                f"{width_text((min(width[0], 2), width[1]))} B x P stay until the backward pass",
+                "PyTorch FSDP: ShardingStrategy.SHARD_GRAD_OP, reshard_after_forward=False",
+                phases,
+                "keeps_gathered",
+                passing=True,
+            )
+
+    def _gathered_layer(self, *, is_sure: bool) -> None:
         """One layer at a time is whole on each GPU, in bf16, with the next one; so is the root.
         Experts that are spread over GPUs need not be gathered at all.
         """
@@ -185,7 +206,7 @@ class ModelState:
         self.gpu.append(
             MemoryTerm(
                 "gathered layer",
-                0 if role.present is None or size.rough else 2 * max(layer - stay, 0),
+                2 * max(layer - stay, 0) if is_sure and role.present and not size.rough else 0,
                 2 * 3 * layer + 2 * 2 * size.root,
                 "2 B x (one layer .. three layers, embedding and head, their gradients)",
                 "PyTorch FSDP: limit_all_gathers, at most two all-gathers ahead",
@@ -243,6 +264,8 @@ class ModelState:
             "cpu_offload",
             passing=visits,
         )
+        if self.inputs.may(f"{role.name}.keeps_gathered") is not False and is_spread:
+            self.gathered(width)
 
     def model_parallel(self) -> int:
         """Return the GPUs that Megatron cuts one copy of the model over."""

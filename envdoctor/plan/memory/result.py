@@ -6,6 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import InputError
+from ...model.evidence import Unknown
 from ...model.facts import Facts
 from ...model.memory_plan import MemoryPlan, PlanResult, Variant
 from ...model.run_places import RunPlaces
@@ -46,7 +47,7 @@ def plan_run(
     """
     changed = changed_by(workload, changes)
     sizes = sizes_of(changed, matrix, configs)
-    plan = _gated(make_plan(changed, sizes, facts, matrix), workload)
+    plan = _gated(make_plan(changed, sizes, facts, matrix), changed)
     levers = find_levers(changed, sizes, plan, facts, matrix)
     plan = with_unstated(plan, changed, sizes, facts, matrix)
     before = (
@@ -124,7 +125,7 @@ def sweep_run(
         changed = changed_by(started, settings)
         sizes = sizes_of(changed, matrix, configs)
         variants.append(
-            Variant(settings, _gated(make_plan(changed, sizes, facts, matrix), workload))
+            Variant(settings, _gated(make_plan(changed, sizes, facts, matrix), changed))
         )
     return tuple(variants)
 
@@ -145,7 +146,10 @@ def _gated(plan: MemoryPlan, workload: Workload) -> MemoryPlan:
     understood: it may make it smaller.
     """
     foreign = (problem.key for problem in workload.problems if problem.kind in _NOT_READ)
-    unread = tuple(dict.fromkeys((*foreign, *workload.unread)))
+    nodes = workload.get("nodes")  # the state may be spread over more than are counted
+    spread = isinstance(nodes, Unknown) and nodes is not Workload.missing
+    more = [workload.key_of("nodes")] if spread else []
+    unread = tuple(dict.fromkeys((*foreign, *workload.unread, *more)))
     if not unread:
         return plan
     return plan._replace(

@@ -94,7 +94,7 @@ def test_a_call_in_a_script_is_read_and_not_run(tmp_path):
     ]
     assert workload.value("rollout.max_model_len") is None  # it is bound twice
     assert str(workload.place("rollout.tensor_parallel")).startswith("serve.py:6")
-    assert workload.unread == ("--**more",)
+    assert workload.unread == ("--max-model-len", "--**more")
 
 
 @pytest.mark.parametrize(

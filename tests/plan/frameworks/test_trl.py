@@ -69,9 +69,10 @@ SFT = f"-m trl.scripts.sft --model_name_or_path Qwen/Qwen2.5-7B --max_seq_length
         ("--use_fsdp --fsdp_version 2 --fsdp_offload_params true", "fsdp2", True),
         ("--use_fsdp --fsdp_sharding_strategy FULL_SHARD", "fsdp", None),
         ("--use_fsdp --fsdp_sharding_strategy 1", "fsdp", None),
-        # What stays whole in these is not modelled: nothing is said of it.
-        ("--use_fsdp --fsdp_sharding_strategy SHARD_GRAD_OP", None, None),
-        ("--use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false", None, None),
+        ("--use_fsdp --fsdp_sharding_strategy SHARD_GRAD_OP", "fsdp", None),
+        ("--use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false", "fsdp2", None),
+        ("--use_fsdp --fsdp_sharding_strategy HYBRID_SHARD", None, None),  # over which GPUs?
+        ("--use_fsdp --fsdp_sharding_strategy SOME_SHARD", None, None),
         ("--use_deepspeed --zero_stage 3 --offload_optimizer_device cpu", "zero3", None),
         ("--use_deepspeed --zero_stage 2 --offload_optimizer_device none", "zero2", None),
         ("--use_deepspeed", None, None),
@@ -90,14 +91,34 @@ def test_what_accelerate_launch_is_told_of_sharding(tmp_path, options, strategy,
     [
         ('"full_shard auto_wrap"', "fsdp", False),
         ('"full_shard auto_wrap offload"', "fsdp", True),
-        ('"shard_grad_op auto_wrap"', None, False),
-        ('"hybrid_shard"', None, False),
+        ('"shard_grad_op auto_wrap"', "fsdp", False),
+        ('"hybrid_shard"', "fsdp", False),
     ],
 )
 def test_the_option_fsdp_of_the_trainer(tmp_path, stated, strategy, offloaded):
     workload = fields_of(tmp_path, f"torchrun --nproc_per_node 8 {SFT} --fsdp {stated}")
     assert workload.value("actor.strategy") == strategy
     assert workload.value("actor.cpu_offload") == offloaded
+
+
+@pytest.mark.parametrize(
+    ("options", "kept", "ranks"),
+    [
+        ("", None, None),
+        ("--fsdp_sharding_strategy 1", False, None),
+        ("--fsdp_sharding_strategy SHARD_GRAD_OP", True, None),
+        ("--fsdp_version 2 --fsdp_reshard_after_forward false", True, None),
+        ("--fsdp_version 2 --fsdp_reshard_after_forward true", False, None),
+        ("--fsdp_sharding_strategy NO_SHARD", False, 1),
+        ("--fsdp_sharding_strategy HYBRID_SHARD", False, 8),
+        ("--fsdp_sharding_strategy HYBRID_SHARD_ZERO2", True, 8),
+    ],
+)
+def test_over_which_gpus_fsdp_spreads_and_what_stays_gathered(tmp_path, options, kept, ranks):
+    launch = "accelerate launch --use_fsdp --num_machines 2 --num_processes 16"
+    workload = fields_of(tmp_path, f"{launch} {options} {SFT}")
+    assert workload.value("actor.keeps_gathered") == kept
+    assert workload.value("actor.shard_ranks") == ranks
 
 
 @pytest.mark.parametrize(

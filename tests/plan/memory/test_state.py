@@ -268,3 +268,22 @@ def test_what_a_reward_model_judges_at_once_counts(matrix):
 
     few, many = (activations(reward__scored_batch=count) for count in (1, 64))
     assert few == activations() < many
+
+
+@pytest.mark.parametrize(
+    ("kept", "update", "rollout"),
+    [(True, (2, 4), (0, 4)), (False, (0, 0), (0, 0)), (None, (0, 0), (0, 0))],
+)
+def test_weights_stay_gathered_until_the_backward_pass(kept, update, rollout):
+    """Of torch 2.13 on four processes of gloo (tensors that live, as a share of the parameters):
+    with SHARD_GRAD_OP and with reshard_after_forward=False 1.0 more after a forward pass, none
+    after the backward pass, and 1.0 that stays after a pass without gradients; with FULL_SHARD and
+    NO_SHARD none.
+    """
+    more = {} if kept is None else {"actor__keeps_gathered": kept}
+    run = workload(**{**RUN, "actor__strategy": "fsdp2", "actor__param_dtype": "fp32", **more})
+    pool = make_plan(run, SIZE, facts()).pool("gpu")
+    terms = pool.term("gathered weights")
+    for phase, expected in (("update", update), ("rollout", rollout)):
+        held = [term for term in terms if phase in term.phases]
+        assert (sum(one.low for one in held) / P, sum(one.high for one in held) / P) == expected
