@@ -69,7 +69,13 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     "param_dtype": Field("str", "Type that the parameters are kept in between steps: fp32, bf16."),
     "grad_dtype": Field("str", "Type that gradients are accumulated in: fp32, bf16."),
     "optimizer": Field(
-        "str", "adamw (8 B of state per parameter), adamw_bf16 (4 B), adamw_8bit (2 B), none."
+        "str",
+        "What its state is, per parameter: adamw (two moments in the type of the parameters), "
+        "adamw_bf16 (4 B), adamw_fp32 (8 B), adamw_8bit (2 B), adamw_4bit (1 B), adafactor (rows "
+        "and columns), one_moment and three_moments alike, paged_… (it may lie on the host), none.",
+    ),
+    "optimizer_rank": Field(
+        "int", "Rank that the optimizer keeps each linear layer's state at (GaLore, APOLLO)."
     ),
     "offload_params": Field("bool", "Parameters go to host memory between phases."),
     "offload_optimizer": Field(
@@ -94,6 +100,7 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     ),
     "gradient_checkpointing": Field("bool", "Activations are recomputed."),
     "lora_rank": Field("int", "Rank of LoRA; 0 is a full update."),
+    "dora": Field("bool", "Adapters have a magnitude for each output (DoRA)."),
     "adapters": Field("int", "Adapters of LoRA that are trained side by side."),
     "mini_batch": Field(
         "int", "Sequences per optimizer step, over all GPUs, before the factor rollout.n."

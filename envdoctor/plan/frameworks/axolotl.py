@@ -17,11 +17,11 @@ from .hf_trainer import (
     derive_processes,
     fsdp_spread,
     named_file,
-    optimizer_of,
     packed_by_name,
     sharding,
     upcast_by_fsdp,
 )
+from .optimizers import optimizer_fields
 from .settings import Setting, flags
 from .trainer import Launch, Trainer, TrainerReading
 
@@ -125,7 +125,7 @@ class _Axolotl(Trainer):
         fields.update(_sharding(reading))
         upcast_by_fsdp(fields)
         reading.configuration.given.setdefault("optim", _renamed(reading))
-        fields["actor.optimizer"] = optimizer_of(reading.configuration)
+        fields.update(optimizer_fields(reading.configuration))
         keys["actor.optimizer"] = "optimizer"
         _derive_activations(reading)
         _derive_lengths(reading, generates=algorithm == "grpo")
@@ -201,6 +201,9 @@ def _derive_tuning(reading: TrainerReading) -> None:
     adapter = reading.get("adapter", convert=text_of)
     rank = reading.get("lora_r", convert=integer)
     reading.keys["actor.lora_rank"] = "lora_r"
+    reading.fields.update(
+        reading.configuration.stated("actor.dora", "peft_use_dora", convert=boolean)
+    )
     kind = adapter.value if isinstance(adapter, Known) else ""
     if kind in ("lora", "qlora"):
         reading.fields["actor.lora_rank"] = rank if isinstance(rank, Known) else Unknown("lora_r")

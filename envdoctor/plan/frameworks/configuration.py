@@ -131,13 +131,15 @@ class Configuration:
         }
         return self._agreed(keys[0], defaults, missing)
 
-    def stated(self, *keys: str, convert: Optional[Converter] = None) -> Optional[Fact[Any]]:
-        """Return the fact of a setting that is made or whose default is known; None where nothing
-        speaks of it.
+    def stated(
+        self, field: str, *keys: str, convert: Optional[Converter] = None
+    ) -> Dict[str, Fact[Any]]:
+        """Return a field by a setting that is made or whose default is known; nothing where no
+        setting speaks of it.
         """
         fact = self.get(*keys, convert=convert)
         spoken = isinstance(fact, Known) or any(key in self.given for key in keys)
-        return fact if spoken else None
+        return {field: fact} if spoken else {}
 
     def _agreed(
         self, key: str, defaults: Mapping[str, Optional[Fact[Any]]], missing: Any

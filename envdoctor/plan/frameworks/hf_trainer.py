@@ -29,7 +29,6 @@ __all__ = [
     "is_mixed",
     "launcher_file",
     "named_file",
-    "optimizer_of",
     "packed_by_name",
     "sharding",
     "upcast_by_fsdp",
@@ -401,22 +400,6 @@ def _launched(
     if names == _EACH and "launcher" in launcher and launcher["launcher"].text == "torchrun":
         return Known(1, Evidence("default of torchrun", "--nproc_per_node"))
     return Unknown(f"no launcher says {names[0]}")
-
-
-def optimizer_of(configuration: Configuration) -> Fact[Any]:
-    """Return the optimizer, where its state is AdamW's."""
-    # default_optim: adamw_torch or its fused form.
-    fact = configuration.get("optim", convert=text_of, unset="adamw_torch")
-    if not isinstance(fact, Known):
-        return fact
-    if fact.value in ("adamw_8bit", "adamw_bnb_8bit"):
-        return Known("adamw_8bit", fact.evidence)
-    is_adamw = fact.value in ("adamw_torch", "adamw_torch_fused", "adamw_apex_fused")
-    return (
-        Known("adamw", fact.evidence)
-        if is_adamw
-        else Unknown(f"{fact.value} has other state than AdamW")
-    )
 
 
 #: What the weights of a checkpoint are stored in, by what its name says.

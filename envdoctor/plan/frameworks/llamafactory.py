@@ -19,10 +19,10 @@ from .hf_trainer import (
     entry_source,
     imports,
     named_file,
-    optimizer_of,
     packed_by_name,
     sharding,
 )
+from .optimizers import optimizer_fields
 from .settings import Setting, flags, overrides
 from .trainer import Launch, Trainer, TrainerReading, visible_devices
 
@@ -47,6 +47,8 @@ _DEFAULTS: Mapping[str, Any] = {
     "stage": "sft",
     "finetuning_type": "lora",
     "lora_rank": 8,
+    "galore_rank": 16,
+    "apollo_rank": 16,
     "cutoff_len": 2048,
     "pure_bf16": False,
     "disable_gradient_checkpointing": False,
@@ -114,7 +116,8 @@ class _LlamaFactory(Trainer):
         spread = reading.get("dist_config.name", convert=text_of)
         if isinstance(spread, Known) and spread.value in ("fsdp", "fsdp2"):
             fields["actor.strategy"] = spread
-        fields["actor.optimizer"], keys["actor.optimizer"] = optimizer_of(configuration), "optim"
+        fields.update(optimizer_fields(configuration))
+        keys["actor.optimizer"] = "optim"
         _derive_tuning(configuration, fields, keys)
         bits = reading.value("quantization_bit", convert=integer)
         packed = f"int{bits}" if bits in (4, 8) else packed_by_name(reading.number("actor.model"))
@@ -186,6 +189,7 @@ def _derive_tuning(
     rank = configuration.get("lora_rank", convert=integer)
     pure = configuration.get("pure_bf16", convert=boolean)
     keys["actor.lora_rank"] = "lora_rank"
+    fields.update(configuration.stated("actor.dora", "use_dora", convert=boolean))
     place = kind.evidence if isinstance(kind, Known) else Evidence("LLaMA-Factory")
     tuned = kind.value if isinstance(kind, Known) else None
     if tuned == "full":

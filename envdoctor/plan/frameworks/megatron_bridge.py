@@ -284,6 +284,9 @@ def _derive_adapters(reading: TrainerReading) -> None:
     stated = reading.get("peft")
     rank = reading.get("peft.dim", convert=integer)
     reading.keys["actor.lora_rank"] = "peft.dim"
+    kinds = {str(reading.value("peft.made_by", convert=text_of)).lower()}
+    if "dora" in kinds | {word.text for word in reading.run.arguments}:
+        reading.put("actor.dora", True)
     if made:
         reading.fields["actor.lora_rank"] = rank
     elif isinstance(stated, Absent) or (isinstance(stated, Known) and not stated.value):

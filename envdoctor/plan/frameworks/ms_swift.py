@@ -17,12 +17,12 @@ from .hf_trainer import (
     derive_batches,
     derive_processes,
     named_file,
-    optimizer_of,
     packed_by_name,
     sharding,
     upcast_by_fsdp,
 )
 from .megatron_options import CUT_DEFAULTS, derive_megatron
+from .optimizers import optimizer_fields
 from .serving import packed_as
 from .settings import flags
 from .trainer import Launch, Trainer, TrainerReading, seen_gpus, visible_devices
@@ -47,6 +47,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "tuner_type": "lora",
     "train_type": None,
     "lora_rank": 8,
+    "galore_rank": 128,
     "per_device_train_batch_size": 1,
     "gradient_accumulation_steps": None,
     "gradient_checkpointing": True,
@@ -214,6 +215,7 @@ def _derive_tuning(reading: TrainerReading) -> None:
     tuner = reading.get("tuner_type", "train_type", convert=text_of)
     rank = reading.get("lora_rank", convert=integer)
     reading.keys["actor.lora_rank"] = "lora_rank"
+    reading.fields.update(reading.configuration.stated("actor.dora", "use_dora", convert=boolean))
     kind = tuner.value if isinstance(tuner, Known) else ""
     fields = reading.fields
     if kind == "full":
@@ -250,10 +252,8 @@ def _derive_trainer(reading: TrainerReading) -> None:
         fields["actor.strategy"] = Unknown(
             "one process spreads the layers over several visible GPUs (device_map)"
         )
-    fields["actor.optimizer"], keys["actor.optimizer"] = (
-        optimizer_of(reading.configuration),
-        "optim",
-    )
+    fields.update(optimizer_fields(reading.configuration))
+    keys["actor.optimizer"] = "optim"
     if reading.value("optimizer"):
         fields["actor.optimizer"] = Unknown("--optimizer has other state than AdamW")
     if reading.value("use_liger_kernel", convert=boolean):

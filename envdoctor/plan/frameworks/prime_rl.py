@@ -429,9 +429,9 @@ def _derive_state(settings: _Settings) -> None:
     settings.field("actor.sequence_parallel", "model.cp", integer)
     settings.field("actor.expert_parallel", "model.ep", integer)
     names = settings.names("model.reshard_after_forward")
-    kept = reading.configuration.stated(*names, convert=is_off)
-    if kept is not None:
-        reading.fields["actor.keeps_gathered"] = kept
+    reading.fields.update(
+        reading.configuration.stated("actor.keeps_gathered", *names, convert=is_off)
+    )
     copies = settings.get("model.dp_replicate", integer)
     gpus, nodes = reading.number("actor.gpus_per_node"), reading.number("actor.nodes")
     if isinstance(copies, Known) and copies.value > 1 and gpus and nodes:

@@ -23,7 +23,12 @@ __all__ = ["ADAPTER"]
 
 _COMPONENT = re.compile(r"torchtune\.models\.(\w+)\.(q?lora_)?(\w+)")
 _RECIPE = re.compile(r"(?:.*/)?(\w+?)(?:\.py)?\Z")
-_ADAMW8 = "bitsandbytes.optim.AdamW8bit"
+_OPTIMIZERS = {
+    "torch.optim.AdamW": "adamw",
+    "bitsandbytes.optim.AdamW8bit": "adamw_8bit",
+    "bitsandbytes.optim.PagedAdamW8bit": "paged_adamw_8bit",
+    "bitsandbytes.optim.PagedAdamW": "paged_adamw_fp32",
+}
 _FIELDS: Fields = {
     "actor.micro_batch": (("batch_size",), integer),
     "actor.gradient_checkpointing": (("enable_activation_checkpointing",), boolean),
@@ -126,9 +131,11 @@ def _derive_gpus(reading: TrainerReading, *, single: bool) -> None:
     """A recipe of one device, or FSDP 2 over as many as torchrun starts."""
     run = reading.run
     reading.put("actor.strategy", "ddp" if single else "fsdp2")
-    kept = reading.configuration.stated("fsdp_reshard_after_forward", convert=is_off)
-    if kept is not None:
-        reading.fields["actor.keeps_gathered"] = kept
+    reading.fields.update(
+        reading.configuration.stated(
+            "actor.keeps_gathered", "fsdp_reshard_after_forward", convert=is_off
+        )
+    )
     options, _ = flags(run.arguments, run.name)
     each = next((option for option in options if option.key == "nproc_per_node"), None)
     if run.launcher:
@@ -162,6 +169,9 @@ def _derive_model(reading: TrainerReading) -> None:
     match = _COMPONENT.fullmatch(text)
     tuned = match.group(2) or "" if match else ""
     rank = reading.get("model.lora_rank", convert=integer)
+    reading.fields.update(
+        reading.configuration.stated("actor.dora", "model.use_dora", convert=boolean)
+    )
     if match is None:
         reading.fields["actor.lora_rank"] = Unknown("the model's builder is not torchtune's")
     elif tuned:
@@ -210,7 +220,7 @@ def _derive_optimizer(reading: TrainerReading) -> None:
     named = reading.get("optimizer._component_", "optimizer", convert=text_of)
     reading.keys["actor.optimizer"] = "optimizer"
     kind = named.value if isinstance(named, Known) else ""
-    known = {"torch.optim.AdamW": "adamw", _ADAMW8: "adamw_8bit"}.get(kind)
+    known = _OPTIMIZERS.get(kind)
     if known is not None:
         reading.put("actor.optimizer", known, named)
     else:

@@ -17,9 +17,9 @@ from .hf_trainer import (
     derive_processes,
     entry_source,
     imports,
-    optimizer_of,
     sharding,
 )
+from .optimizers import optimizer_fields
 from .settings import flags
 from .trainer import Launch, Trainer, TrainerReading
 
@@ -88,7 +88,7 @@ class _Transformers(Trainer):
         derive_processes(reading.run, fields, reading.keys)
         state = sharding(reading.run, reading.configuration)
         fields.update(state.fields)
-        fields["actor.optimizer"] = optimizer_of(reading.configuration)
+        fields.update(optimizer_fields(reading.configuration))
         derive_batches(reading.configuration, fields, reading.keys)
 
     def doubts(self, reading: TrainerReading) -> Tuple[str, ...]:

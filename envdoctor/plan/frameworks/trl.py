@@ -27,11 +27,11 @@ from .hf_trainer import (
     derive_processes,
     file_settings,
     is_mixed,
-    optimizer_of,
     sharding,
     upcast_by_fsdp,
 )
 from .key_tables import load_table
+from .optimizers import optimizer_fields
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, as_option, flags
 from .unread import other_models, unread_settings
@@ -190,7 +190,7 @@ class _Trl:
         state = sharding(run, configuration)
         fields.update(state.fields)
         keys.update(state.keys)
-        fields["actor.optimizer"] = optimizer_of(configuration)
+        fields.update(optimizer_fields(configuration))
         keys["actor.optimizer"] = "optim"
         if method in _LOADING_METHODS and self._is_package(run):
             _derive_loading(run, configuration, fields, keys)
@@ -198,6 +198,7 @@ class _Trl:
                 _derive_texts(configuration, fields, keys)
         peft = configuration.get("use_peft", convert=boolean)
         rank = configuration.get("lora_r", convert=integer)
+        fields.update(configuration.stated("actor.dora", "use_dora", convert=boolean))
         keys["actor.lora_rank"] = "lora_r"
         if isinstance(peft, Known):
             fields["actor.lora_rank"] = rank if peft.value else Known(0, peft.evidence)

@@ -424,15 +424,14 @@ class VerlFamily:
             if isinstance(size, Known) and size.value > 0
             else Absent(Evidence("all of the role's GPUs"))
         )
-        kept = configuration.stated(
-            *(f"{prefix}.reshard_after_forward" for prefix in prefixes), convert=is_off
-        )
-        if kept is not None:
+        names = [f"{prefix}.reshard_after_forward" for prefix in prefixes]
+        fields.update(configuration.stated(f"{role}.keeps_gathered", *names, convert=is_off))
+        kept = fields.get(f"{role}.keeps_gathered")
+        second = isinstance(strategy, Known) and strategy.value == "fsdp2"
+        if isinstance(kept, Known) and kept.value and not second:
             # fsdp_workers.py: of FSDP 1 too, but not in each release that has the key.
-            second = isinstance(strategy, Known) and strategy.value == "fsdp2"
-            unsure = isinstance(kept, Known) and kept.value and not second
             why = "whether FSDP 1 follows reshard_after_forward hangs on the release"
-            fields[f"{role}.keeps_gathered"] = Unknown(why) if unsure else kept
+            fields[f"{role}.keeps_gathered"] = Unknown(why)
         if role == "ref":
             fields["ref.cpu_offload"] = self._reference_offload(configuration, strategy, code)
             fields["ref.optimizer"] = Known("none", code)

@@ -110,9 +110,11 @@ class _VerlSft(Trainer):
         fields["actor.param_dtype"] = named_types(
             reading.get("engine.model_dtype", "model.fsdp_config.model_dtype", convert=text_of)
         )
-        kept = reading.configuration.stated("engine.reshard_after_forward", convert=is_off)
-        if kept is not None:
-            fields["actor.keeps_gathered"] = kept
+        fields.update(
+            reading.configuration.stated(
+                "actor.keeps_gathered", "engine.reshard_after_forward", convert=is_off
+            )
+        )
         reading.put("actor.optimizer", "adamw")
         away: Fact[Any] = reading.get(
             "engine.offload_policy", "model.fsdp_config.cpu_offload", convert=boolean

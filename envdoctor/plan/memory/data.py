@@ -179,7 +179,9 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
     )
     scored = _scored_tokens(inputs, context) if name == "actor" else 0
     judged = _judged(inputs, context) if name == "actor" else 0
-    fewest, most, per = _stored(size, inputs.get(f"{name}.gradient_checkpointing"))
+    split = inputs.may(f"{name}.dora") is not False and inputs.lora(name) != 0
+    live = _live(size) + (_of_dora(size) if split else 0)
+    fewest, most, per = _stored(size, live, inputs.get(f"{name}.gradient_checkpointing"))
     tensor, stages = (
         int(inputs.get(f"{name}.{way}_parallel") or 1) for way in ("tensor", "pipeline")
     )
@@ -194,7 +196,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
         MemoryTerm(
             "activations",
             sure * fewest,
-            max(high * most, scored * _live(size), judged),
+            max(high * most, scored * _live(size), judged) + (_norms(size) if split else 0),
             f"{text} x {most} B ({per})",
             _RECOMPUTE,
             ("update",),
@@ -244,9 +246,26 @@ def _live(size: ModelSize) -> int:
     return (12 + 6 * size.active) * size.hidden + 12 * attention + 8 * size.intermediate
 
 
-def _stored(size: ModelSize, recomputes: Optional[bool]) -> Tuple[int, int, str]:
-    """Return the bytes per token that layers keep for the backward pass: low, high, in words."""
-    live = _live(size)
+def _of_dora(size: ModelSize) -> int:
+    """Return the bytes per token that DoRA's magnitudes keep of one layer, at the most: of each
+    linear layer's output what the base gives, what the adapter gives and their scaled sum, in fp32
+    (peft/tuners/lora/dora.py, DoraLinearLayer.forward).
+    """
+    attention = max(size.attention_width, size.hidden)
+    return 3 * 4 * (4 * attention + size.hidden + 2 * size.intermediate * max(size.active, 1))
+
+
+def _norms(size: ModelSize) -> int:
+    """Return what DoRA takes of the norm of one weight with its adapter: the product of the
+    adapter, their sum and its square, in fp32.
+    """
+    return 3 * 4 * size.hidden * size.intermediate
+
+
+def _stored(size: ModelSize, live: int, recomputes: Optional[bool]) -> Tuple[int, int, str]:
+    """Return the bytes per token that layers keep for the backward pass: low, high, in words.
+    live: those of a layer, at the most.
+    """
     least = 12 * size.hidden + 4 * size.intermediate
     stored = 2 * size.hidden * size.layers
     fewest = size.layers * least if recomputes is False else stored + least

@@ -97,16 +97,19 @@ class DeepspeedState(ModelState):
             _DEEPSPEED,
             ("update",),
         )
+        optimizer = self.inputs.workload.get(f"{self.role.name}.optimizer")
+        is_stated = optimizer is not self.inputs.workload.missing
+        moments = self.moments((4, 4)) if is_stated else (8, 8)
         for name, width, phases in (
-            ("master weights", 4, ALWAYS),
-            ("optimizer", 8, ("rollout", *TRAINING)),
+            ("master weights", (4, 4), ALWAYS),
+            ("optimizer", moments, ("rollout", *TRAINING)),
         ):
             self.add(
                 self.gpu,
                 name,
-                self.trained((width if is_here else 0, width)),
+                self.trained((width[0] if is_here else 0, width[1])),
                 1 / ranks if stage else 1,
-                f"{width} B x {spread if stage else 'P'}",
+                f"{width_text(width)} B x {spread if stage else 'P'}",
                 _ZERO,
                 phases,
                 "offload_optimizer",

@@ -5,6 +5,7 @@ that is only asked.
 from __future__ import annotations
 
 import math
+import re
 from typing import List, Mapping, Optional, Tuple
 
 from ...model.evidence import Known
@@ -26,8 +27,19 @@ Bounds = Tuple[float, float]
 _PACKED: Mapping[str, Bounds] = {"int4": (0.5, 0.6), "int8": (1.0, 1.1)}
 #: Of a model that sees and whose tower nobody here knows: Qwen2-VL-2B's is 0.30 of it.
 _LARGEST_TOWER = 0.35
-#: Bytes of AdamW's two moments, where the type of the parameters does not give them.
-_MOMENTS: Mapping[str, Bounds] = {"adamw_bf16": (4, 4), "adamw_8bit": (2, 2.3), "none": (0, 0)}
+#: Moments that an optimizer keeps of each parameter, by how its name begins.
+_COUNTS = {"adamw": 2, "one_moment": 1, "three_moments": 3}
+#: Bytes of a moment, by how the name ends; without such an end they are the parameters' own. Of
+#: quantised ones blocks of 128 to 2,048 share an fp32 scale.
+_WIDTHS: Mapping[str, Bounds] = {
+    "bf16": (2, 2),
+    "fp32": (4, 4),
+    "8bit": (1, 1.15),
+    "4bit": (0.5, 0.65),
+}
+#: Rows and columns of each matrix in fp32, and what is no matrix.
+_FACTORED: Bounds = (0, 0.1)
+_STATE_NAME = re.compile(r"(paged_)?(adamw|one_moment|three_moments)(?:_(bf16|fp32|8bit|4bit))?")
 
 
 class ModelState:
@@ -99,13 +111,41 @@ class ModelState:
         return (share if frozen else 0.0), share
 
     def moments(self, param: Bounds) -> Bounds:
-        """Return the bytes of the optimizer's state: as it is named, else AdamW's in the type of
-        the parameters; of another optimizer that is the upper bound.
+        """Return the bytes of the optimizer's state: as it is named, in the type of the parameters
+        where that says no other; of an optimizer that is not known that is the upper bound.
         """
-        optimizer = self.inputs.get(f"{self.role.name}.optimizer")
-        unknown = (0.0, 8.0)  # two moments in fp32 are the most that is kept
-        own = (2 * param[0], 2 * param[1])
-        return _MOMENTS.get(str(optimizer), unknown if optimizer is None else own)
+        named = str(self.inputs.get(f"{self.role.name}.optimizer") or "")
+        if named in ("none", "adafactor"):
+            return (0, 0) if named == "none" else _FACTORED
+        match = _STATE_NAME.fullmatch(named)
+        if match is None:
+            own = (2 * param[0], 2 * param[1])
+            return own if named else (0.0, 8.0)  # two moments in fp32 are the most that is usual
+        paged, kind, width = match.groups()
+        each = _WIDTHS.get(width, param)
+        low, high = (_COUNTS[kind] * one for one in each)
+        if width == "8bit":
+            # transformers trainer.py has bitsandbytes keep what belongs to embeddings in fp32.
+            high += _COUNTS[kind] * 3 * self._root_share()
+        return self._projected((0 if paged else low, high))
+
+    def _root_share(self) -> float:
+        size = self.role.size
+        return min(1.0, size.root / size.high) if size.vocabulary and size.high else 0.0
+
+    def _projected(self, state: Bounds) -> Bounds:
+        """Return the bytes of state that is kept at a rank: of a matrix the rank x its longer side
+        for each moment, and a projector of the rank x the shorter one in fp32 at the most; of
+        what is no linear layer all (GaLore, arXiv:2403.03507 section 4; APOLLO, arXiv:2412.05270).
+        """
+        rank, size = self.inputs.get(f"{self.role.name}.optimizer_rank"), self.role.size
+        if not rank:
+            return state
+        if not size.adapted_width:
+            return 0.0, state[1]
+        share = rank * size.adapted_width / size.high
+        most = share * (state[1] + 2) + self._root_share() * state[1]
+        return min(state[0], state[0] * share / 2), min(state[1], most)
 
     def packed(self, plain: Bounds) -> Bounds:
         """Return the bytes of a weight: ``plain``, or what quantised weights below adapters take
@@ -115,7 +155,7 @@ class ModelState:
         if packed is None or self.lora == 0:
             return plain
         size = self.role.size
-        root = size.root / size.high if size.vocabulary and not size.rough else 0.0
+        root = 0.0 if size.rough else self._root_share()
         most = min(size.root / size.low, 0.5) if size.vocabulary else 0.3
         return (
             packed[0] * (1 - root) + min(plain[0], 2) * root,
@@ -126,7 +166,10 @@ class ModelState:
         """Return the bytes of gradients: of one layer at a time where the optimizer steps inside
         of the backward pass.
         """
-        return (0.0, per[1] / 2) if self.get("fused_backward") else per
+        inside = self.inputs.may(f"{self.role.name}.fused_backward")
+        if inside is None:
+            return (0.0, per[1])
+        return (0.0, per[1] / 2) if inside else per
 
     def _adapter_share(self) -> float:
         """Return adapters as a share of the model, where every linear layer has one."""
@@ -135,6 +178,8 @@ class ModelState:
         if not size.adapted_width:
             return 0.1 + whole
         side_by_side = int(self.inputs.get(f"{self.role.name}.adapters") or 1)
+        # A magnitude for each output is less than one rank more.
+        rank += self.inputs.may(f"{self.role.name}.dora") is not False
         return side_by_side * rank * size.adapted_width / size.high + whole
 
     def resident(
