@@ -11,7 +11,10 @@ pair of tokens of a row. Fused ones (flash, sdpa, flex) make pieces of them, and
   fp32 of the softmax come beside that; in the backward pass their gradients: 2 + 4 + 4 + 2.
 * Which one transformers takes where nothing is said: sdpa from 4.36 on, with torch 2.1.1 or newer
   (modeling_utils.py@v4.36.0 ``_autoset_attn_implementation``), eager before; Gemma 2's own class
-  takes eager (modeling_gemma2.py@v4.42.0 ``_check_and_enable_sdpa``; with 5.24 it has no sdpa).
+  takes eager (modeling_gemma2.py@v4.42.0 ``_check_and_enable_sdpa``; with 5.24 it has no sdpa), and
+  so does gpt-oss's (modeling_gpt_oss.py@v4.55.0, ``_supports_sdpa = False``). Classes that came
+  after 4.36 with an sdpa of their own are those of Qwen2 (4.37), Llama 3.1 (4.43), OLMo 2 (4.47),
+  Gemma 3 (4.50), Qwen3 (4.51) and what descends from these.
 """
 
 from __future__ import annotations
@@ -36,7 +39,12 @@ _SOURCE = (
     "transformers modeling_llama.py@v4.48.0 eager_attention_forward; measured with saved tensors"
 )
 _SDPA_SINCE, _ITS_TORCH = parse_version("4.36"), parse_version("2.1.1")
-_OWN_DEFAULT = re.compile(r"gemma-?2(?!\d)", re.IGNORECASE)
+_OWN_DEFAULT = re.compile(r"gemma-?2(?!\d)|gpt-?oss", re.IGNORECASE)
+_AFTER_SDPA = re.compile(
+    r"(?<![a-z])(?:qwen-?[23](?!\d)|qwq|qvq|llama-?(?:3\.[1-3]|4)(?!\d)|olmo-?[23](?!\d)"
+    r"|gemma-?3(?![n\d]))",
+    re.IGNORECASE,
+)
 
 
 def _makes_scores(inputs: Inputs, role: Role) -> Optional[bool]:
@@ -49,15 +57,18 @@ def _makes_scores(inputs: Inputs, role: Role) -> Optional[bool]:
         return bool(stated == "eager")
     if _OWN_DEFAULT.search(role.size.name) and not inputs.traits.flash:
         return None
-    return False if inputs.traits.flash or inputs.traits.sdpa or _is_newer(inputs) else None
+    return False if inputs.traits.flash or inputs.traits.sdpa or _is_newer(inputs, role) else None
 
 
-def _is_newer(inputs: Inputs) -> bool:
-    """Tell whether the releases that are installed are known to take sdpa by themselves."""
+def _is_newer(inputs: Inputs, role: Role) -> bool:
+    """Tell whether the releases that are installed are known to take sdpa by themselves; of a
+    release that is not known the model's class tells what it is at least.
+    """
     library, torch = (
         try_version(inputs.facts.version_of(name) or "") for name in ("transformers", "torch")
     )
-    is_new = library is not None and library >= _SDPA_SINCE
+    named = _AFTER_SDPA.search(role.size.name) is not None
+    is_new = named if library is None else library >= _SDPA_SINCE
     return is_new and (torch is None or torch >= _ITS_TORCH)
 
 

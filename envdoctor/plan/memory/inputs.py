@@ -23,7 +23,9 @@ class _Traits(NamedTuple):
     optimizer works on the parameters themselves, as transformers' Trainer without DeepSpeed does.
     flash: its attention is flash or an engine's own unless a run says otherwise. sdpa: each of its
     releases that is known here asks for a transformers that takes sdpa by itself, 4.36 or newer
-    (their requirements), or takes torch's itself.
+    (their requirements), or takes torch's itself. embedding: transformers' Trainer makes the
+    optimizer, and has bitsandbytes keep the state of embeddings whole (trainer.py,
+    GlobalOptimManager).
     """
 
     ray: bool = False
@@ -31,6 +33,7 @@ class _Traits(NamedTuple):
     plain: bool = False
     flash: bool = False
     sdpa: bool = False
+    embedding: bool = False
 
 
 _RAY = _Traits(ray=True, full=True, flash=True)
@@ -39,8 +42,10 @@ _FRAMEWORKS: Mapping[str, _Traits] = {
     **dict.fromkeys(("slime", "areal"), _RAY),
     "openrlhf": _Traits(ray=True, full=True),
     "nemo-rl": _Traits(ray=True, full=True, sdpa=True),
-    **dict.fromkeys(("trl", "llamafactory", "axolotl"), _Traits(plain=True, sdpa=True)),
-    **dict.fromkeys(("transformers", "ms-swift"), _Traits(plain=True)),
+    **dict.fromkeys(
+        ("trl", "llamafactory", "axolotl"), _Traits(plain=True, sdpa=True, embedding=True)
+    ),
+    **dict.fromkeys(("transformers", "ms-swift"), _Traits(plain=True, embedding=True)),
     **dict.fromkeys(("torchtune", "prime-rl"), _Traits(plain=True, flash=True)),
     **dict.fromkeys(("deepspeed", "deepspeed-chat"), _Traits(full=True)),
     **dict.fromkeys(("megatron", "megatron-bridge"), _Traits(full=True, flash=True)),

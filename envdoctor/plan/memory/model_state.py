@@ -124,8 +124,7 @@ class ModelState:
         paged, kind, width = match.groups()
         each = _WIDTHS.get(width, param)
         low, high = (_COUNTS[kind] * one for one in each)
-        if width == "8bit":
-            # transformers trainer.py has bitsandbytes keep what belongs to embeddings in fp32.
+        if width == "8bit" and self.inputs.traits.embedding:
             high += _COUNTS[kind] * 3 * self._root_share()
         return self._projected((0 if paged else low, high))
 

@@ -153,7 +153,9 @@ def test_fused_attention_keeps_none(matrix):
 @pytest.mark.parametrize(
     ("framework", "installed", "model", "counted"),
     [
-        ("transformers", None, "Qwen2.5-7B", True),  # nothing tells the release
+        ("transformers", None, "meta-llama/Llama-2-7b-hf", True),  # nothing tells the release
+        ("transformers", None, "Qwen2.5-7B", False),  # its class has sdpa from the start
+        ("trl", None, "openai/gpt-oss-20b", True),
         ("transformers", "4.35.2", "Qwen2.5-7B", True),  # eager by itself
         ("transformers", "4.48.0", "Qwen2.5-7B", False),
         ("deepspeed", "4.48.0", "google/gemma-2-9b-it", True),
