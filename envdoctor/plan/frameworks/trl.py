@@ -5,10 +5,11 @@ torchrun, sharding by DeepSpeed or FSDP.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known
 from ...model.layout import Layout
+from ...model.workload import ConfigurationProblem
 from .adapter import CERTAIN, Run, RunReading
 from .attention import attention_of
 from .configuration import (
@@ -25,7 +26,9 @@ from .hf_trainer import (
     TRAINING_FIELDS,
     derive_batches,
     derive_processes,
+    entry_source,
     file_settings,
+    imports,
     is_mixed,
     sharding,
     upcast_by_fsdp,
@@ -44,7 +47,8 @@ _ENTRY = re.compile(
     r"|kto|ppo|online_dpo)[\w-]*\.py"
 )
 _PACKAGE = re.compile(r"trl|trl\.scripts\.\w+|open_r1\.\w+|(?:.*/)?open_r1/\w+\.py")
-_IMPORT = re.compile(r"^\s*(?:from|import)\s+trl\b", re.MULTILINE)
+#: Classes of TRL that a script of its own names, by method.
+_CLASSES = re.compile(r"\b(GRPO|SFT|DPO|RLOO|Reward|KTO|PPO|OnlineDPO)(?:Config|Trainer)(?:TRL)?\b")
 #: Options that no other trainer on top of transformers has. Those of ``TrainingArguments``
 #: (``per_device_train_batch_size`` and the like) are of LLaMA-Factory, ms-swift and many more.
 _OWN = frozenset(["num_generations", "max_completion_length", "use_vllm", "vllm_mode"])
@@ -78,6 +82,17 @@ _PAIRS: Fields = {
 }
 
 
+def _is_unknown(problem: ConfigurationProblem) -> bool:
+    return problem.kind == "unknown-key"
+
+
+def _source(run: Run) -> Optional[str]:
+    """Return the text of the script that a run starts; None where it is not at hand."""
+    if not run.entry.endswith(".py"):
+        return None
+    return run.text(run.entry, (run.base,)) or entry_source(run) or None
+
+
 class _Trl:
     name = "trl"
     layout = Layout(files=("trl/trainer/grpo_trainer.py",))
@@ -104,9 +119,9 @@ class _Trl:
             return ours > 1
         if not run.entry.endswith(".py"):
             return False
-        script = run.text(run.entry, (run.base,))
+        script = _source(run)
         if script is not None:
-            return _IMPORT.search(script) is not None
+            return imports(script, "trl")
         return ours > (0 if _ENTRY.fullmatch(run.entry) else 1)
 
     def _is_package(self, run: Run) -> bool:
@@ -117,8 +132,7 @@ class _Trl:
         """Tell whether the run is TRL's by more than names of options."""
         if run.entry == "trl" or _PACKAGE.fullmatch(run.entry):
             return True
-        script = run.text(run.entry, (run.base,)) if run.entry else None
-        return script is not None and _IMPORT.search(script) is not None
+        return imports(_source(run) or "", "trl")
 
     def read(self, run: Run) -> RunReading:
         """Read the run."""
@@ -149,6 +163,9 @@ class _Trl:
             # Of TrainingArguments a checkout has what its transformers has, which is not read.
             exact=isinstance(version, Known) and not own and not table.own,
         )
+        # What a script adds is not known; a name close to one of TRL's may be meant for it.
+        foreign = own and not self._is_package(run)
+        problems = [one for one in problems if not foreign or one.nearest or not _is_unknown(one)]
         problems += value_problems(fields, keys)
         unread = unread_settings(configuration, [*files, *settings])
         fields.update(other_models(configuration, [*files, *settings]))
@@ -166,6 +183,10 @@ class _Trl:
         entry = _ENTRY.fullmatch(run.entry)
         named = self._subcommand(run) or (next(filter(None, entry.groups()), "") if entry else "")
         named = "reward" if named == "reward_modeling" else named
+        if named not in _METHODS and run.entry.endswith(".py"):
+            classes = {name.lower() for name in _CLASSES.findall(_source(run) or "")}
+            named = classes.pop() if len(classes) == 1 else ""
+            named = "online_dpo" if named == "onlinedpo" else named
         return named if named in _METHODS else "grpo"
 
     def _config(self, run: Run) -> List[Setting]:

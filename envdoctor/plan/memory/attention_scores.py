@@ -55,7 +55,8 @@ def _makes_scores(inputs: Inputs, role: Role) -> Optional[bool]:
     stated = inputs.get(f"{role.name}.attention")
     if stated is not None:
         return bool(stated == "eager")
-    if _OWN_DEFAULT.search(role.size.name) and not inputs.traits.flash:
+    of_library = not inputs.traits.flash and role.strategy != "megatron"
+    if of_library and _OWN_DEFAULT.search(role.size.name):
         return None
     return False if inputs.traits.flash or inputs.traits.sdpa or _is_newer(inputs, role) else None
 

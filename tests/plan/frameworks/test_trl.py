@@ -170,3 +170,28 @@ def test_texts_and_their_loss(tmp_path, options, filled, chunks):
     workload = fields_of(tmp_path, f"accelerate launch --num_processes 1 {SFT} {options}")
     assert workload.value("actor.filled") is filled
     assert workload.value("actor.loss_chunks") == chunks
+
+
+@pytest.mark.parametrize(
+    ("source", "algorithm"),
+    [
+        ("from trl import DPOConfig as Config, DPOTrainer\n", "dpo"),
+        ("from trl import SFTTrainer\n", "sft"),
+        ("from trl import GRPOConfig\n", "grpo"),
+    ],
+)
+def test_a_script_in_the_tree_says_by_its_classes_what_it_trains(tmp_path, source, algorithm):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "own_chat.py").write_text(source)
+    (tmp_path / "shell").mkdir()
+    (tmp_path / ".git").mkdir()
+    script = tmp_path / "shell" / "run.sh"
+    own = "--conv_style x --image_folder y --per_device_train_batchsize 2"
+    script.write_text(
+        "torchrun --nproc_per_node 8 package/own_chat.py --model_name_or_path Qwen/Qwen2.5-7B "
+        f"--output_dir out {own}\n"
+    )
+    workload = read_workload([str(script)], environ={})
+    assert (workload.value("framework"), workload.value("algorithm")) == ("trl", algorithm)
+    named = [problem.key for problem in workload.problems if problem.kind == "unknown-key"]
+    assert named == ["per_device_train_batchsize"]  # close to one of TRL's; others are its own
