@@ -183,12 +183,12 @@ def check_gpu(pool: Pool, levers: Sequence[Lever]) -> Iterator[Finding]:
         )
 
 
-def _not_known(pool: Pool) -> str:
-    """Return a sentence on the settings for which a pool that cannot fit is no error."""
-    if not pool.unread or pool.limit is None or pool.low <= pool.limit.usable:
+def _not_known(unread: Sequence[str], *, fails: bool) -> str:
+    """Return a sentence on the settings for which what cannot fit is no error."""
+    if not unread or not fails:
         return ""
-    names = ", ".join(pool.unread[:_FEW_TERMS])
-    more = " and others" if len(pool.unread) > _FEW_TERMS else ""
+    names = ", ".join(unread[:_FEW_TERMS])
+    more = " and others" if len(unread) > _FEW_TERMS else ""
     return f" It may take less by settings that are not known here: {names}{more}."
 
 
@@ -223,7 +223,8 @@ def _pool_finding(
         kind,
         severity,
         f"The run {takes} of {what} (worst: {phase}), and {size} may be used "
-        f"({limit.reason}). Largest: {parts}.{_not_known(pool)}",
+        f"({limit.reason}). Largest: {parts}."
+        f"{_not_known(pool.unread, fails=pool.low > limit.usable)}",
         subject=pool.subject,
         evidence=(*limit.evidence, *(evidence for term in largest for evidence in _evidence(term))),
         sources=sources,
@@ -279,11 +280,15 @@ def check_cache(
         "gpu-memory",
         "kv-cache-too-small",
         severity,
-        f"{need}{left}, {tokens} ({check.formula}).",
+        f"{need}{left}, {tokens} ({check.formula}).{_less_than_counted(check)}",
         evidence=tuple(Evidence(entry.place) for entry in check.inputs if entry.place),
         sources=(_CACHE,),
         remedies=_remedies(levers) or (lower,),
     )
+
+
+def _less_than_counted(check: CacheCheck) -> str:
+    return _not_known(check.unread, fails=check.high < max(check.need, check.per_token))
 
 
 def _nothing_left(workload: Workload, check: CacheCheck) -> Finding:
@@ -295,7 +300,8 @@ def _nothing_left(workload: Workload, check: CacheCheck) -> Finding:
         "gpu-memory",
         "kv-cache-too-small",
         _SEVERITY.get(check.verdict) or "warning",
-        f"Nothing is left for the KV cache, however short the sequences are: {check.formula}.",
+        f"Nothing is left for the KV cache, however short the sequences are: {check.formula}."
+        f"{_less_than_counted(check)}",
         evidence=tuple(Evidence(entry.place) for entry in check.inputs if entry.place),
         sources=(_CACHE,),
         remedies=(

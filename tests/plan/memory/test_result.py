@@ -63,6 +63,18 @@ def test_what_is_given_by_a_command_may_make_it_smaller(tmp_path, matrix, text, 
     assert "does not fit" not in verdicts(tmp_path, matrix, text.format(**parts))
 
 
+def test_a_warning_on_the_cache_names_what_is_not_known(tmp_path, matrix):
+    empty = tmp_path / "facts.json"
+    empty.write_text('{"schema_version": 1, "facts": {}}')
+    (facts,) = gather(Sources(facts=[str(empty)], assume=["gpu=T4:8"]))
+    script = tmp_path / "run.sh"
+    script.write_text(f"vllm serve {_LLAMA} -tp $(nvidia-smi -L | wc -l) --max-model-len 8192\n")
+    findings = plan([str(script)], facts, matrix)[0].findings
+    finding = next(finding for finding in findings if finding.code == "ED603")
+    assert finding.severity == "warning"
+    assert "settings that are not known here: --tensor-parallel-size" in finding.message
+
+
 def test_what_is_stated_of_an_unclear_setting_makes_it_sure(tmp_path, matrix):
     text = f"vllm serve {_LLAMA} -tp $(nvidia-smi -L | wc -l)"
     assert "does not fit" in verdicts(tmp_path, matrix, text, ["rollout.tensor_parallel=1"])
