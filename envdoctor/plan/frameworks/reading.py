@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from functools import partial
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import InputError
@@ -18,7 +19,7 @@ from ...model.sizes import whole_number
 from ...model.workload import WORKLOAD_FIELDS, ConfigurationProblem, Workload
 from ...text_files import name_of, read_text
 from ..shell.reader import MARK, MAX_SCRIPT_BYTES, Script, Word, read_script
-from .adapter import Adapter, Checkout, Run, RunReading
+from .adapter import Adapter, Checkout, Run, RunReading, read_small
 from .checkout import find_checkout, installed, old_checkout
 from .problems import remark_problem
 from .settings import MAX_CONFIG_BYTES, Setting, read_config
@@ -251,9 +252,19 @@ class _Source:
             # What sbatch is told in the script itself, its job finds in its environment.
             environ = {**batch_variables(text), **environ}
         name, base = os.path.basename(name_of(path)), os.path.dirname(path) or "."
-        script = read_script(text, name, environ=environ, arguments=arguments)
+        whole = os.path.abspath(path) if path != "-" else ""
+        reader = partial(
+            read_script,
+            text,
+            name,
+            environ=environ,
+            arguments=arguments,
+            path=whole,
+            read=partial(_sourced, _tree_of(whole)),
+        )
+        script = reader()
         if script.ends and not _best(list(started(script, base, text))):
-            beyond = read_script(text, name, environ=environ, arguments=arguments, past_ends=True)
+            beyond = reader(past_ends=True)
             script = beyond if _best(list(started(beyond, base, text))) else script
         return self._of_commands(script, text, base)
 
@@ -286,6 +297,23 @@ class _Source:
                 ConfigurationProblem("several-runs", place, "", message, certain=False)
             )
         return best[0]
+
+
+def _tree_of(path: str) -> str:
+    """Return the folder of the repository that a script lies in, else the script's own."""
+    folder = own = os.path.dirname(path)
+    while folder and not os.path.exists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        folder = above if above != folder else ""
+    return folder or own
+
+
+def _sourced(tree: str, path: str) -> Optional[str]:
+    """Return the text of a file that a script sources, where it lies in the same tree."""
+    whole = os.path.normpath(path)
+    is_near = os.path.isabs(path) and bool(tree) and whole.startswith(os.path.join(tree, ""))
+    text = read_small(whole, MAX_SCRIPT_BYTES) if is_near else None
+    return None if text is None or "\x00" in text else redact(text)
 
 
 def _not_known(script: Script, runs: Sequence[Run]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import os
 import re
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -16,7 +17,7 @@ from ...intake.word_lists import words
 from ...model.record import NamedTuple
 from ...model.redaction import redact, redacted_start
 from ...model.sizes import whole_number
-from .syntax import LITERAL, UnreadableScript, past_piece
+from .syntax import LITERAL, UnreadableScript, parse, past_piece
 
 __all__ = [
     "MARK",
@@ -45,6 +46,14 @@ _COMPUTED = re.compile(
 )
 _SUM = re.compile(r"(?!.*(?:\*\*|//|\+\+|--))(?:[-+*/%()\s]|\b(?:0|[1-9]\d{0,17})\b)*\Z", re.ASCII)
 _EXPR = re.compile(r"\$\(expr [\s\w$+*/%\\-]+\)\Z")
+#: What names the script itself.
+_PATHS = frozenset(["0", "BASH_SOURCE"])
+_ABOUT_PATHS = re.compile(r"\s*(?:cd|dirname|basename|realpath|readlink)\s")
+_PRINTS: Mapping[str, Callable[[str], str]] = {
+    "dirname": os.path.dirname,
+    "basename": os.path.basename,
+    "realpath": os.path.realpath,
+}
 _BLANKS = re.compile(r"[ \t\n]+")
 _SEPARATORS = " \t\n"  # of IFS in each new shell, whatever its environment has
 _TILDE = re.compile(r"(?:[A-Za-z_]\w*=)?~(?=/|\Z)")
@@ -110,9 +119,12 @@ class Expander:
     """Expands words against variables.
 
     ``environ`` None: the environment is not known, and what a script does not set is unclear.
+    ``path``: of the script, "" where nobody knows it; it counts as started by that.
     """
 
-    def __init__(self, environ: Optional[Mapping[str, str]], why: str) -> None:
+    def __init__(self, environ: Optional[Mapping[str, str]], why: str, path: str = "") -> None:
+        self.path = self.file = path  # of the script, and of the file that is being read
+        self.at = 0  # the line at which a file is sourced whose lines are not the script's
         self.variables: Dict[str, ShellVariable] = {"@": ShellVariable((), array=True)}
         self.environ = environ
         self.why = why  # why a MARK that stands in the script itself is unclear
@@ -127,8 +139,13 @@ class Expander:
                 line, "the script runs or expands more than a launch script does"
             )
 
+    def line_of(self, line: int) -> int:
+        """Return the line of the script itself that a line belongs to."""
+        return self.at or line
+
     def words(self, raw: str, line: int) -> List[Word]:
         """Return the fields that a word expands to."""
+        line = self.line_of(line)
         if LITERAL.fullmatch(raw) and len(raw) <= MAX_TEXT:
             self.spend(len(raw) + _FIELD, line)
             return [Word(raw, line, raw)]
@@ -155,6 +172,7 @@ class Expander:
 
     def text(self, raw: str, line: int, quoted: str = "") -> Word:
         """Expand without splitting: the value of an assignment; ``<<``: a here-document."""
+        line = self.line_of(line)
         return _joined([piece.word for piece in self._pieces(raw, line, quoted)], line, raw)
 
     @property
@@ -165,6 +183,8 @@ class Expander:
 
     def lookup(self, name: str) -> Optional[ShellVariable]:
         """Return a variable; None where it is surely unset, as far as the script tells."""
+        if self.path and name in _PATHS:
+            return ShellVariable((Word(self.path if name == "0" else self.file, 0),))
         if name in _OF_THE_RUN:
             return ShellVariable((unclear_word(f"${name} is known only when the script runs", 0),))
         if name in "@*#" or name.isdecimal():
@@ -263,6 +283,10 @@ class Expander:
         if _EXPR.match(text):
             yield self._expanded(self.calculate(text[7:-1].replace("\\*", "*"), line), quoted)
         elif text.startswith(("`", "$(", "$'")) and not text.startswith("$(("):
+            folder = self._printed_path(text, line) if self.path else ""
+            if folder:
+                yield self._expanded(Word(folder, line), quoted)
+                return
             yield self._unclear(f"what {_short(text)} prints", quoted)
         elif text.startswith(("<(", ">(")):
             yield self._unclear(f"the file behind {_short(text)}", quoted)
@@ -274,6 +298,38 @@ class Expander:
             yield from self._parameter(text[1:].replace("\\\n", ""), line, quoted, alone)
         else:
             yield self._plain(text, quoted)
+
+    def _printed_path(self, text: str, line: int) -> str:
+        """Return the path that ``$(dirname "$0")``, ``$(cd … && pwd)`` and their like print; "" for
+        any other command, and where it is not known.
+        """
+        inner = text[2:-1] if text.startswith("$(") else text[1:-1]
+        if not _ABOUT_PATHS.match(inner):
+            return ""
+        try:
+            commands = parse(inner, line)
+        except UnreadableScript:
+            return ""
+        if any(command.kind or command.negated for command in commands):
+            return ""
+        said = [
+            [word for raw in command.words for word in self.words(raw.text, raw.line)]
+            for command in commands
+        ]
+        if not all(word.known for words in said for word in words):
+            return ""
+        calls = [[word.text for word in words if word.text != "--"] for words in said]
+        joint = [command.joint for command in commands]
+        if len(calls) == 2 and joint[1] == "&&" and calls[1] in (["pwd"], ["pwd", "-P"]):
+            folder = calls[0][-1] if calls[0][:1] == ["cd"] and len(calls[0]) == 2 else ""
+            is_there = os.path.isabs(folder) and os.path.isdir(folder)
+            return os.path.normpath(folder) if is_there else ""
+        name, *rest = calls[0] if len(calls) == 1 and calls[0] else [""]
+        if name == "readlink" and rest[:1] == ["-f"]:
+            name, rest = "realpath", rest[1:]
+        if name not in _PRINTS or len(rest) != 1 or not os.path.isabs(rest[0]):
+            return ""
+        return _PRINTS[name](rest[0])
 
     def _plain(self, text: str, quoted: str) -> _Piece:
         """A text that means itself."""

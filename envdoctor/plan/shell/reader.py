@@ -112,12 +112,16 @@ def read_script(
     line: int = 1,
     why: str = "",
     past_ends: bool = False,
+    path: str = "",
+    read: Optional[Callable[[str], Optional[str]]] = None,
 ) -> Script:
     """Read a script. ``environ`` None: nothing is known of the environment it starts in.
 
     ``line`` is that of the text's start. ``why``: the text holds :data:`MARK` for what is unclear
     in it, and this is the reason. ``past_ends``: read on behind an ``if`` that ends the script;
-    what it asks for is unclear then. Raises :class:`InputError`.
+    what it asks for is unclear then. ``path``: the script's own, whole. ``read``: gives the text of
+    a file that the script sources by its whole path, None for one that is not at hand. Raises
+    :class:`InputError`.
     """
     if len(text) > MAX_SCRIPT_BYTES:
         raise InputError(
@@ -126,7 +130,7 @@ def read_script(
         )
     if "\x00" in text:
         raise InputError(f"{name}: expected a launch script, found binary data")
-    reader = _Reader(environ, why, past_ends=past_ends)
+    reader = _Reader(environ, why, path, read, past_ends=past_ends)
     reader.variables["@"] = ShellVariable(tuple(Word(one, 0) for one in arguments), array=True)
     text = text if why else text.replace(MARK, "\ufffd")
     try:
@@ -141,16 +145,26 @@ def read_script(
 class _Leaves(Exception):
     """``exit``, ``exec``, ``return``, ``break`` or ``continue``: what follows is not reached."""
 
-    def __init__(self, line: int) -> None:
+    def __init__(self, line: int, by: str = "exit") -> None:
         super().__init__()
         self.line = line
+        self.by = by
 
 
 class _Reader(Expander):
     """Follows commands; the result of each is its status, None where it cannot be told."""
 
-    def __init__(self, environ: Optional[Mapping[str, str]], why: str, *, past_ends: bool) -> None:
-        super().__init__(environ, why)
+    def __init__(
+        self,
+        environ: Optional[Mapping[str, str]],
+        why: str,
+        path: str,
+        read: Optional[Callable[[str], Optional[str]]],
+        *,
+        past_ends: bool,
+    ) -> None:
+        super().__init__(environ, why, path)
+        self.read = read
         self.past_ends = past_ends
         self.rounds = 0  # of loops over words; as many as may be while a loop around is unclear
         self.functions: Dict[str, List[Node]] = {}  # with all their definitions
@@ -387,7 +401,7 @@ class _Reader(Expander):
     def _builtin(self, name: str, fields: Sequence[Word], command: Node) -> Optional[bool]:
         """Run what the shell does itself; returns its status where that is known."""
         if name in _LEAVES:
-            raise _Leaves(command.line)
+            raise _Leaves(self.line_of(command.line), name)
         if name == "eval":
             return self._eval(fields)
         if name in _TESTS:
@@ -418,7 +432,8 @@ class _Reader(Expander):
         for raw in assignments:  # for its environment alone
             name, _, value = raw.text.partition("=")
             if raw.elements is None and _IDENTIFIER.match(name):
-                exported[name] = self.text(value, raw.line)._replace(line=raw.line, raw=raw.text)
+                word = self.text(value, raw.line)
+                exported[name] = word._replace(line=self.line_of(raw.line), raw=raw.text)
         if _SETTING.match(fields[0].text):
             self.remarks.append(Remark("lost-line", fields[0].line, fields[0].text))
         known = (one for one in self._documents(command) if one[0] and MARK not in "".join(one))
@@ -448,7 +463,7 @@ class _Reader(Expander):
         else:
             word = self.text(raw.text[match.end() :], raw.line)
             word = _sum(old.words[0], word) if plus and old.words else word
-            words = (word._replace(line=raw.line, raw=raw.text), *old.words[1:])
+            words = (word._replace(line=self.line_of(raw.line), raw=raw.text), *old.words[1:])
         self.spend(sum(len(word.text) + 1 for word in words), raw.line)
         array = old.array or raw.elements is not None or index is not None
         self.variables[name] = ShellVariable(words, array, exported or old.exported)
@@ -552,8 +567,29 @@ class _Reader(Expander):
 
     def _source(self, fields: Sequence[Word]) -> None:
         name = fields[1].readable if len(fields) > 1 else "a file"
-        if not _SETS_UP.search(name):
+        if _SETS_UP.search(name):
+            return
+        known = len(fields) == 2 and fields[1].known
+        text = self.read(fields[1].text) if known and self.read is not None else None
+        if text is None or not self._follow(fields[1], text):
             self._loosen(f"{name} may set it", fields[0].line)
+
+    def _follow(self, file: Word, text: str) -> bool:
+        """Run a file that is sourced: what stands in it stands at the line that names it. False
+        where bash could not read it.
+        """
+        before = self.file, self.at
+        self.file, self.at = file.text, file.line
+        try:
+            self.run(parse(text + "\n", file.line))
+        except _Leaves as leaving:
+            if leaving.by != "return":
+                raise
+        except UnreadableScript:
+            return False
+        finally:
+            self.file, self.at = before
+        return True
 
     def _eval(self, fields: Sequence[Word]) -> Optional[bool]:
         text = " ".join(word.text for word in fields[1:])

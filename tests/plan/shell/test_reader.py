@@ -563,3 +563,60 @@ def test_words_without_anything_special_are_read_as_all_others(text: str) -> Non
         for module in (expansion, syntax):
             patch.setattr(module, "LITERAL", re.compile(r"(?!)"))
         assert outcome() == quick
+
+
+#: What stands beside a script that is started by its whole path.
+SOURCED = {
+    "common.env": 'A="p q"\nfunction shown { echo x; }\nB=$(basename "$0")\n[ -n "$C" ] || C=3\n',
+    "models/one.sh": 'HERE="$( cd "$( dirname "${BASH_SOURCE[0]}" )" &>/dev/null && pwd )"\n'
+    'ARGS=(--layers 4 "--name=$A")\nreturn 0\nARGS=()\n',
+    "ends.sh": "D=4\nexit 0\n",
+    "itself.sh": '. "$F/itself.sh"\n',
+}
+_FOLDER = 'F=$( cd -- "$( dirname -- "${BASH_SOURCE[0]}" )" &> /dev/null && pwd)\n'
+WITH_FILES = [
+    '__run__ "$F" $(dirname "$0") $(basename "$0") "$(realpath "$0")" `dirname $F`',
+    'source $F/common.env; __run__ "$A" $B $C $F',
+    'C=7; . "$F/common.env"; source "${F}/models/one.sh"; __run__ "${ARGS[@]}" "$HERE" $C',
+    'source "$(dirname "${BASH_SOURCE[0]}")/models/../common.env"; __run__ "$A"',
+    'R=$(cd "$F/models/.." && pwd -P); __run__ "$R/models" "$(readlink -f "$R")"',
+    "source $F/ends.sh; __run__ never",
+    'if [ 1 = 1 ]; then source $F/common.env; fi; __run__ "$A"',
+]
+
+
+@pytest.mark.parametrize("body", WITH_FILES)
+def test_files_that_a_script_sources_are_read_as_bash_reads_them(body: str, tmp_path: Path) -> None:
+    for name, text in SOURCED.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    path = tmp_path / "run.sh"
+    path.write_text(_FOLDER + body + "\n")
+    marked = f"{RUN}() {{ printf '%s\\0' \"$@\"; }}; export -f {RUN}; exec bash {path}"
+    done = subprocess.run(
+        [BASH, "--norc", "-c", marked], capture_output=True, check=False, timeout=20,
+        env={"PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    read = read_script(
+        path.read_text(), "run.sh", environ={}, path=str(path),
+        read=lambda name: Path(name).read_text() if Path(name).is_file() else None,
+    )  # fmt: skip
+    ours = [
+        word.text for one in read.commands if one.words[0].text == RUN for word in one.words[1:]
+    ]
+    assert ours == done.stdout.decode().split("\0")[:-1]
+    assert all(word.line <= 2 for one in read.commands for word in one.words)
+
+
+@pytest.mark.parametrize("body", ['. "$F/itself.sh"', 'source "$F/none.sh"', "source ./common.env"])
+def test_a_file_that_is_not_read_may_set_anything(body: str, tmp_path: Path) -> None:
+    for name, text in SOURCED.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    script = f"{_FOLDER}A=1\n{body}\n{RUN} $A\n"
+    read = read_script(
+        script, "run.sh", environ={}, path=str(tmp_path / "run.sh"),
+        read=lambda name: Path(name).read_text() if Path(name).is_file() else None,
+    )  # fmt: skip
+    (called,) = [one for one in read.commands if one.words[0].text == RUN]
+    assert not called.words[1].known
