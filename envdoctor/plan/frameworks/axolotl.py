@@ -173,6 +173,7 @@ def _fsdp(reading: TrainerReading, first: str) -> Mapping[str, Fact[Any]]:
     if isinstance(recompute, Known) and recompute.value:
         reading.put("actor.gradient_checkpointing", True, recompute)
     reading.keys["actor.strategy"] = "fsdp_config"
+    reading.keys["actor.keeps_gathered"] = "fsdp_config.reshard_after_forward"
     spread: Dict[str, Fact[Any]] = {}
     for name in ("sharding_strategy", "reshard_after_forward"):
         keys = (f"fsdp_config.{name}", f"fsdp_config.fsdp_{name}")

@@ -167,7 +167,7 @@ class Sharding:
             # From 1.6 on the second takes the words of the first (utils/dataclasses.py).
             if setting is not None:
                 self.fields.update(fsdp_spread(setting, gpus))
-                self.keys["actor.keeps_gathered"] = setting.key
+        self.keys["actor.keeps_gathered"] = "fsdp_config.fsdp_reshard_after_forward"
         offload = settings.get("fsdp_config.fsdp_offload_params")
         if offload is not None and boolean(offload.value) is not None:
             self.fields["actor.cpu_offload"] = Known(boolean(offload.value), offload.place)

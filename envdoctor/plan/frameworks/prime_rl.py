@@ -429,6 +429,7 @@ def _derive_state(settings: _Settings) -> None:
     settings.field("actor.sequence_parallel", "model.cp", integer)
     settings.field("actor.expert_parallel", "model.ep", integer)
     names = settings.names("model.reshard_after_forward")
+    reading.keys["actor.keeps_gathered"] = names[0]
     reading.fields.update(
         reading.configuration.stated("actor.keeps_gathered", *names, convert=is_off)
     )

@@ -131,6 +131,7 @@ def _derive_gpus(reading: TrainerReading, *, single: bool) -> None:
     """A recipe of one device, or FSDP 2 over as many as torchrun starts."""
     run = reading.run
     reading.put("actor.strategy", "ddp" if single else "fsdp2")
+    reading.keys["actor.keeps_gathered"] = "fsdp_reshard_after_forward"
     reading.fields.update(
         reading.configuration.stated(
             "actor.keeps_gathered", "fsdp_reshard_after_forward", convert=is_off

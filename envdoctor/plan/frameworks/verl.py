@@ -426,6 +426,7 @@ class VerlFamily:
         )
         names = [f"{prefix}.reshard_after_forward" for prefix in prefixes]
         fields.update(configuration.stated(f"{role}.keeps_gathered", *names, convert=is_off))
+        keys[f"{role}.keeps_gathered"] = configuration.key(*names)
         kept = fields.get(f"{role}.keeps_gathered")
         second = isinstance(strategy, Known) and strategy.value == "fsdp2"
         if isinstance(kept, Known) and kept.value and not second:

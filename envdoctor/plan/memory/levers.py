@@ -134,6 +134,10 @@ def _fsdp(inputs: Inputs, role: str) -> bool:
     return str(inputs.get(f"{role}.strategy", "")).startswith("fsdp")
 
 
+def _gathers(inputs: Inputs, role: str) -> bool:
+    return inputs.may(f"{role}.keeps_gathered") is not False
+
+
 def _eager(inputs: Inputs, role: str) -> bool:
     return bool(inputs.get(f"{role}.attention") == "eager")
 
@@ -249,6 +253,12 @@ _CANDIDATES: Tuple[_Candidate, ...] = (
         2,
         "about a third more computation",
         _each("gradient_checkpointing", True, lambda _inputs, _role: True),
+    ),
+    _Candidate(
+        ("gpu",),
+        1,
+        "more communication: weights are gathered again in the backward pass",
+        _each("keeps_gathered", False, _gathers),
     ),
     _Candidate(
         ("gpu",),

@@ -20,6 +20,8 @@ _PIECES = "actor.loss_piece"
 _IN_GIB = frozenset(["rollout.swap_space", "rollout.mm_cache"])
 #: A key that says true where its field, a size, is 0.
 _OPPOSITE = "disable_mm_preprocessor_cache"
+#: Ends of keys that say true where their field, a switch, is false.
+_INVERTED = ("disable_gradient_checkpointing", "reshard_after_forward")
 #: Whose switches stand alone: argparse's store_true takes no value.
 _BARE = frozenset(["openrlhf", "deepspeed-chat", "megatron", "slime", "vllm", "sglang"])
 #: Whose switches are ``--key`` and ``--no-key`` (prime-pydantic-config).
@@ -42,8 +44,14 @@ _TRUE = {
 }
 
 
+def _turned(key: str, value: Any) -> Any:
+    """Return a switch as the key has it of the field, or the other way round."""
+    return not value if isinstance(value, bool) and _plain(key).endswith(_INVERTED) else value
+
+
 def spelled(key: str, field: str, value: Any) -> str:
     """Return the value of a field as the framework's key takes it."""
+    value = _turned(key, value)
     if field in _IN_GIB and isinstance(value, int):
         return f"{value / GIB:g}"
     if key.endswith("stage") and str(value).startswith("zero"):
@@ -70,7 +78,8 @@ def setting_text(workload: Workload, field: str, value: Any) -> str:
     if key.endswith(_ATTENTION_SWITCHES) and framework != "llamafactory":
         value = value == "fused"  # LLaMA-Factory's --flash_attn takes a name
     if isinstance(value, bool) and key.startswith("--") and framework in (*_BARE, _NEGATES):
-        return key if value else f"--no-{key[2:]}" if framework == _NEGATES else f"no {key}"
+        is_on = _turned(key, value)
+        return key if is_on else f"--no-{key[2:]}" if framework == _NEGATES else f"no {key}"
     if field in workload.totals:
         value *= workload.totals[field]
     return f"{key}={spelled(key, field, value)}"
@@ -99,6 +108,7 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
         else:
             word = str(_DEVICES.get(value, value)) if key.endswith("device") else value
             parsed = _parsed(field, word, text, is_own_key)
+            parsed = _turned(key, parsed) if is_own_key else parsed
             if is_own_key and field in workload.totals:
                 parsed = max(parsed // workload.totals[field], 1)
             values[field] = parsed

@@ -36,6 +36,7 @@ NUMBERS = {
     "actor.max_tokens_per_gpu": [1024, 16384, 10**6],
     "actor.scored_batch": [1, 16, 256],
     "critic.micro_batch": [1, 8, 64],
+    "actor.optimizer_rank": [1, 16, 256, 10**5],
     "ray.object_store": [1 << 30, 100 << 30, 1 << 40],
 }
 #: Machines that have less and less.

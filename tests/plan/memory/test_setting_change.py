@@ -5,6 +5,7 @@ import pytest
 from envdoctor.errors import InputError
 from envdoctor.model.sizes import GIB
 from envdoctor.model.workload import Workload
+from envdoctor.plan.frameworks import read_workload
 from envdoctor.plan.memory.setting_change import (
     change_workload,
     setting_text,
@@ -119,3 +120,35 @@ def test_a_key_that_disables_says_the_opposite():
     assert setting_text(run, "rollout.mm_cache", 0) == f"{key}=True"
     assert change_workload(run, f"{key}=True")[0].value("rollout.mm_cache") == 0
     assert change_workload(run, f"{key}=False")[0].value("rollout.mm_cache") == 4 * GIB
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field", "inverse"),
+    [
+        (
+            "run.yaml",
+            (
+                "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: full\n"
+                "cutoff_len: 2048\ntemplate: qwen\ndisable_gradient_checkpointing: true\n"
+            ),
+            "actor.gradient_checkpointing",
+            "disable_gradient_checkpointing",
+        ),
+        (
+            "run.sh",
+            (
+                "accelerate launch --use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false "
+                "--num_processes 8 -m trl.scripts.sft --model_name_or_path Qwen/Qwen2.5-7B --bf16\n"
+            ),
+            "actor.keeps_gathered",
+            "fsdp_config.fsdp_reshard_after_forward",
+        ),
+    ],
+)
+def test_a_key_that_says_the_opposite_of_its_field(tmp_path, name, text, field, inverse):
+    (tmp_path / name).write_text(text)
+    run = read_workload([str(tmp_path / name)], environ={})
+    before = run.value(field)
+    assert setting_text(run, field, not before) == f"{inverse}={before}"
+    changed, which = change_workload(run, f"{inverse}={str(before).lower()}")
+    assert (which, changed.value(field)) == (field, not before)
