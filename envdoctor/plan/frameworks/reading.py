@@ -313,7 +313,7 @@ def _sourced(tree: str, path: str) -> Optional[str]:
     whole = os.path.normpath(path)
     is_near = os.path.isabs(path) and bool(tree) and whole.startswith(os.path.join(tree, ""))
     text = read_small(whole, MAX_SCRIPT_BYTES) if is_near else None
-    return None if text is None or "\x00" in text else redact(text)
+    return None if text is None or "\x00" in text else text
 
 
 def _not_known(script: Script, runs: Sequence[Run]) -> str:

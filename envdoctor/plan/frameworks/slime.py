@@ -61,6 +61,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "n_samples_per_prompt": 1,
     "colocate": False,
     "use_dynamic_batch_size": False,
+    "debug_train_only": False,
     "use_kl_loss": False,
     "kl_coef": 0.0,
     "kl_loss_coef": 0.0,
@@ -112,7 +113,12 @@ class _Slime(Trainer):
         reading.put("colocated", together)
         for name in ("offload_params", "offload_optimizer"):
             reading.put(f"actor.{name}", bool(together))
-        _derive_engine(reading, together=bool(together))
+        if reading.value("debug_train_only", convert=boolean):
+            # ray/placement_group.py: all GPUs are the trainer's, and no engine is started.
+            reading.put("algorithm", "sft")
+            reading.put("colocated", True)
+        else:
+            _derive_engine(reading, together=bool(together))
         # The reference's weights lie on the host and are exchanged with the actor's.
         fields["ref.model"], fields["ref.strategy"] = (
             fields["actor.model"],

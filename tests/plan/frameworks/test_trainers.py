@@ -331,6 +331,15 @@ def test_areal_without_a_gpu_is_no_error(read):
     assert not workload.problems
 
 
+def test_slime_that_trains_alone_has_no_engine(read):
+    workload = read(
+        "python3 train_async.py --actor-num-gpus-per-node 8 --hf-checkpoint /root/Qwen3-4B "
+        "--rollout-batch-size 128 --debug-train-only --max-tokens-per-gpu 9216"
+    )
+    assert values(workload, "framework", "algorithm", "colocated") == ["slime", "sft", True]
+    assert workload.value("rollout.engine") is None
+
+
 def test_slime_by_options_that_it_alone_has(read):
     workload = read(
         "ray job submit -- python3 train.py --actor-num-gpus-per-node 8 --colocate "
