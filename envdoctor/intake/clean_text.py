@@ -168,7 +168,8 @@ def clean_lines(report: str) -> Iterator[Line]:
     if "#" in text and _OF_BUILD.search(text):
         text = _SECONDS.sub("", text)
     rows = [(number, row) for number, row in enumerate(text.split("\n"), 1) if not _is_log(row)]
-    clean = redact("\n".join([row for _, row in rows])).split("\n")
+    plain = _without_build_times([row for _, row in rows])
+    clean = redact("\n".join(plain)).split("\n")
     pending: List[str] = []
     start = size = 0
     for (number, _), row in zip(rows, clean):
@@ -189,6 +190,29 @@ def clean_lines(report: str) -> Iterator[Line]:
     unfinished = _cut(" ".join(pending))
     if unfinished.strip():
         yield _line(start, unfinished)
+
+
+#: How BuildKit begins each line of a step: the number of the step and the seconds since its start.
+_BUILD_TIME = re.compile(r"(?:#\d{1,3} )?(\d{1,6}\.\d{1,3})(?: |$)")
+_BUILD_LINES = 4  # one after the other, of which the time of none is before the last one's
+
+
+def _without_build_times(rows: List[str]) -> List[str]:
+    """Return rows without the times that a build of an image prints before them."""
+    run: List[int] = []
+    last = 0.0
+    cleaned = list(rows)
+    for place in range(len(rows) + 1):
+        match = _BUILD_TIME.match(rows[place]) if place < len(rows) else None
+        if match is not None and float(match.group(1)) >= last:
+            run.append(place)
+            last = float(match.group(1))
+            continue
+        if len(run) >= _BUILD_LINES:
+            for number in run:
+                cleaned[number] = _BUILD_TIME.sub("", rows[number], count=1)
+        run, last = ([place], float(match.group(1))) if match is not None else ([], 0.0)
+    return cleaned
 
 
 def _check(report: str) -> None:
@@ -232,7 +256,8 @@ def _line(number: int, raw: str) -> Line:
         text = text[prompt.end() :]
     text = text.replace("`", "")
     text = (_BOLD.sub("", text) if "**" in text else text).strip()
-    return Line(number, raw, text, indent, prompt is not None)
+    is_title = number == 1 and raw.startswith("# ")
+    return Line(number, raw, text, indent, prompt is not None and not is_title)
 
 
 def _cells(text: str) -> str:

@@ -87,6 +87,7 @@ class Draft:
         self._source = source
         self._packages = packages
         self._demands: Dict[str, List[str]] = {}  # distribution -> requirement lines
+        self._asked_otherwise: Dict[str, str] = {}  # the same, of those whose metadata are known
         self._days: Dict[str, str] = {}  # distribution -> the last day of its release
         self._claims: Dict[str, _Claim] = {}
         self._absent: Dict[str, _Claim] = {}
@@ -227,7 +228,7 @@ class Draft:
 
     def works_with(self, name: str, version: str, line: Line) -> None:
         """Keep the release of a distribution with which, a text says, it works."""
-        self.claims += 1
+        self._count(line)
         self._working.setdefault(canonicalize_name(name), (version, line.number))
 
     def asks_for(self, name: str, specifier: str, line: Line) -> None:
@@ -636,6 +637,9 @@ class Draft:
         if said:
             evidence = self._lines(list(said.values()))
             table["distributions.said"] = Known(tuple(sorted(said)), evidence)
+        if self._asked_otherwise:
+            asked = Known(dict(self._asked_otherwise), Evidence(self._source))
+            table["report.asked_otherwise"] = asked
         first = min(claim.line for claim in self._distributions.values())
         evidence = self._evidence(*(self._complete or (first, "an excerpt")))
         table["distributions.complete"] = Known(self._complete is not None, evidence)
@@ -647,6 +651,8 @@ class Draft:
         package = self._packages(name) if self._packages is not None else None
         version = try_version(claim.value.version)
         known = package is not None and version is not None and package.release(version)
+        if lines and known:
+            self._asked_otherwise[name] = ", ".join(dict.fromkeys(lines[:20]))
         if lines and not known and claim.value.requires is None:
             asked = tuple(dict.fromkeys(lines[:20]))
             self._distributions[name] = claim._replace(value=claim.value._replace(requires=asked))

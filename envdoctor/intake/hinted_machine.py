@@ -75,8 +75,10 @@ _SYSTEMS = re.compile(
 )
 #: What stands before the place where somebody is.
 _THERE = re.compile(
-    r"\b(?:on|in|inside|under|within|with|using|use|running|run|my|our|local|native|am)\s+"
-    r"(?:(?:an?|the|my|our|local|native|fresh|clean|new|google|latest|microsoft|ms|machine|nvidia|intel|x64|x86|"
+    r"\b(?:on|in|(?:errors?|fail\w*|issues?|problems?) for|inside|under|within|with|using|use|"
+    r"running|run|my|our|local|native|am)\s+"
+    r"(?:(?:an?|the|my|our|local|native|fresh|clean|new|google|latest|microsoft|ms|"
+    r"machine|nvidia|intel|x64|x86|"
     r"environment|system|laptop|pc)\s+)*[\"'(]?$"
     r"|(?:在|用|使用|于|的)\s?$",
     re.IGNORECASE,

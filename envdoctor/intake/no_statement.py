@@ -17,7 +17,7 @@ __all__ = ["states_nothing"]
 _LONGEST = 4096  # characters of a line
 #: What stands before a title, and before lines of one rank or process of a run.
 _BEFORE = re.compile(
-    r"^(?:\[[A-Za-z][A-Za-z /-]{1,30}\]:?\s*|\[?(?:rank ?\d+|\w+/\d+)\]?:\s?"
+    r"^(?:#{1,6} |\[[A-Za-z][A-Za-z /-]{1,30}\]:?\s*|\[?(?:rank ?\d+|\w+/\d+)\]?:\s?"
     r"|\([^()]{1,80}pid=\d+[^()]{0,80}\)\s?|\([\w.-]{1,40}\) \[?[\w-]+@[^\]$#]{1,80}\]?[$#] )+"
 )
 _FORMS: Tuple[re.Pattern[str], ...] = tuple(
@@ -35,7 +35,12 @@ _FORMS: Tuple[re.Pattern[str], ...] = tuple(
         r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit)\b(?:$|[:(])",
         r"^\S+:\d+: (?:[A-Z]\w*Warning|error|warning|note): ",
         r"^(?:terminate called|what\(\):|\[repeated \d+x|During handling of|The above exception)",
-        r"^\S+\.so[\d.]*: cannot open shared object file",
+        r"^(?:.{0,120}\s)?\S+\.so[\d.]*: cannot open shared object file",
+        # numpy 2.0 numpy/core/_multiarray_umath.py: what it prints above the name of a module
+        (
+            r"^(?:versions of NumPy, modules must be compiled with|downgrade to 'numpy<2'|"
+            r"Some module may need to rebuild instead|We expect that some modules will need time)"
+        ),
         # a picture, a link, a heading that is one, a tag
         r"^(?:!?\[[^\]]{0,300}\]\(\S{0,2000}?\)?[\s.,;:]*)+$",
         r"^<(?:img|a|video|div|sup|sub|details|summary|/\w+)\b[^>]{0,2000}/?>?.{0,80}$",
@@ -44,6 +49,19 @@ _FORMS: Tuple[re.Pattern[str], ...] = tuple(
         r"^time=\S+ level=\w+ ",
         r"^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}\] ",
         r"^(?:llama|llm|ggml|clip|gguf|print_info|load_tensors|common|srv|slot|sched)\w*\s*: ",
+        # what a trainer prints of its parameters, bars and counts of progress, numbers alone
+        r"^(?:trainable params: |(?:.{0,80}\s)?\d{1,3}%\|)",
+        r"^.{0,80}(?:\b\d+it \[|[\u2501\u2588]{3})",
+        r"^[\d\s.,:;%|()\[\]{}+-]+$",
+        # apt and dpkg at work, pip's frame around another program, an excerpt of a Dockerfile
+        r"^(?:Get|Hit|Ign):\d+ |^Fetched \d|^\(Reading database|^Processing triggers for ",
+        r"^(?:Selecting previously unselected package|Preparing to unpack|Unpacking) ",
+        r"^[\u2500-\u257f\s>]*(?:exit code: \d+|\[\d+ lines of output\])$",
+        r"^A new release of pip is available",
+        r"^(?:Downloading|Downloaded) \S+ \([\d.]+ ?[kKMG]?i?B\)$",
+        r"^(?:\d{1,4} \|(?:$| >>> )|(?:\S*/)?Dockerfile\S*:\d+$)",
+        # a message to a model
+        r"^[\"']?(?:content|role|prompt)[\"']?\s?:\s?[\"']",
         # progress of docker, a list of files, a value that is not there
         r"^(?:\[\+\] (?:Running|Building|Pulling)|=>|[\u2800-\u28ff\u2714\u2718] )",
         r"^(?:[dl-](?:[r-][w-][xsStT-]){3}[.+@]?\s|total \d+$)",
@@ -63,7 +81,10 @@ _CODE: Tuple[re.Pattern[str], ...] = tuple(
         r"^(?:\w+\.)*\w+ ?[+|:]?= ?(?:not |await )?[A-Za-z_][\w.]*[\[(].{0,400}$",
         r"^(?:\w+\.)*\w+ ?= ?[a-z_]\w*\.[\w.\[\]()]+,?$",
         r"^\w+(?:\.\w+)+(?:\(| / ).{0,400}$",
+        r"^(?:import [\w.]+(?: as \w+)?|from [\w.]+ import .{1,300})$",
         r"^\w+ ?= ?[a-z]+,$",
+        r"^\w+ ?= ?[\w.]+\)+,?$",
+        r"^(?:\w+\.)*\w+ ?= ?.{1,200} if .{1,200} else \S",
         r"^[\w \"']{1,60} ?[:=] ?[\[{(],?$",
     )
 )
@@ -73,6 +94,14 @@ _ASIDE = re.compile(
     r"|(?<![\w&/])#\d{1,6}\b|(?<![\w.])@[\w-]{1,40}\b|\b(?=[0-9a-f]{0,39}[a-f])(?=[0-9a-f]{0,39}\d)"
     r"[0-9a-f]{7,40}\b|(?<!\w)\d+(?:st|nd|rd|th)\b|\b[12]\d{3}-\d\d-\d\d\b"
 )
+#: What a trainer or a server prints of each step: a loss, a rate, a throughput.
+_METRIC = re.compile(
+    r"(?:^|[\W_])(?:loss|lr|learning_rate|grad_norm|epoch|step|iter|acc(?:uracy)?|ppl|reward\w*|"
+    r"mfu|entropy|tok/s(?:ec)?|dt|iter_dt|samples_per_second|steps_per_second|runtime)"
+    r"[\"']?\s?[:=]?\s?[\"'(]?-?(?:\d|nan\b|inf\b)",
+    re.IGNORECASE,
+)
+_FEW = 2  # metrics of a step
 _STATES = re.compile(r"\d|\w\s*[:=]\s*\S")
 _NUMBER = re.compile(r"\d")
 
@@ -83,7 +112,7 @@ def states_nothing(text: str) -> bool:
     text: The line without bullets and prompts (``Line.text``).
     """
     text = _BEFORE.sub("", text[:_LONGEST]).strip()
-    if any(form.match(text) for form in _FORMS):
+    if any(form.match(text) for form in _FORMS) or len(_METRIC.findall(text)) >= _FEW:
         return True
     rest = _ASIDE.sub(" ", text)
     if is_sentence(rest):

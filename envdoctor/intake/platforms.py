@@ -163,7 +163,7 @@ def operating_system(value: str, line: Line, draft: Draft, rank: int = LABEL) ->
         return True
     machine = architecture(value)
     name = re.sub(r"\s*\((?:x86_64|amd64|aarch64|arm64)\)", "", value).strip()
-    if "windows" in lowered and "wsl" not in lowered:
+    if re.search(r"windows|\bwin ?1[01]\b", lowered) and "wsl" not in lowered:
         draft.put("os.platform", "win32", line, rank)
     elif "macos" in lowered or "darwin" in lowered:
         draft.put("os.platform", "darwin", line, rank)

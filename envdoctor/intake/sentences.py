@@ -94,7 +94,7 @@ _HAD = Marked(
     r"when (?:using|running))\b",
 )
 _MAY_STATE = re.compile(
-    r"\d|\b(?:no|not|without|missing|installed|single|one|two|four|eight|true|false|"
+    r"\d|\b(?:no|not|without|missing|install(?:ed|ing|ation)?|single|one|two|four|eight|true|false|"
     r"latest|nightly|Jetson)\b"
     r"|--|未|没有|没装|已安装",
     re.IGNORECASE,
@@ -160,8 +160,8 @@ _GENERAL = re.compile(
 _RELEASED_KINDS = frozenset(["distribution", "python"])
 _ATOM = re.compile(r"[A-Za-z0-9]+|[\u4e00-\u9fff]+")
 _LINK = re.compile(
-    r"\s*(?:(?:an installation|versions?|ver\.?|release|branch|is|was|are|of|at|to|set|size|"
-    r"returns?|installed|about|only|has|says|gives|shows|reports|prints|=|:|->|\u2192|\(|\u4e3a|"
+    r"\s*(?:(?:an installation|latest version|versions?|ver\.?|release|branch|is|was|are|of|at|to|"
+    r"set|size|returns?|installed|about|only|has|says|gives|shows|reports|prints|=|:|->|\u2192|\(|\u4e3a|"
     r"\u662f|\u53ea\u6709|\u4ec5|\u6709|\u7248\u672c)\s*)*v?",
     re.IGNORECASE,
 )
@@ -232,14 +232,16 @@ _NODES = re.compile(
     re.IGNORECASE,
 )
 _MAY_BE_ABSENT = Marked(
-    "no , without , not ins, missing, 未安装, 没有安装, 没装, 没有装",
-    r"no |without |not ins|missing|未安装|没有安装|没装|没有装",
+    "no , without , not ins, missing, install, 未安装, 没有安装, 没装, 没有装",
+    r"no |without |not ins|missing|install|未安装|没有安装|没装|没有装",
 )
 _ABSENT = re.compile(
     r"(?:\bno |\bwithout |\bnot installed:? ?|未安装 ?|没有安装 ?|没有?装 ?)"
     r"([A-Za-z][\w-]{1,40}(?: [a-z]+)?)"
     r"|([A-Za-z][\w-]{1,40})(?: package| module)? (?:is |was |are |seems to be )?"
-    r"(?:not installed|missing|未安装|没有安装)",
+    r"(?:not installed|missing|未安装|没有安装)"
+    r"|\binstall(?:ing|ation of)? ([A-Za-z][\w-]{1,40}) "
+    r"(?:error|fail(?:s|ed|ure)|issue|problem)s?\b",
     re.IGNORECASE,
 )
 #: ``flash-attn is installed``, ``I have peft installed``, and the day that may stand behind.
@@ -358,7 +360,7 @@ def _read_clauses(
         if had is not None:
             behind = clause[had.end() :]
             stated = behind if re.search(r"\d", behind) else clause  # "but numpy 2.1 is installed"
-            of_asked = wished or (asked is not None and not _subjects(clause))
+            of_asked = wished or asked is not None
             understood |= _read_clause(stated if of_asked else clause, line, draft, asked)
             if _OWNED.match(behind) and not _devices_of(clause):
                 understood |= _put_devices(stated, line, draft)

@@ -45,7 +45,9 @@ _BAD = (
     rf"OOM|red)\b|报错|失败|崩溃|不行|[{_CROSSES}]"
 )
 #: At the end of a clause, or before a release: other than what was said before.
-_ELSE = r"\b(?:will|does|do|did|is|was)(?: not|n[’']t)?(?=\s*(?:[,;.)]|$)| (?:with|on|in|under)\b)"
+_ELSE = (
+    r"\b(?:will|does|do|did|is|was)(?: not|n[’']t)?(?=\s*(?:[,;.\x29]|$)| (?:with|on|in|under)\b)"
+)
 _VERSION = r"v?(?P<version>\d+\.\d[\w.]*\w|\d+\.\d)(?!\w|\.\d|/| ?(?:[KMGT]i?B|%|ms|hours?|s)\b)"
 _TOKEN = re.compile(
     rf"(?P<not>\b(?:but )?not (?=(?:with |on |in |using |under |for )?(?:[\w-]+[ =]+)?v?\d))"

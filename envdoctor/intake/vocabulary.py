@@ -96,7 +96,8 @@ _FIELDS: Tuple[Tuple[str, str, str, str], ...] = (
         "gpu count",
         """gpu number, gpu count, number of gpus, num gpus, gpus per node, gpu per node, # gpus,
         n gpus, how many gpus, device count, cuda device count, world size, 显卡数量, gpu 数量,
-        卡数, gpu 数, gpu 个数, number of visible gpus""",
+        卡数, gpu 数, gpu 个数, number of visible gpus,
+        number of gpus available""",
         "",
     ),
     (

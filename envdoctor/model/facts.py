@@ -679,6 +679,11 @@ FIELDS: Mapping[str, Field] = {
         "What one sentence of a report alone says, by distribution or field: the sentence.",
     ),
     "report.unread": _host("report", "strings", "Lines of a report that were not understood."),
+    "report.asked_otherwise": _environment(
+        "report",
+        "variables",
+        "What a report says that a distribution asks for, where its metadata are known.",
+    ),
     "report.works_with": _environment(
         "report", "variables", "Releases with which, a report says, it works, by distribution."
     ),

@@ -362,12 +362,28 @@ def check_requirements(context: Context) -> Iterator[Finding]:
             groups.setdefault(_component_and_kind(violation), []).append(violation)
     for (component, kind), violations in groups.items():
         if violations[0].requirement.name == "torch":
-            yield _other_torch_finding(context, component, kind, violations)
+            finding = _other_torch_finding(context, component, kind, violations)
         elif (pinned := _pinned_by(context, component)) is not None:
-            yield _pinned_finding(context, component, kind, violations, *pinned)
+            finding = _pinned_finding(context, component, kind, violations, *pinned)
         else:
-            yield _conflict_finding(context, component, kind, violations)
+            finding = _conflict_finding(context, component, kind, violations)
+        yield _beside_what_is_said(context, finding, violations)
     yield from _apart(context)
+
+
+def _beside_what_is_said(
+    context: Context, finding: Finding, violations: Sequence[Violation]
+) -> Finding:
+    """Return a finding that says what the report has for what it rests on, where that differs."""
+    for violation in violations:
+        requirer, measured = violation.requirer.name, violation.requirement
+        said = context.facts.value("report.asked_otherwise", {}).get(requirer, "")
+        for requirement in map(try_requirement, said.split(", ")):
+            is_other = requirement is not None and requirement.specifier != measured.specifier
+            if requirement is not None and is_other and requirement.name == measured.name:
+                words = f"The report has {requirement.line} for it, its metadata have not."
+                return finding._replace(message=f"{finding.message} {words}")
+    return finding
 
 
 def _pinned_by(context: Context, name: str) -> Optional[Tuple[Distribution, str]]:

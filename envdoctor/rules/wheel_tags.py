@@ -12,11 +12,12 @@ from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import try_version
 from .python_versions import tag_version
+from .requirement_lines import unconditional
 from .rule import Context, Rule, distribution_evidence, is_unindexed, minor_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, List, Optional, Sequence, Tuple
+    from typing import Iterator, List, Optional, Sequence, Set, Tuple
 
     from ..matrix.tables import Release
     from ..model.facts import Facts
@@ -181,8 +182,9 @@ def check_platform_wheels(context: Context) -> Iterator[Finding]:
 
     What it checks:
         The platform tags of all files of the releases that may be meant, for each distribution
-        that a report only names, or says is missing, against the target's operating system,
-        processor and glibc. What was seen installed got there somehow.
+        that a report only names, or says is missing, and of what all of these releases require,
+        against the target's operating system, processor and glibc. What was seen installed got
+        there somehow.
 
     Why it matters:
         pip says "no matching distribution found", takes a release of years ago, or builds from
@@ -203,6 +205,46 @@ def check_platform_wheels(context: Context) -> Iterator[Finding]:
         releases = _releases_meant(context, distribution)
         if releases and not any(serves_platform(entry, context.facts) for _, entry in releases):
             yield _unserved(context, distribution, releases)
+        for name in _required_in_vain(context, distribution, releases):
+            yield _without_requirement(context, distribution, name)
+
+
+def _required_in_vain(
+    context: Context, distribution: Distribution, releases: Sequence[Tuple[Version, Release]]
+) -> List[str]:
+    """Return what every release that may be meant requires here, and no release of has a wheel for
+    this platform.
+    """
+    asked: Optional[Set[str]] = None
+    for version, _ in releases:
+        meant = Distribution(distribution.name, str(version))
+        names = {entry.name for entry in unconditional(meant, context.facts, context.matrix)}
+        asked = names if asked is None else asked & names
+        if not asked:
+            break
+    return [
+        name
+        for name in sorted(asked or ())
+        if name not in context.distributions and place_without_wheels(context, name)
+    ]
+
+
+def _without_requirement(context: Context, distribution: Distribution, name: str) -> Finding:
+    place = platform_words(context.facts)
+    whose = f"{distribution.name} {distribution.version or ''}".strip()
+    every = "" if distribution.version else " in every release"
+    return Finding(
+        code="ED311",
+        component=name,
+        kind="unsupported",
+        severity="warning",
+        effect="may-block",
+        message=f"{whose} requires {name}{every}, of which no release has a wheel for {place}.",
+        evidence=context.evidence("os.platform", "os.architecture", "distributions.absent"),
+        sources=(Source(f"package metadata of {distribution.name}", name), _TAGS),
+        remedies=ways_without_wheels(context, name),
+        packages=(distribution.name, name),
+    )
 
 
 def _only_named(context: Context) -> List[Distribution]:

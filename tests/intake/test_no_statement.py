@@ -32,6 +32,14 @@ from envdoctor.intake.pasted_report import parse_report
         "-rw-rw-r-- 1 a a 2471677246 Dec  8 20:40 model.pth",
         "GPU Memory Temperature: Tile 0: avg: N/A, min: N/A, max: N/A, current: N/A",
         "fpu vme de pse tsc msr pae mce cx8 apic sep sse4_1 avx2",
+        "{'loss': 0.8026, 'grad_norm': 17.79, 'learning_rate': 1.5e-05, 'epoch': 0.05}",
+        "Iter 000100/100000. train loss : 4.211. lr : 0.00000. ETA : 04h16min.",
+        "trainable params: 18,882,560 || all params: 8,607,498,496 || trainable%: 0.2194%",
+        "Get:5 http://security.ubuntu.com/ubuntu jammy-security/restricted amd64 Packages [5 kB]",
+        "╰─> [26 lines of output]",
+        "import flash_attn_2_cuda as flash_attn_gpu",
+        "A new release of pip is available: 24.1.2 -> 25.0.1",
+        "128001,",
     ],
 )
 def test_what_states_nothing(line):
@@ -42,6 +50,7 @@ def test_what_states_nothing(line):
     "line",
     [
         "max_steps = 1500,",
+        "learning_rate: 2e-5",
         '"num_hidden_layers": 36',
         "ROCm userspace: 7.2.4",
         "with vllm 0.6.1 and the model of last week it works:",
@@ -75,3 +84,22 @@ def test_many_alike_are_counted_or_not_as_the_first():
     frob = "".join(f"frob level {n}: {n}\n" for n in range(9))
     assert parse_report(f"torch 2.6.0\n{topology}").value("report.unread") == ()
     assert len(parse_report(f"torch 2.6.0\n{frob}").value("report.unread")) == 9
+
+
+def test_the_times_of_a_build_stand_before_what_is_read():
+    text = "\n".join(
+        f"{seconds} {line}"
+        for seconds, line in [
+            ("54.11", "ERROR: Cannot install x"),
+            ("54.11", "torch==2.5.1"),
+            ("54.12", "numpy==1.26.4"),
+            ("54.43", "peft==0.14.0"),
+        ]
+    )
+    facts = parse_report(text)
+    assert {name: facts.version_of(name) for name in ("torch", "numpy", "peft")} == {
+        "torch": "2.5.1",
+        "numpy": "1.26.4",
+        "peft": "0.14.0",
+    }
+    assert parse_report("12.4 CUDA\n2.5.1 torch").version_of("torch") == "2.5.1"

@@ -15,6 +15,7 @@ from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Known
 from envdoctor.model.facts import Oddity
@@ -364,3 +365,13 @@ def test_a_release_that_works_by_the_report_is_offered(judged: Judge) -> None:
 def test_what_works_alone_is_no_finding(judged: Judge, here: str) -> None:
     facts = facts_of([here], complete=False, report_works_with={"peft": "0.17.0"})
     assert "ED312" not in codes(judged(facts))
+
+
+@pytest.mark.parametrize(("said", "is_quoted"), [(">=4.48.3", True), ("==4.51.0", False)])
+def test_what_the_report_says_of_a_requirement_stands_beside_the_metadata(
+    judged: Judge, said: str, is_quoted: bool
+) -> None:
+    text = f"tensorrt_llm 0.19.0 needs transformers{said}, but with transformers 4.48.3 it fails"
+    message = by_code(judged(parse_report(text, load_matrix().package)), "ED301").message
+    assert "(==4.51.0)" in message
+    assert (f"The report has transformers{said} for it" in message) == is_quoted

@@ -148,3 +148,13 @@ def test_the_remedies_of_a_platform_without_wheels(judged: Judge) -> None:
         "Install triton-windows, which others build for Windows.",
         "Use WSL 2, where the wheels for Linux work.",
     ]
+
+
+def test_what_every_release_requires_has_to_be_there_for_the_platform(judged: Judge) -> None:
+    macos = {"os_platform": "darwin", "distributions_absent": ("liger-kernel",)}
+    finding = by_code(judged(facts_of(**macos)), "ED311")
+    assert finding.component == "triton"
+    assert "liger-kernel requires triton in every release" in finding.message
+    assert "ED311" not in codes(judged(facts_of(**{**macos, "os_platform": "linux"})))
+    others = {**macos, "distributions_absent": ("transformers",)}
+    assert "ED311" not in codes(judged(facts_of(**others)))
