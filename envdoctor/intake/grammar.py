@@ -69,6 +69,8 @@ _WIDE = str.maketrans(
 _INNER_CUDA = re.compile(
     r"\bCUDA(?: version)?[: ]*(\d{1,2}\.\d{1,2})|\b(cu\d{2,3})\b", re.IGNORECASE
 )
+#: A setting's value behind which the line goes on.
+_SETTING = re.compile(r"([\w./-]{1,80}),? +((?:on|with|and|for) .+|\w+ ?=.+)")
 #: Keys whose value may hold what parts other values.
 _WHOLE = frozenset(["nothing", "directory", "image", "arch list", "text"])
 
@@ -292,6 +294,9 @@ def _parts_of(kind: str, value: str) -> Tuple[str, List[str]]:
         return value, _PARTS.split(value)[1:] if "," in value else []
     if kind in _WHOLE:
         return value, []
+    setting = _SETTING.match(value) if kind == "setting" else None
+    if setting is not None:
+        return setting.group(1), [setting.group(2)]
     stated, *rest = _split(value, _OS_PARTS if kind == "os" else _PARTS)
     return stated, rest
 

@@ -14,7 +14,7 @@ from .marked import Marked
 from .presence import is_advised
 from .word_lists import words
 
-__all__ = ["LaunchReader", "launched_runs", "read_launch", "split_command"]
+__all__ = ["LaunchReader", "beside_command", "launched_runs", "read_launch", "split_command"]
 
 _MOST = 20  # commands of one report
 _MOST_NEEDED = 200  # assignments that one of them refers to, and lines of a list
@@ -46,6 +46,7 @@ _IMAGE = re.compile(r"[\w./-]*(?:vllm|sglang)[\w./-]*(?::[\w.-]+)?")
 #: Where a sentence or the next command goes on behind a command.
 _END = re.compile(
     r" (?:&&|\|\|?|2?>&?1?|;|&) |[;|&]$| (?:and|but|which|then|where|when|with) [a-z]"
+    r"| on (?:an?|the|my|our|one|two|four|eight|\d{1,3} ?[x×*]?) ?(?=[A-Za-z])"
 )
 _PUNCTUATION = re.compile(r"(?:[,;:!?)]|(?<!\.)\.(?!\.))+\Z")
 _CODE = re.compile(r"`([^`]{1,4000})`")
@@ -84,6 +85,16 @@ _ENGINE = Marked(
 )
 #: What ends a sentence behind a number.
 _ENDS = re.compile(r"(?<=\d)[.,;:)`]+$")
+
+
+def beside_command(line: Line) -> str:
+    """Return what stands before and behind the command of a line: "" for nothing."""
+    match = _COMMAND.search(line.text)
+    if match is None:
+        return ""
+    end = _END.search(line.text, match.start())
+    behind = line.text[end.start() :] if end else ""
+    return f"{line.text[: match.start()]} {behind}".strip()
 
 
 def _command_of(line: Line) -> Optional[str]:

@@ -102,9 +102,11 @@ _SERVING = re.compile(
     r"\b(?:with|using|on|in|via|through|by|under) (?:the )?(vllm|sglang)\b(?!/)"
     r"|\b(?:serv|deploy|host|launch|runn?|load|start)\w{0,4} .{0,60}\b(vllm|sglang)\b(?!/)"
     r"|\b(vllm|sglang) (?:serves?|loads?|runs?|starts?|hosts?"
-    r"|fails? to (?:serve|load|run|start))\b",
+    r"|fails? to (?:serve|load|run|start))\b"
+    r"|\b(LLM)\(\s*model\s*=",
     re.IGNORECASE,
 )
+_CLASSES = {"llm": "vllm"}  # by the class that serves
 
 
 def named_models(text: str) -> Set[str]:
@@ -120,7 +122,8 @@ def named_models(text: str) -> Set[str]:
 def serving_engine(text: str) -> str:
     """Return the engine that a sentence says to serve a model with, "" where it says none."""
     match = _SERVING.search(text[:600])
-    return next(filter(None, match.groups())).lower() if match else ""
+    name = next(filter(None, match.groups())).lower() if match else ""
+    return _CLASSES.get(name, name)
 
 
 def named_families(text: str) -> Set[str]:

@@ -21,7 +21,7 @@ from .environment_modules import ModuleReader
 from .grammar import StatementReader
 from .hinted_machine import read_hints_of_machine
 from .json_lists import read_json_lists
-from .launch_commands import LaunchReader, launched_runs
+from .launch_commands import LaunchReader, beside_command, launched_runs
 from .machine_limits import LimitsReader
 from .marked import Marked
 from .meant_for import VENDORS, meant_for_cpu, meant_for_vendor
@@ -365,6 +365,8 @@ class _Readers:
         if any(reader.read(line, draft) for reader in self._readers):
             if len(text) < _A_SENTENCE and _AROUND_COMMAND.search(text):
                 self._statements.read(line, draft)
+            elif beside := beside_command(line):
+                self._statements.read(line._replace(text=beside), draft)
             return True
         if "=" not in text and "|" not in text:
             self._seen.add(text)

@@ -214,7 +214,7 @@ _BUILD = re.compile(
 _BUILD_CUDA = re.compile(
     r"(?<![\w./-])(?:torch|pytorch)(?:(?: version)?[ =:v]{1,4}(\d+\.\d+(?:\.\d+)?))?\s*"
     r"(?:(?:build|wheel) )?(?:\+|\(|with|for|(?:is |was )?(?:built|compiled) (?:for|with))\s*"
-    r"CUDA[ :v]*(\d{1,2}\.\d)\b",
+    r"CUDA[ :v]*(\d{2}(?:\.\d)?|\d\.\d)\b(?!\.\d)",
     re.IGNORECASE,
 )
 _DRIVER_CUDA = re.compile(r"\b(?:CUDA version[: ]*|CUDA[: ]+)(\d{1,2}\.\d{1,2})\b", re.IGNORECASE)
@@ -250,10 +250,15 @@ _PRESENT = re.compile(
     r"(?:installed|released)\b(?! (?:by|with|only|if|when|on demand))"
     r"|\b(?:I|we|I've|we've) (?:have |already |also |just )*(?:installed )?(?:the )?"
     r"([A-Za-z][\w-]{1,40}) installed\b|已安装 ?(?:了 ?)?([A-Za-z][\w-]{1,40})"
-    r"|^\s*([A-Za-z][\w-]{1,40}) installed\s*$",
+    r"|^\s*([A-Za-z][\w-]{1,40}) installed\s*$"
+    r"|^\W*([A-Za-z][\w-]{1,40}) (?:fails|crashe[sd]|hangs|segfaults|breaks)\b"
+    r"|\b(?:I|we)(?: am| are|['’]m|['’]re)? (?:use|using|serve \S+ with) (?:the )?"
+    r"([A-Za-z][\w-]{1,40})(?! ?\(?v?\d)\b",
     re.IGNORECASE,
 )
-_MAY_BE_PRESENT = re.compile(r"installed|released|已安装")
+_MAY_BE_PRESENT = re.compile(
+    r"installed|released|已安装|fails|crash|hangs|segfaults|breaks|\bus(?:e|ing)\b"
+)
 _SUPPOSED = re.compile(
     r"\b(?:if|when|once|whether|sure|ensure|until|unless|check|verify|assum\w+|where)\b|如果|确保",
     re.IGNORECASE,

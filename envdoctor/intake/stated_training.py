@@ -34,7 +34,9 @@ _OTHERWISE = re.compile(
 )
 
 
-_OFFLOADS = Marked("offload, 卸载", r"offload|卸载")
+_OFFLOADS = Marked(
+    "offload, 卸载", r"(?<!\bno )(?<!\bwithout )(?<!\bw/o )(?<!\bno cpu )offload|卸载"
+)
 #: The optimizer's state in the memory of the host; an offload of who knows what decides nothing.
 _OF_OPTIMIZER = Marked(
     "offload",
@@ -70,7 +72,8 @@ def read_training(lines: Sequence[Line], draft: Draft) -> None:
         or any(_OTHERWISE.search(line.text) for line in lines)
     ):
         return
-    if any(_TRAINS.search(line.text) for line in lines):
+    # What keeps an optimizer's state somewhere trains.
+    if whose is not None or any(_TRAINS.search(line.text) for line in lines):
         for stage, line in stages.items():
             draft.request("zero_stage", stage, line)
         if full is not None:
