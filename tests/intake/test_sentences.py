@@ -191,3 +191,35 @@ def test_what_scontrol_says_of_a_node():
     assert [device.name for device in facts.value("gpus")] == ["H100"] * 8
     assert facts.value("memory.total") == 2063000 << 20
     assert facts.value("os.kernel") == "5.15.0-91-generic"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("vLLM fails on my GTX 1080 Ti", "vllm"),
+        ("I use flash-attn on a T4", "flash-attn"),
+        ("We're using deepspeed with 2 GPUs", "deepspeed"),
+    ],
+)
+def test_what_fails_or_is_used_is_there(text, name):
+    assert parse_report(text).value("distributions")[name].version is None
+
+
+@pytest.mark.parametrize("text", ["Should I use flash-attn on a T4?", "They use vllm on a T4"])
+def test_what_others_use_is_not(text):
+    assert parse_report(f"numpy 1.26.4\n{text}").value("distributions").keys() == {"numpy"}
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "stages"),
+    [
+        ("vllm serve a/b-7B --tensor-parallel-size 8 on 2x RTX 4090", 2, None),
+        ("tensor_parallel_size=8 pipeline_parallel_size=2 on 8 GPUs H100", 8, "2"),
+    ],
+)
+def test_what_stands_behind_a_command_or_a_setting(text, count, stages):
+    facts = parse_report(text)
+    request = facts.value("request")
+    assert len(facts.value("gpus")) == count
+    assert request.value("rollout.tensor_parallel") == 8
+    assert request.setting("pipeline_parallel_size") == stages

@@ -7,7 +7,6 @@ takes certainty away (:mod:`.unread`).
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -20,7 +19,7 @@ from .adapter import CERTAIN, Run, RunReading
 from .configuration import Configuration, Fields, boolean, integer, text_of
 from .key_tables import own_table
 from .problems import value_problems
-from .settings import Setting, flags, read_config
+from .settings import Setting, flags, read_config, unfolded
 from .unread import unread_settings
 
 __all__ = ["Engine", "ServingAdapter", "gib", "length_of", "packed_as", "spread_experts"]
@@ -129,7 +128,7 @@ class ServingAdapter:
         names = (word.text[2:].replace("-", "_") for word in words if word.text.startswith("--"))
         switches = [name for name in names if _SWITCH.match(name)]
         settings, rest = flags(words, run.name, (*_SWITCHES, *switches))
-        settings = [_unfolded(setting) for setting in settings]
+        settings = [unfolded(setting) for setting in settings]
         alone = rest[1:] if run.entry == self.name else rest
         if alone:
             settings.append(_model(alone[0], run.name))
@@ -148,16 +147,6 @@ class ServingAdapter:
         text = run.text(named, (run.base,))
         read = read_config(text, named) if text else []
         return [setting._replace(key=setting.key.replace("-", "_")) for setting in read]
-
-
-def _unfolded(setting: Setting) -> Setting:
-    """Return an option whose word is an object of JSON with that object as its value."""
-    if not isinstance(setting.value, str) or not setting.value.startswith("{"):
-        return setting
-    try:
-        return setting._replace(value=json.loads(setting.value))
-    except (ValueError, RecursionError):
-        return setting
 
 
 def _model(word: Word, name: str) -> Setting:

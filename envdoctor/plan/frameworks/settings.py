@@ -26,6 +26,7 @@ __all__ = [
     "overrides",
     "read_config",
     "scalar",
+    "unfolded",
 ]
 
 MAX_CONFIG_BYTES = 4 << 20
@@ -289,13 +290,29 @@ def _without_secret(setting: Setting) -> Setting:
     return setting._replace(value=value, place=Evidence(setting.place.source, detail))
 
 
+def unfolded(setting: Setting) -> Setting:
+    """Return an option whose word is an object of JSON with that object as its value."""
+    if not isinstance(setting.value, str) or not setting.value.startswith("{"):
+        return setting
+    try:
+        return _without_secret(setting._replace(value=_parsed(setting.value)))
+    except ValueError:
+        return setting
+
+
+def _parsed(text: str) -> Any:
+    """Parse JSON; raises ValueError where it is none, or nested too deep."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep to be a configuration") from None
+
+
 def _read_json(text: str, name: str) -> List[Setting]:
     try:
-        tree = json.loads(text)
+        tree = _parsed(text)
     except ValueError as error:
         raise InputError(f"{name}: expected JSON: {error}") from None
-    except RecursionError:
-        raise InputError(f"{name}: nested too deep to be a configuration") from None
     if not isinstance(tree, dict):
         raise InputError(f"{name}: expected a JSON object, found {type(tree).__name__}")
     return _leaves_of(tree, name)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from envdoctor.errors import InputError
-from envdoctor.model.evidence import Known, Unknown
+from envdoctor.model.evidence import Evidence, Known, Unknown
 from envdoctor.plan.frameworks.configuration import Configuration
 from envdoctor.plan.frameworks.key_tables import load_table
-from envdoctor.plan.frameworks.settings import flags, override, read_config
+from envdoctor.plan.frameworks.settings import Setting, flags, override, read_config, unfolded
 from envdoctor.plan.shell.reader import Word
 
 parser = OverridesParser.create()
@@ -171,3 +171,10 @@ def test_without_pyyaml_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(InputError, match="pip install PyYAML"):
         read_config("a: 1", "c.yaml")
+
+
+def test_a_secret_in_an_object_of_an_option_is_hidden():
+    option = Setting("config", '{"model": "a/b", "api_key": "of-mine"}', Evidence("run.sh"), "--")
+    assert unfolded(option).value == {"model": "a/b", "api_key": "***"}
+    for text in ("{no object", "a/b"):
+        assert unfolded(option._replace(value=text)).value == text
