@@ -252,6 +252,7 @@ _PRESENT = re.compile(
     r"([A-Za-z][\w-]{1,40}) installed\b|已安装 ?(?:了 ?)?([A-Za-z][\w-]{1,40})"
     r"|^\s*([A-Za-z][\w-]{1,40}) installed\s*$"
     r"|^\W*([A-Za-z][\w-]{1,40}) (?:fails|crashe[sd]|hangs|segfaults|breaks)\b"
+    r"(?! to (?:install|build|compile|download))"
     r"|\b(?:I|we)(?: am| are|['’]m|['’]re)? (?:use|using|serve \S+ with) (?:the )?"
     r"([A-Za-z][\w-]{1,40})(?! ?\(?v?\d)\b",
     re.IGNORECASE,

@@ -658,7 +658,7 @@ def test_the_month_of_an_image_of_nvidia_is_kept_for_its_cuda():
         ("I upgraded transformers from 4.51.3 to 4.52.1 and now it fails.", "transformers 4.52.1"),
         ("We downgraded numpy from 2.1.0 to 1.26.4 yesterday.", "numpy 1.26.4"),
         ("After upgrading to vLLM 0.9.1 the server no longer starts.", "vllm 0.9.1"),
-        ("After upgrading to torch 2.6, flash-attn fails to import.", "torch 2.6"),
+        ("After upgrading to torch 2.6, flash-attn fails to import.", "flash-attn, torch 2.6"),
         ("vllm works with transformers 4.51.3.", ""),
         ("We have transformers pinned to 4.49.0.", "transformers 4.49.0"),
         ("I am on the latest vllm (0.9.2).", "vllm 0.9.2"),
