@@ -14,7 +14,7 @@ from .installer_progress import is_change, read_failure, read_progress
 from .marked import Marked
 from .stated_requirements import read_requirements
 
-__all__ = ["PIN", "PackageReader", "is_whole_list", "read_range", "wheel_file"]
+__all__ = ["PIN", "PackageReader", "beside_install", "is_whole_list", "read_range", "wheel_file"]
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,80}[A-Za-z0-9])?"
 _EXCERPT = re.compile(
@@ -101,6 +101,8 @@ _INSTALL = re.compile(
 _RANGE = re.compile(
     r"(?<=[\"'])[A-Za-z][\w.-]*(?:\[[\w,-]*\])?[ ]?(?:>=|~=|>)[\w.,<>=!~* ]+(?=[\"'])"
 )
+#: Where a sentence goes on behind what is installed: ``pip install vllm on CentOS 7``.
+_GOES_ON = re.compile(r"\s(?:on|with|in|under|using|for)\s|,\s")
 #: What pip prints where it refuses: nothing of it is installed (ResolutionImpossible in
 #: https://github.com/pypa/pip/blob/25.1/src/pip/_internal/resolution/resolvelib/factory.py).
 _REFUSED = re.compile(
@@ -573,6 +575,13 @@ def _read_found(line: Line, draft: Draft) -> bool:
         draft.distribution(requirer, None, line, LABEL)
         draft.requirement(requirer, wanted)
     return True
+
+
+def beside_install(line: Line) -> str:
+    """Return how a line goes on behind an installer's command that it begins with, "" for not."""
+    install = _INSTALL.match(line.text) if " install " in line.text[:40] else None
+    goes_on = _GOES_ON.search(install.group(1)) if install and not line.prompt else None
+    return install.group(1)[goes_on.start() :].strip(" ,") if install and goes_on else ""
 
 
 def is_whole_list(names: Sequence[str], *, headed: bool = True) -> bool:

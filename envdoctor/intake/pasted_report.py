@@ -30,7 +30,7 @@ from .model_names import named_families, named_models, serving_engine
 from .no_statement import states_nothing
 from .nvidia_output import NvidiaReader
 from .nvidia_query import NvidiaQueryReader
-from .package_lists import PackageReader
+from .package_lists import PackageReader, beside_install
 from .pasted_configs import pasted_configs
 from .platforms import glibc_of_release
 from .presence import is_advised
@@ -365,7 +365,7 @@ class _Readers:
         if any(reader.read(line, draft) for reader in self._readers):
             if len(text) < _A_SENTENCE and _AROUND_COMMAND.search(text):
                 self._statements.read(line, draft)
-            elif beside := beside_command(line):
+            elif beside := beside_command(line) or beside_install(line):
                 self._statements.read(line._replace(text=beside), draft)
             return True
         if "=" not in text and "|" not in text:

@@ -223,3 +223,14 @@ def test_what_stands_behind_a_command_or_a_setting(text, count, stages):
     assert len(facts.value("gpus")) == count
     assert request.value("rollout.tensor_parallel") == 8
     assert request.setting("pipeline_parallel_size") == stages
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("pip install vllm on CentOS 7, glibc 2.17", "glibc.version", "2.17"),
+        ("pip install torch==2.5.1 with driver 470.82", "driver.release", "470.82"),
+    ],
+)
+def test_how_a_line_goes_on_behind_an_installer(text, field, value):
+    assert parse_report(text).value(field) == value
