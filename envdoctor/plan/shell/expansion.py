@@ -327,8 +327,12 @@ class Expander:
         name, *rest = calls[0] if len(calls) == 1 and calls[0] else [""]
         if name == "readlink" and rest[:1] == ["-f"]:
             name, rest = "realpath", rest[1:]
+        suffix = rest.pop() if name == "basename" and len(rest) == 2 else ""
         if name not in _PRINTS or len(rest) != 1 or not os.path.isabs(rest[0]):
             return ""
+        if suffix:
+            base = os.path.basename(rest[0])
+            return base[: -len(suffix)] if base.endswith(suffix) and base != suffix else base
         return _PRINTS[name](rest[0])
 
     def _plain(self, text: str, quoted: str) -> _Piece:

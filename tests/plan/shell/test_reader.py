@@ -575,6 +575,7 @@ SOURCED = {
 }
 _FOLDER = 'F=$( cd -- "$( dirname -- "${BASH_SOURCE[0]}" )" &> /dev/null && pwd)\n'
 WITH_FILES = [
+    '__run__ $(basename "$0" .sh) $(basename $0 .py) $(basename "$F/.sh" .sh)',
     '__run__ "$F" $(dirname "$0") $(basename "$0") "$(realpath "$0")" `dirname $F`',
     'source $F/common.env; __run__ "$A" $B $C $F',
     'C=7; . "$F/common.env"; source "${F}/models/one.sh"; __run__ "${ARGS[@]}" "$HERE" $C',
