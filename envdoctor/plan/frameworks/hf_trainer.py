@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..shell.reader import Word
@@ -367,7 +367,29 @@ def _processes(run: Run) -> Tuple[Fact[Any], Fact[Any]]:
     total = _launched(run, run.launcher, settings, _TOTAL)
     if isinstance(total, Known) and isinstance(nodes, Known) and nodes.value:
         each = Known(total.value // nodes.value, total.evidence)
+    if isinstance(each, Unknown) and isinstance(total, Unknown):
+        each = _listed(run) or each
     return nodes, each
+
+
+def _listed(run: Run) -> Optional[Fact[Any]]:
+    """Return how many GPUs a launcher takes that is not told how many processes it starts: those
+    that it is given by their numbers (deepspeed --include HOST:0,1, accelerate --gpu_ids 0,1), or
+    that it can see.
+    """
+    launcher = run.launcher.get("launcher")
+    if launcher is None or launcher.text not in ("deepspeed", "accelerate"):
+        return None
+    for option in ("include", "gpu_ids"):
+        word = run.launcher.get(option)
+        if word is None or word.text == "all":
+            continue
+        _, _, numbers = word.text.rpartition(":")
+        if not word.known or "@" in word.text or not re.fullmatch(r"\d+(?:,\d+)*", numbers):
+            return Unknown(word.why or f"--{option} {word.text}")
+        place = Evidence(f"{run.name}:{word.line}", f"--{option} {word.text}")
+        return Known(numbers.count(",") + 1, place)
+    return seen_gpus(run) if "CUDA_VISIBLE_DEVICES" in run.variables else None
 
 
 def _nodes(run: Run, settings: Mapping[str, Setting]) -> Fact[Any]:

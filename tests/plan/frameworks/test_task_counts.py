@@ -42,6 +42,12 @@ _JOB = "#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n"
         ("torchrun --nnodes 1:4 --nproc_per_node 8 {run}", (None, 8)),
         ("deepspeed --num_nodes 2 --num_gpus 4 {run}", (2, 4)),
         ("deepspeed --hostfile hosts --num_gpus 4 {run}", (None, 4)),
+        ("deepspeed --include localhost:0,1,5 {run}", (1, 3)),
+        ("deepspeed --include a@b:0,1 {run}", (1, None)),
+        ("CUDA_VISIBLE_DEVICES=0,1 deepspeed {run}", (1, 2)),
+        ("accelerate launch --gpu_ids 0,3 {run}", (1, 2)),
+        ("accelerate launch --gpu_ids all {run}", (1, None)),
+        ("accelerate launch --gpu_ids 0,3 --num_processes 1 {run}", (1, 1)),
     ],
 )
 def test_processes_are_those_that_the_launcher_starts(
