@@ -16,14 +16,19 @@ from .trace_draft import TraceDraft
 
 __all__ = ["tell_conflicts"]
 
-_REFUSALS = ("pip-resolution-impossible", "uv-no-solution")
+#: By signature, what begins the explanation of a refusal.
+_REFUSALS = {
+    "pip-resolution-impossible": "The conflict is caused by:",
+    "uv-no-solution": "No solution found when resolving ",
+}
 _LONGEST = 200_000  # characters of a text that are searched
 _MOST_ASKS = 200
-_MOST_SAID = 2
+_MOST_SAID = 4
+_MOST_OF_ONE = 2
 #: Where the explanation begins, and what it is drawn with: pip's list (ResolutionImpossible in
 #: https://github.com/pypa/pip/blob/25.1/src/pip/_internal/resolution/resolvelib/factory.py), uv's
 #: sentences (https://github.com/astral-sh/uv/blob/0.9.0/crates/uv-resolver/src/pubgrub/report.rs).
-_BEGINS = re.compile(r"The conflict is caused by:|No solution found when resolving ")
+_BEGINS = re.compile("|".join(map(re.escape, _REFUSALS.values())))
 _DRAWN = re.compile(r"[\s│╰─▶×]+")
 _NAME = r"[A-Za-z][\w.-]{0,60}"
 _CLAUSE = r"(?:[<>=!~]=?=? ?\d[\w.*+]{0,40})"
@@ -52,21 +57,31 @@ class _Ask(NamedTuple):
 
 
 def tell_conflicts(drafts: Sequence[TraceDraft], report: str) -> None:
-    """Say of each refusal of an installer in a text which two requirements no release meets."""
+    """Say of each refusal of an installer in a text which two requirements no release meets: the
+    last one first, which what is installed came of.
+    """
     for draft in drafts:
         if draft.signature is None or draft.signature.id not in _REFUSALS:
             continue
-        pairs = list(_pairs(_asks(report[:_LONGEST])))[:_MOST_SAID]
+        begin = _REFUSALS[draft.signature.id]
+        pairs: List[Tuple[_Ask, _Ask]] = []
+        for explanation in reversed(_explanations(report[:_LONGEST], begin)):
+            of_one = list(_pairs(_asks(explanation)))[:_MOST_OF_ONE]
+            pairs += [pair for pair in of_one if pair not in pairs]
         if pairs:
-            _tell(draft, pairs)
+            _tell(draft, pairs[:_MOST_SAID])
 
 
-def _asks(report: str) -> List[_Ask]:
-    begin = _BEGINS.search(report)
-    if begin is None:
-        return []
+def _explanations(report: str, begin: str) -> List[str]:
+    """Return the texts of one installer's refusals, each up to the next of any."""
+    places = [(match.start(), match.group()) for match in _BEGINS.finditer(report)]
+    ends = [*(start for start, _ in places[1:]), len(report)]
+    return [report[start:end] for (start, said), end in zip(places, ends) if said.startswith(begin)]
+
+
+def _asks(explanation: str) -> List[_Ask]:
     asks = []
-    for match in _ASKS.finditer(_DRAWN.sub(" ", report[begin.start() :])):
+    for match in _ASKS.finditer(_DRAWN.sub(" ", explanation)):
         needs = try_requirement(match.group("needs"))
         if needs is not None and needs.specifier:
             asker = match.group("name") or match.group("every") or ""

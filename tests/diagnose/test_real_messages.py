@@ -252,6 +252,19 @@ def test_pips_resolution_impossible(said, index, tmp_path, wanted, excluded):
     assert all(words in message for words in excluded), message
 
 
+def test_each_refusal_of_pip_has_its_own_pair(said, index, tmp_path):
+    """The same package is asked for in both, by others: nobody of the one is held against the
+    other.
+    """
+    install = [sys.executable, "-m", "pip", "install", "--no-index", "--find-links", index]
+    install += ["--target", str(tmp_path / "target")]
+    text = ended(*install, "made-a", "made-c==2") + ended(*install, "made-b", "made-c==1")
+    (message,) = [trace.finding.message for trace in said(text).traces]
+    first = "the user asks for made-c==1, made-b 1 for made-c==2"
+    second = "the user asks for made-c==2, made-a 1 for made-c==1"
+    assert f": {first}; {second}." in message
+
+
 def test_uvs_no_solution(said, index, tmp_path, prerequisite):
     uv = shutil.which("uv") or os.path.join(os.path.dirname(sys.executable), "uv")
     prerequisite(os.path.exists(uv), "uv is not installed")
