@@ -18,7 +18,7 @@ from ..model.record import NamedTuple
 from ..model.sizes import size_text
 from ..model.versions import canonicalize_name
 from ..rules.rule import Context
-from .value_origins import named_settings, value_origins, warned_before
+from .value_origins import heading_before, named_settings, value_origins, warned_before
 
 if TYPE_CHECKING:
     from .trace_draft import TraceDraft
@@ -139,6 +139,7 @@ def state_beside(
         values = values[:_MOST]
         if own is not None and draft.signature is None:
             _tell_warning(draft, own, report)
+            _tell_heading(draft, own, report)
         if not values:
             continue
         said = ", ".join(words for words, _ in values)
@@ -158,6 +159,18 @@ def _tell_warning(draft: TraceDraft, raised: Raised, report: str) -> None:
     draft.meaning = f"{draft.meaning} Line {number} had warned of it: {text}".strip()
     place = Evidence(f"{raised.first.source}:{number}", text)
     draft.finding = draft.finding._replace(evidence=(*draft.finding.evidence, place))
+
+
+def _tell_heading(draft: TraceDraft, raised: Raised, report: str) -> None:
+    """Say of a program that a shell handed to Python which part of the script it is."""
+    if not raised.frames or not raised.frames[-1].file.startswith("<st"):
+        return
+    heading = heading_before(raised, report)
+    if heading is not None:
+        number, text = heading
+        draft.meaning = f"{draft.meaning} It came behind line {number}: {text}".strip()
+        place = Evidence(f"{raised.first.source}:{number}", text)
+        draft.finding = draft.finding._replace(evidence=(*draft.finding.evidence, place))
 
 
 def _values(

@@ -20,7 +20,7 @@ from ..model.record import NamedTuple
 from ..model.redaction import redact
 from .code_owner import is_own
 
-__all__ = ["Origin", "named_settings", "value_origins", "warned_before"]
+__all__ = ["Origin", "heading_before", "named_settings", "value_origins", "warned_before"]
 
 _QUOTED = pattern(r"(?<![\w'\"])(?P<quote>['\"`])(?P<value>[^'\"`\n]{3,200})(?P=quote)(?![\w'\"])")
 _NUMBER = pattern(r"(?<![\w.:/#-])(?:\d{3,9}|\d{1,3}(?:,\d{3})+)(?![\w:/%]|[.,]\d)")
@@ -176,6 +176,23 @@ def warned_before(raised: Raised, report: str) -> Optional[Tuple[int, str]]:
     for number in range(len(above), max(len(above) - _FURTHEST, 0), -1):
         text = above[number - 1]
         if _WARNING.search(text) and words.intersection(_TELLING.findall(text)):
+            return number, redact(text.strip())[:SHOWN]
+    return None
+
+
+#: How scripts announce what they do next.
+_HEADING = pattern(r"^\s*(?:[=#*-]{2,}|\[\d+/\d+\]|>>>|\+ ?\S|(?:Step|Stage|Phase) \d)")
+_NEAR_HEADING = 40  # lines above a traceback
+
+
+def heading_before(raised: Raised, report: str) -> Optional[Tuple[int, str]]:
+    """Return the line above a traceback with which a script announced what it did there: its number
+    and text.
+    """
+    above = _above(report, raised)
+    for number in range(len(above), max(len(above) - _NEAR_HEADING, 0), -1):
+        text = above[number - 1]
+        if _HEADING.match(text) and _WHOLE.search(text):
             return number, redact(text.strip())[:SHOWN]
     return None
 

@@ -131,6 +131,10 @@ _OUTERMOST = frozenset(("<module>", "_run_module_as_main", "_run_code", "_bootst
 _STARTERS = re.compile(
     r"(?:multiprocessing/(?:process|spawn|pool)|concurrent/futures/process)\.py$"
 )
+#: What Python writes above the next traceback: whose it is.
+_WHOSE = re.compile(
+    r"Process \S{1,80}:\s*$|Exception in thread \S.{0,200}:\s*$|Exception ignored (?:in|on)\b"
+)
 _PROCESS = re.compile(r"^Process \S{1,80}:$|^ray::\S")
 
 
@@ -638,7 +642,7 @@ class _Block:
         is_end = text == '"""' or _OF_PAGE.match(text) is not None
         if is_end or _HEAD in text or any(link in text for link in _LINKS):
             return False
-        if _LOGGED.match(text) or _ANOTHER_WARNING.match(text):
+        if _LOGGED.match(text) or _ANOTHER_WARNING.match(text) or _WHOSE.match(text):
             return False
         if text.startswith((self.kind, "ray::")):
             return True  # the same of another process; the next of Ray's nested tasks

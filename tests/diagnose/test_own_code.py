@@ -164,3 +164,12 @@ def test_a_number_of_a_gpu_is_held_against_those_that_are_counted(shown, words, 
     message = first_of(program, tmp_path).finding.message
     assert words in message
     assert bool(words) == ("visible" in message)
+
+
+def test_a_here_document_is_told_by_what_the_script_said_before_it(tmp_path):
+    script = (
+        f"echo '== P2: splits'\necho rows: 3\n{sys.executable} - <<'EOF'\nfor x in 3: pass\nEOF\n"
+    )
+    trace = answer_to(["sh", "-c", script], tmp_path)
+    assert "It came behind line 1: == P2: splits" in trace.meaning
+    assert "here-document" in trace.meaning

@@ -2,6 +2,8 @@
 
 import importlib.util
 import io
+import subprocess
+import sys
 import textwrap
 import traceback
 from io import BytesIO
@@ -174,3 +176,44 @@ def test_of_the_middle_of_a_deep_traceback_the_programs_own_place_is_kept():
     own = [frame.file for frame in raised.frames if frame.file.startswith("/x/")]
     assert own == ["/x/train.py", "/x/score.py"]
     assert raised.frames[-1].file == places[-1]
+
+
+AT_ONCE = """
+import multiprocessing, threading
+def fail(number):
+    raise ValueError(f"number {number}")
+class Loader:
+    def __del__(self):
+        raise RuntimeError("deleted")
+def start(worker):
+    worker.start()
+    worker.join()
+if __name__ == "__main__":
+    start(threading.Thread(target=fail, args=(1,)))
+    loader = Loader()
+    del loader
+    start(multiprocessing.get_context("fork").Process(target=fail, args=(2,)))
+    start(threading.Thread(target=fail, args=(3,)))
+    raise TypeError("main")
+"""
+
+
+def test_tracebacks_of_others_right_below_a_message_are_their_own(tmp_path):
+    """Python writes whose they are, which is no part of the message above."""
+    (tmp_path / "run.py").write_text(AT_ONCE, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "run.py")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    said = [(entry.kind, entry.message, entry.fate) for entry in _read(done.stdout).raised]
+    assert said == [
+        ("ValueError", "number 1", "logged"),
+        ("RuntimeError", "deleted", "passed"),
+        ("ValueError", "number 2", "ended"),
+        ("ValueError", "number 3", "logged"),
+        ("TypeError", "main", "ended"),
+    ]
