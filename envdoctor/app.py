@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .matrix.loader import Matrix
     from .model.diagnosis import Diagnosis, Suspect, Trace
     from .model.evidence import Fact
-    from .model.log import Event, Pattern, Reading
+    from .model.log import Event, Pattern, Raised, Reading
     from .model.memory_plan import PlanResult, Variant
     from .model.node_answers import NodeAnswer, Snapshot
     from .model.run_places import RunPlaces
@@ -618,8 +618,10 @@ def _read_logs(
 
 
 def _with_quoted(reading: Reading, patterns: Sequence[Pattern], matrix: Matrix) -> Reading:
-    """Add what titles and sentences quote, where the line itself says nothing that is known."""
-    from .intake.log_reader import read_lines
+    """Add what titles and sentences quote, where the line itself says nothing that is known, and
+    the first exception that they name, where nothing else was raised.
+    """
+    from .intake.log_reader import read_text
     from .intake.quoted_errors import quoted_errors, quoted_spans
 
     if len(reading.sources) != 1:
@@ -630,17 +632,20 @@ def _with_quoted(reading: Reading, patterns: Sequence[Pattern], matrix: Matrix) 
     known = set(map(_content_of, reading.events))
     rows = reading.report.split("\n")
     added: List[Event] = []
+    raised = list(reading.raised)
     for text in (quoted_errors(reading.report, matrix.modules), *quoted_spans(reading.report)):
-        for event in read_lines(reading.sources[0], text, patterns) if text.strip() else ():
+        if not text.strip():
+            continue
+        quoted = read_text(reading.sources[0], text, patterns)
+        raised = raised or [_as_told(entry, rows) for entry in quoted.raised if entry.kind][:1]
+        for event in quoted.events:
             if event.first.number in answered or _content_of(event) in known:
                 continue
             if not any(_says_less(event, other) for other in reading.events):
                 known.add(_content_of(event))
                 added.append(_as_written(event, rows))
-    if not added:
-        return reading
     events = sorted((*reading.events, *added), key=lambda event: event.order)
-    return reading._replace(events=tuple(events))
+    return reading._replace(events=tuple(events), raised=tuple(raised))
 
 
 def _says_less(event: Event, other: Event) -> bool:
@@ -660,6 +665,15 @@ def _as_written(event: Event, rows: Sequence[str]) -> Event:
         for line in (event.first, event.last)
     )
     return event._replace(first=first, last=last)
+
+
+def _as_told(raised: Raised, rows: Sequence[str]) -> Raised:
+    """Return an exception of which somebody tells, with the line that was written."""
+    from .intake.log_line import SHOWN
+    from .model.redaction import redact
+
+    line = raised.line._replace(text=redact(rows[raised.line.number - 1].strip())[:SHOWN])
+    return raised._replace(fate="told", first=line, line=line)
 
 
 def _content_of(event: Event) -> Tuple[str, Tuple[Tuple[str, str], ...]]:

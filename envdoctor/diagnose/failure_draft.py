@@ -253,6 +253,10 @@ def _same_stop(one: TraceDraft, other: TraceDraft) -> bool:
     return words[0] == words[1] and words[0].startswith("SIG")
 
 
+#: What is said of what need not be the failure, by the fate of the exception.
+_UNSURE = {"said": "The log ends with an error:", "told": "The text tells of"}
+
+
 def _draft_of(
     failure: Failure, raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]
 ) -> TraceDraft:
@@ -268,7 +272,7 @@ def _draft_of(
             "; what that process printed is not in this log"
         )
     certainty = "established" if failure.is_certain else "candidate"
-    unsure = "The log ends with an error:" if raised.fate == "said" else "The log holds"
+    unsure = _UNSURE.get(raised.fate, "The log holds")
     lead = "The run failed with" if failure.is_certain else unsure
     finding = Finding(
         code=code_of_log(component, "not-judged"),

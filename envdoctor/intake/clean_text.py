@@ -21,6 +21,7 @@ __all__ = [
     "clean_lines",
     "is_cut",
     "is_sentence",
+    "parted_scripts",
     "without_unticked",
     "written_once",
 ]
@@ -95,6 +96,8 @@ _OF_LISTS = words(
 _WORDS_OF_SENTENCE = 3
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _HAN_OF_SENTENCE = 6
+#: Where letters of two scripts meet, people leave no space.
+_SCRIPTS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u4e00-\u9fff])")
 
 
 def _is_log(row: str) -> bool:
@@ -151,6 +154,11 @@ def is_sentence(text: str) -> bool:
         return False
     plain = [word for word in _PLAIN_WORD.findall(text) if word not in _OF_LISTS]
     return len(plain) >= _WORDS_OF_SENTENCE or len(_HAN.findall(text)) >= _HAN_OF_SENTENCE
+
+
+def parted_scripts(text: str) -> str:
+    """Return a text with spaces where Chinese and Latin letters meet."""
+    return text if text.isascii() else _SCRIPTS.sub(" ", text)
 
 
 def clean_lines(report: str) -> Iterator[Line]:
@@ -255,6 +263,7 @@ def _line(number: int, raw: str) -> Line:
     if prompt and prompt.end() < len(text):
         text = text[prompt.end() :]
     text = text.replace("`", "")
+    text = parted_scripts(text)
     text = (_BOLD.sub("", text) if "**" in text else text).strip()
     is_title = number == 1 and raw.startswith("# ")
     return Line(number, raw, text, indent, prompt is not None and not is_title)

@@ -8,6 +8,7 @@ from typing import Callable, List, Optional, Tuple
 from ..model.facts import Gpu
 from ..model.record import NamedTuple
 from ..model.sizes import parse_size
+from .clean_text import parted_scripts
 from .marked import Marked
 
 __all__ = [
@@ -20,7 +21,6 @@ __all__ = [
     "hinted_gpus",
     "named_gpus",
     "parse_gpus",
-    "parted_scripts",
     "plain_devices",
     "plain_geforces",
 ]
@@ -241,8 +241,6 @@ def _is_hinted(mention: _Mention) -> bool:
     return mention.is_called_gpu or mention.is_run_on or not mention.may_be_another
 
 
-#: Where letters of two scripts meet, people leave no space.
-_SCRIPTS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u4e00-\u9fff])")
 _SMALL = re.compile(
     r"(?<![\w./\\@=:-])(?:[vp]100s?|[ahbv][123]00|[ah]800|l40s?|a[34]0|a10g?|h20|l20|t4|l4|"
     r"p40|k80|m40|g[bh][23]00|(?:tesla|nvidia|geforce|quadro|rtx|gtx|titan)"
@@ -275,11 +273,6 @@ _ONE_BARE_NUMBER = re.compile(
 _SUFFIX = re.compile(r"\b([RG]TX ?\d{4}) ?ti\b")
 _PROFESSIONAL = re.compile(r"(?<![\w.-])(?<!RTX )[Aa]([456]000)(?=s?\b)")
 _CARD_BEFORE = re.compile(r"([单双两二三四八]|\d{1,2}) ?卡 ?(?=[A-Z])")
-
-
-def parted_scripts(text: str) -> str:
-    """Return a text with spaces where Chinese and Latin letters meet."""
-    return text if text.isascii() else _SCRIPTS.sub(" ", text)
 
 
 def plain_geforces(text: str) -> str:

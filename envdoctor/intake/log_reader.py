@@ -41,7 +41,7 @@ from .log_line import FALLS_BACK, LogPlace, cleaned, log_line
 from .packed_log import open_packed
 from .tracebacks import Tracebacks
 
-__all__ = ["is_minor", "read_lines", "read_logs"]
+__all__ = ["is_minor", "read_logs", "read_text"]
 
 _CHUNK = 1 << 20
 _TOLD = 16  # windows between two words of how far it is
@@ -177,13 +177,13 @@ def _name_of(log: Union[str, BinaryIO]) -> str:
     return "standard input" if log == "-" else log if isinstance(log, str) else log.name
 
 
-def read_lines(name: str, text: str, patterns: Sequence[Pattern]) -> Tuple[Event, ...]:
-    """Return the events of a text that is in memory."""
+def read_text(name: str, text: str, patterns: Sequence[Pattern]) -> Reading:
+    """Return what a text that is in memory holds."""
     search = _Search(patterns)
     data = text.encode("utf-8", "replace")
     search.look(name, data, len(data))
     search.end()
-    return search.reading((name,), ()).events
+    return search.reading((name,), ())
 
 
 def _open(path: str, name: str) -> Any:

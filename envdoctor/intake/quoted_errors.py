@@ -210,12 +210,13 @@ _LEADS = re.compile(
     r"(?P<rest>\S.{10,})$|(?:报错|提示|出现)[:：]?\s*(?P<rest2>\S.{10,})$",
     re.IGNORECASE,
 )
+_SENTENCE_END = re.compile(r"(?<=[\w'\")])(?:\. (?=[A-Z][a-z]+ |\W*$)|[。！]|[.!]$)")
 _SPAN = re.compile(r"``?([^`\n]{10,300})``?|[\"“]([^\"“”\n]{10,300})[\"”]")
 
 
 def quoted_spans(report: str) -> Tuple[str, ...]:
     """Return, line by line, what titles and sentences hold of a program's own words, once for each
-    way of telling: between quotes, behind words as "fails with", and behind the label of a title.
+    way of telling: between quotes, behind the label of a title, and behind words as "fails with".
     """
     quoted: List[str] = []
     behind: List[str] = []
@@ -224,11 +225,11 @@ def quoted_spans(report: str) -> Tuple[str, ...]:
         is_written = 10 <= len(line) <= _LONGEST and not _is_printed(line)
         for spans, read in (
             (quoted, _between_quotes),
-            (behind, _behind_lead),
             (titled, _unlabelled),
+            (behind, _behind_lead),
         ):
             spans.append(read(line) if is_written else "")
-    return tuple("\n".join(spans) for spans in (quoted, behind, titled))
+    return tuple("\n".join(spans) for spans in (quoted, titled, behind))
 
 
 def _between_quotes(line: str) -> str:
@@ -242,7 +243,9 @@ def _behind_lead(line: str) -> str:
     match = _LEADS.search(line)
     if match is None or not _is_met(line[: match.start()], ""):
         return ""
-    return (match.group("rest") or match.group("rest2")).strip("`'\"“” ")
+    said = (match.group("rest") or match.group("rest2")).strip('`"“” ')
+    said = said[1:].rstrip("'") if said.startswith("'") else said
+    return _SENTENCE_END.split(said, maxsplit=1)[0]
 
 
 def _unlabelled(line: str) -> str:

@@ -11,7 +11,7 @@ from typing import List, Optional, Sequence, Tuple
 
 from .assigned_settings import read_assigned
 from .claimed_version import MORE
-from .clean_text import Line
+from .clean_text import Line, parted_scripts
 from .container_spec import states_releases
 from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .draft import PROSE, Draft
@@ -21,7 +21,6 @@ from .gpu_names import (
     hinted_gpus,
     named_gpus,
     parse_gpus,
-    parted_scripts,
     plain_devices,
     plain_geforces,
 )

@@ -35,14 +35,14 @@ _GOOD = (
     r"|(?:\b(?:not|never|no longer)|n[’']t) (?:\w+ )?(?:happen|occur|reproduc|appear|fail|crash|"
     r"break|hang|show|error|raise|throw)\w*"
     r"|\b(?:works?|worked|working|fine(?!-tun)|okay|ok|good|pass(?:es|ed|ing)?|succe\w+|"
-    rf"runs?|ran|green|supported)\b|正常|没有?问题|[{_TICKS}]"
+    rf"runs?|ran|green|supported)\b|正常|没有?问题|可以|能够?(?:训练|运行|使用|跑)|[{_TICKS}]"
 )
 _BAD = (
     r"(?:\b(?:not|never|no longer|unable to|fail\w* to)|n[’']t|\bcannot) (?:\w+ )?(?:work|load|"
     r"start|import|run|build|compile|launch|install|support|succe)\w*"
     r"|\b(?:fail(?:s|ed|ing|ure)?|crash\w*|br(?:eaks?|oke|oken|eaking)|errors?(?: out)?|hangs?|"
     r"hung|stuck|segfault\w*|segv|bad|regress\w*|raises?|throws?|gives?|gets?|got|getting|unsupported|"
-    rf"OOM|red)\b|报错|失败|崩溃|不行|[{_CROSSES}]"
+    rf"incompatible|\w+Error|OOM|red)\b|报错|失败|崩溃|不行|不可以|不兼容|出现|[{_CROSSES}]"
 )
 #: At the end of a clause, or before a release: other than what was said before.
 _ELSE = (
@@ -52,7 +52,7 @@ _VERSION = r"v?(?P<version>\d+\.\d[\w.]*\w|\d+\.\d)(?!\w|\.\d|/| ?(?:[KMGT]i?B|%
 _TOKEN = re.compile(
     rf"(?P<not>\b(?:but )?not (?=(?:with |on |in |using |under |for )?(?:[\w-]+[ =]+)?v?\d))"
     rf"|(?P<good>{_GOOD})|(?P<bad>{_BAD})|(?P<else>{_ELSE})"
-    r"|(?P<end>[,;()]|\.\s|\b(?:but|while|whereas|though|although|however|yet)\b"
+    r"|(?P<end>[,;()，；。（）]|\.\s|\b(?:but|while|whereas|though|although|however|yet)\b"
     r"|\band(?= (?:it |that |then |also )?(?:works?|fails?|crash|br[eo]|hangs?|not)))"
     rf"|(?P<between>\bbetween\b)|(?<![\w./]){_VERSION}|(?P<word>[A-Za-z][\w-]*)",
     re.IGNORECASE,
@@ -62,7 +62,8 @@ _MAY_WORK = Marked(
     f"""
     no, n't, n’t, without, free of, affected, gone, disappear, went away, go away, goes away,
     vanish, fixed, solved, resolved, work, fine, ok, good, pass, succe, run, ran, green, supported,
-    between, will, does, do, did, is, was, 正常, 问题, 错误, 报错, {", ".join(_TICKS)}
+    between, will, does, do, did, is, was, 正常, 可以, 能训练, 能运行, 能使用, 能跑, 能够,
+    问题, 错误, 报错, {", ".join(_TICKS)}
     """,
     rf"{_GOOD}|{_ELSE}|\bbetween\b",
 )

@@ -14,6 +14,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..model.facts import FIELDS
 from ..model.versions import canonicalize_name
+from .clean_text import parted_scripts
 from .distribution_names import known_distribution
 from .word_lists import phrases, words
 
@@ -349,7 +350,6 @@ _UNITS = {
 }
 _MARKS = re.compile(r"[\s_./:*`\"'\[\]{}#,-]+")
 _ASIDE = re.compile(r"\([^()]*\?\)|\s+w\.\s*$")
-_JOINED_SCRIPTS = re.compile(r"(?<=[a-z0-9])(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?=[a-z0-9])")
 _OF_ONE_GPU = re.compile(r"^gpu \d{1,2} (?=\D)")
 
 
@@ -357,9 +357,7 @@ def plain(label: str) -> str:
     """Strip what does not tell: ``PyTorch version (GPU?)`` gives ``pytorch``."""
     text = _ASIDE.sub("", label.lower()) if "(" in label or " w." in label else label.lower()
     spaced = text.replace("(", " ").replace(")", " ").replace("版本", " 版本 ")
-    if not spaced.isascii():
-        spaced = _JOINED_SCRIPTS.sub(" ", spaced)
-    parts = _MARKS.sub(" ", spaced).split()
+    parts = _MARKS.sub(" ", parted_scripts(spaced)).split()
     while len(parts) > 1 and parts[0] in _NOISE_BEFORE:
         del parts[0]
     while len(parts) > 1 and parts[-1] in _NOISE_AFTER:

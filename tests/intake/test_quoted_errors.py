@@ -166,3 +166,28 @@ def test_the_line_that_was_written_is_the_evidence(tmp_path):
 def test_a_name_between_quotes_is_a_module_whatever_it_is_called():
     error = "ModuleNotFoundError: No module named 'acmething.part'"
     assert error in quoted_errors("[Bug] No module named 'acmething.part'\n", load_matrix().modules)
+
+
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        (
+            "# [BUG] AttributeError: 'Linear' object has no attribute 'ds_grads'\n\ntorch==2.5.1\n",
+            "The text tells of AttributeError: 'Linear' object has no attribute 'ds_grads'.",
+        ),
+        (
+            "# 训练问题\n\n使用vllm 0.8.4版本时出现AttributeError: 'A' object has no attribute 'b'。谢谢\n",
+            "The text tells of AttributeError: 'A' object has no attribute 'b'. Here vllm is 0.8.4.",
+        ),
+        ("# How is a ValueError: raised in torch 2.5.1 avoided?\n", ""),
+    ],
+)
+def test_an_exception_that_is_told_without_a_traceback_is_told(tmp_path, text, headline):
+    """Where nothing else was raised; as a warning, for nothing shows that it was the failure."""
+    path = tmp_path / "issue.txt"
+    path.write_text(text, encoding="utf-8")
+    report = app.check(parse_report(text), load_matrix(), logs=[str(path)])
+    told = [entry for entry in report.findings if entry.code == "ED395"]
+    assert [(entry.message, entry.severity) for entry in told] == (
+        [(headline, "warning")] if headline else []
+    )
