@@ -61,6 +61,7 @@ def check_built_for_torch(context: Context) -> Iterator[Finding]:
     References:
         https://pytorch.org/docs/stable/notes/libtorch_stable_abi.html
         https://github.com/Dao-AILab/flash-attention/releases
+        https://github.com/vllm-project/vllm/issues/3147
     """
     yield from find_mismatches(context, "ED401")
 

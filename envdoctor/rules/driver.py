@@ -403,6 +403,7 @@ def check_user_space_driver(context: Context) -> Iterator[Finding]:
 
     References:
         https://github.com/NVIDIA/nvidia-docker/issues/584
+        https://github.com/NVIDIA/nvidia-container-toolkit/issues/171
     """
     if context.facts.value("os.wsl"):
         return  # the libraries belong to the Windows driver and name no release

@@ -222,6 +222,7 @@ def check_torch_pin(context: Context) -> Iterator[Finding]:
         of the same release.
 
     References:
+        https://github.com/vllm-project/vllm/issues/3147,
         https://github.com/vllm-project/vllm/issues/13047,
         https://github.com/pytorch/vision#installation
     """
