@@ -380,19 +380,12 @@ def _tell_cudnn(draft: TraceDraft, major: int, context: Context) -> None:
     if torch is not None and brings is not None:
         said += f" {torch} brings cuDNN {brings}."
     remedies: List[Remedy] = []
-    installed = next(
-        (
-            said
-            for name in context.distributions
-            if name.startswith("nvidia-cudnn-cu") and (said := _installed(name, context, major))
-        ),
-        "",
-    )
+    wheels = [name for name in context.distributions if name.startswith("nvidia-cudnn-cu")]
+    installed = next(filter(None, (_installed(name, context, major) for name in wheels)), "")
     if installed:
         remedies.append(_is_installed(installed, "nvidia/cudnn/lib"))
-        is_named = brings == major
-        said += "" if is_named else f" {installed} is installed, and holds it: it is not looked for"
-        said += "" if is_named else " where it lies."
+        if brings != major:
+            said += f" {installed} is installed, and holds it: it is not looked for where it lies."
     elif torch is not None and brings is not None and brings != major:
         remedies += _other_cudnn(asker, major, brings)
     elif brings == major:

@@ -29,6 +29,8 @@ _ENGINES = frozenset(["lmdeploy", "sglang", "tensorrt-llm", "vllm"])
 #: What most tracebacks go through, and what is imported with whatever is built for it.
 _TORCH = frozenset(["torch"])
 _REASONS = "ED908"  # what a report itself says of the reason
+#: Whose failure is that of no package.
+_OF_ANYONE = frozenset(["application"])
 
 
 #: Rows that somebody wrote, of what fails at an import or behind it.
@@ -113,6 +115,8 @@ def _is_idle(about: Set[str], reported: Reported) -> bool:
 def _takes_part(finding: Finding, about: Set[str], reported: Reported) -> bool:
     if not reported.keys:
         return True
+    if not reported.is_explained and reported.packages <= _OF_ANYONE:
+        return True  # nothing tells what takes part
     if finding.severity == "error":
         is_apart = finding.component in finding.packages and finding.component != "torch"
         known = reported.is_explained or reported.is_past_imports

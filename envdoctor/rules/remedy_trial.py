@@ -393,6 +393,11 @@ class _Trial:
             if version is None or version not in term.argument:
                 continue
             newer = _is_to_be_newer(row, term.component)
+            end = term.argument.intervals[-1][1]
+            if newer and end is not None and self.matrix.package(term.component) is None:
+                yield _from(term.component, end, stays)
+                stays = term.component
+                continue
             releases = _by_distance(self.matrix.package(term.component), version, newer)
             bound = _bound_of_fix(row, term.component)
             fitting = [
@@ -400,6 +405,8 @@ class _Trial:
                 for release in releases
                 if release not in term.argument and meets(release, bound) is not False
             ]
+            # Of a release that was published anew the last.
+            fitting = list({release.release: release for release in fitting}.values())
             for release in fitting[:_MOST_NEAREST]:
                 remedy = _exactly(term.component, release, stays)
                 if not self._fails(remedy, lambda entry: _is_about(entry, pair)):
@@ -507,6 +514,16 @@ def _exactly(name: str, release: Version, stays: str) -> Remedy:
     words = f"Or, where {stays} has to stay, install" if stays else "Install"
     call = InstallerCall("install", (f"{name}=={release}",))
     return Remedy(f"{words} {name} {release}.", (call,))
+
+
+def _from(name: str, end: Version, stays: str) -> Remedy:
+    """Return the remedy that installs what comes behind a range, of a package whose releases are
+    not known.
+    """
+    first = ".".join(map(str, end.release))
+    words = f"Or, where {stays} has to stay, install" if stays else "Install"
+    call = InstallerCall("install", (f"{name}>={first}",))
+    return Remedy(f"{words} {name} {first} or newer.", (call,))
 
 
 def _is_to_be_newer(row: Any, name: str) -> Optional[bool]:

@@ -106,6 +106,8 @@ def test_what_is_installed_is_not_installed_once_more(finding, line, wheel, fold
     assert remedy.text.startswith(wheel.replace("==", " ") + " is installed: put its folder, ")
     assert folder in remedy.text
     assert "Install" not in remedy.text
+    shown = wheel.replace("==", " ")
+    assert (f" {shown} is installed, and holds it: it is not " in said.message) is (line is CUDNN)
     assert "Install" in words(finding(CUDNN, "nvidia-cudnn-cu12==8.9.2.26"))
 
 

@@ -272,6 +272,13 @@ def test_the_model_of_a_text_is_not_taken_away(checked, model, is_kept):
     assert ("transformers==4.46.3" in pins) is is_kept
 
 
+def test_the_other_package_of_a_row_is_moved_where_one_must_stay(checked):
+    """Of autoawq no table has the releases: the row ends before 0.2.7."""
+    line = "ImportError: cannot import name 'shard_checkpoint' from 'transformers.modeling_utils'\n"
+    text = f"# Qwen2.5-VL-72B-Instruct-AWQ fails\n{line}autoawq 0.2.5\ntransformers 4.50.0\n"
+    assert installs(checked(text), "ED390") == ["autoawq>=0.2.7"]
+
+
 def test_what_a_line_asks_of_a_release_bounds_all_remedies(checked):
     """Its row says click<8.3; the line comes from click 8.2 on."""
     line = "TypeError: Parameter.make_metavar() missing 1 required positional argument: 'ctx'\n"
