@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from ..model.finding import severity_rank
 from ..model.record import NamedTuple
-from .observations import RAN, REFUTED_BY
+from .observations import AT_IMPORT, RAN, REFUTED_BY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,8 +115,6 @@ def _is_idle(about: Set[str], reported: Reported) -> bool:
 def _takes_part(finding: Finding, about: Set[str], reported: Reported) -> bool:
     if not reported.keys:
         return True
-    if not reported.is_explained and reported.packages <= _OF_ANYONE:
-        return True  # nothing tells what takes part
     if finding.severity == "error":
         is_apart = finding.component in finding.packages and finding.component != "torch"
         known = reported.is_explained or reported.is_past_imports
@@ -125,6 +123,8 @@ def _takes_part(finding: Finding, about: Set[str], reported: Reported) -> bool:
         return finding.component in reported.named and bool(finding.packages)
     if finding.code == "ED301":  # a pin, which few of those that are broken are felt by
         return reported.packages.issuperset(about)
+    if reported.packages <= _OF_ANYONE:  # nothing tells what takes part
+        return not (reported.is_past_imports and finding.code in AT_IMPORT)
     return not finding.packages or not reported.packages.isdisjoint(about)
 
 

@@ -49,6 +49,11 @@ def test_a_warning_about_other_packages_is_advice_without_a_remedy():
         (OTHER._replace(component="flashinfer"), FAILED._replace(named=frozenset(["flashinfer"]))),
         (OTHER._replace(caused_by=FAILURE.key), FAILED),
         (OF_MACHINE, FAILED._replace(is_explained=False)),
+        # Nothing tells which packages take part in a failure of the program's own.
+        (
+            OTHER._replace(code="ED206"),
+            FAILED._replace(packages=frozenset(["application"]), is_explained=False),
+        ),
     ],
 )
 def test_what_may_be_the_cause_stays(finding, reported):
