@@ -4,11 +4,13 @@ import pytest
 
 from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.finding import Finding
 from envdoctor.report.headline import summary_line
 from envdoctor.report.selection import Options, report_of
 from envdoctor.rules import judge
 from envdoctor.rules.codes import CODES
 from envdoctor.rules.observations import AT_WORK, IMPORTED, RAN, REACHED, REFUTED_BY, STATE
+from envdoctor.rules.relevance import Reported, set_apart
 
 STACK = "PyTorch version: 2.11.0+cu130\nNvidia driver version: 550.54.15\nGPU 0: NVIDIA H100\n"
 
@@ -99,6 +101,36 @@ def test_each_code_says_what_takes_it_back():
     known = {IMPORTED, RAN, REACHED, AT_WORK, STATE}
     assert all(ways and known.issuperset(ways) for ways in REFUTED_BY.values())
     assert all(ways == (STATE,) or STATE not in ways for ways in REFUTED_BY.values())
+
+
+#: What a report tells, and what was seen by it: who reached a device imported torch, too.
+TOLD = {
+    IMPORTED: ("Is CUDA available: False\n", {IMPORTED}),
+    REACHED: ("Is CUDA available: True\n", {IMPORTED, REACHED}),
+    AT_WORK: ("INFO metrics.py] Avg generation throughput: 41.3 tokens/s\n", {AT_WORK}),
+}
+
+
+@pytest.mark.parametrize("seen", [*TOLD, RAN])
+@pytest.mark.parametrize("code", sorted(REFUTED_BY))
+def test_each_pair_of_the_table(code, seen):
+    """A made-up error of each code is a note where what takes it back was seen, and only there."""
+    row = "made-up" if code in ("ED390", "ED490") else ""
+    error = Finding(code, "torch", "kind", "error", "It fails.", packages=("torch",), row=row)
+    if seen == RAN:
+        ran = Reported(frozenset(["other"]), ran=frozenset(["torch"]), has_reason=True)
+        (judged,) = set_apart([error], ran)
+        expected = RAN in REFUTED_BY[code]
+    else:
+        text, told = TOLD[seen]
+        facts = parse_report(f"torch 2.6.0\n{text}")
+        judged = next(
+            entry
+            for entry in judge(facts, load_matrix(), today="2026-11-21", families=(), also=[error])
+            if entry.key == error.key
+        )
+        expected = not told.isdisjoint(REFUTED_BY[code])
+    assert (judged.severity == "advice") is expected
 
 
 SERVES = "INFO metrics.py] Avg generation throughput: 41.3 tokens/s\n"
