@@ -106,13 +106,18 @@ _STATES = re.compile(r"\d|\w\s*[:=]\s*\S")
 _NUMBER = re.compile(r"\d")
 
 
+def _is_of_step(text: str) -> bool:
+    """Tell whether a line holds the metrics of a step of training."""
+    return any(sign in text for sign in ":=|") and len(_METRIC.findall(text)) >= _FEW
+
+
 def states_nothing(text: str) -> bool:
     """Tell whether a line is of a form that states nothing of an environment.
 
     text: The line without bullets and prompts (``Line.text``).
     """
     text = _BEFORE.sub("", text[:_LONGEST]).strip()
-    if any(form.match(text) for form in _FORMS) or len(_METRIC.findall(text)) >= _FEW:
+    if any(form.match(text) for form in _FORMS) or _is_of_step(text):
         return True
     rest = _ASIDE.sub(" ", text)
     if is_sentence(rest):

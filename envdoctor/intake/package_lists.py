@@ -201,8 +201,7 @@ class PackageReader:
         return self._refused
 
     def _read_vendored(self, line: Line) -> bool:
-        begins = line.text == _VENDORED
-        self._is_vendored = begins or (self._is_vendored and line.indent > 0)
+        self._is_vendored = (self._is_vendored and line.indent > 0) or line.text == _VENDORED
         return self._is_vendored
 
     def finish(self, draft: Draft) -> None:

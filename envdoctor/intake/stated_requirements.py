@@ -81,7 +81,7 @@ def read_requirements(line: Line, draft: Draft) -> bool:
     """Claim what distributions ask of each other, and that they are installed, no more surely than
     they are; tell whether the line says nothing else.
     """
-    if not any(verb in line.text for verb in _VERBS) or line.text.endswith("?"):
+    if not any(map(line.text.__contains__, _VERBS)) or line.text.endswith("?"):
         return False
     text = line.text.translate(_WIDE)
     taken = False

@@ -287,7 +287,7 @@ class VerdictReader:
 
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
-        if line.raw.lstrip().startswith("|"):
+        if "|" in line.raw and line.raw.lstrip().startswith("|"):
             return self._read_row(line)
         text = line.text
         is_marked = not text.isascii() and _OF_MARKS.search(text) is not None
