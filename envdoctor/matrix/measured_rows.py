@@ -46,7 +46,9 @@ __all__ = [
     "BUILT_FOR_NUMPY_1",
     "CANNOT_LOAD",
     "DRIVER",
+    "EXCLUDED_LATER",
     "HAS_NO_LIBRARY",
+    "NOT_IN_EXTRA",
     "OVERWRITES",
     "PYTHON",
     "REFUSES_CUDA",
@@ -109,6 +111,10 @@ OVERWRITES = "overwrites files of"
 BEGINS_OTHERWISE = "refuses, where it begins otherwise,"
 #: What a statement says of extension modules that hold import_array() of NumPy 1.
 BUILT_FOR_NUMPY_1 = "is built against numpy 1 and cannot be imported with"
+#: What a statement says of releases that the next release excludes, by its metadata.
+EXCLUDED_LATER = "is followed by a release that excludes"
+#: What a statement says of releases outside of what the extra of that name asks for.
+NOT_IN_EXTRA = "has an extra that does not take"
 #: What is said aloud, with the text of the statement.
 _SAID = (
     "refuses",
@@ -120,7 +126,14 @@ _SAID = (
     OVERWRITES,
     BEGINS_OTHERWISE,
 )
-_CODES = {"": "ED308", CANNOT_LOAD: "ED409", HAS_NO_LIBRARY: "ED411", OVERWRITES: "ED390"}
+_CODES = {
+    "": "ED308",
+    CANNOT_LOAD: "ED409",
+    HAS_NO_LIBRARY: "ED411",
+    OVERWRITES: "ED390",
+    EXCLUDED_LATER: "ED313",
+    NOT_IN_EXTRA: "ED313",
+}
 
 
 def measured_pairs(documents: Iterable[Mapping[str, Any]]) -> Dict[str, List[str]]:

@@ -80,6 +80,7 @@ CODES: Mapping[str, str] = {
     "ED310": "wheel-tags",
     "ED311": "wheels-for-platform",
     "ED312": "stated-regression",
+    "ED313": "stated-by-metadata",
     "ED390": "package-rows",
     "ED395": "package-log",
     "ED401": "built-for-torch",
@@ -246,6 +247,24 @@ How to fix:
     Install the release that the finding names.
 """
 
+_METADATA = """A package's metadata speak against the release of another, where no installer looks.
+
+What it checks:
+    Two things that installers do not see. A release of a package admits another one, and its next
+    release excludes that by name or by an upper bound, although it was there already: its makers
+    learned in between that the two do not go together (a warning where that took three weeks at
+    most and the releases of three months keep to it, else advice). And the extra of a package that
+    is named after another one asks for other releases of it than the one that is here (advice).
+
+Why it matters:
+    A package manager looks at the metadata of the release that it installs, and at an extra only
+    where that is asked for: the pair is installed without a word. What fails with it, and whether
+    this run comes to it, the metadata do not say.
+
+How to fix:
+    Install a release that is asked for.
+"""
+
 _LINKS = """A library in a package's wheel needs symbols that another's release does not export.
 
 What it checks:
@@ -331,6 +350,7 @@ _OTHERS = (
     ("ED122", "The ptxas of triton does not know this GPU", _PTXAS),
     ("ED308", "A package imports what another does not have", _NAMES),
     ("ED309", "A package's code refuses the release of another", _GATES),
+    ("ED313", "A package's later release, or its extra, excludes another", _METADATA),
     ("ED407", "A package is built for another CUDA than torch", _RUNTIME),
     ("ED409", "A package's library needs symbols that torch, CUDA or driver lack", _LINKS),
     ("ED410", "A package is built with another C++ ABI than torch", _ABI),

@@ -126,7 +126,7 @@ _OWN_VARIABLES = (("vllm", "VLLM_"), ("sglang", "SGLANG_"), ("sglang", "SGL_"))
 #: What follows from a release's libraries and torch.
 _OF_LIBRARIES = ("ED407", "ED409", "ED410")
 #: Rows of two packages that were measured, pair by pair (``matrix.measured_rows``) or in builds.
-_MEASURED = ("ED308", "ED309", "ED411", *_OF_LIBRARIES)
+_MEASURED = ("ED308", "ED309", "ED313", "ED411", *_OF_LIBRARIES)
 
 
 def _is_built_here(context: Context, name: str) -> bool:

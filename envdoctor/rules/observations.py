@@ -56,7 +56,7 @@ REFUTED_BY: Mapping[str, Tuple[str, ...]] = {
     **dict.fromkeys(("ED201", "ED202", "ED203", "ED204", "ED206"), (AT_WORK,)),
     **dict.fromkeys(("ED207", "ED290"), (AT_WORK,)),
     **dict.fromkeys(("ED205", "ED208"), _LOADS),
-    **dict.fromkeys(("ED301", "ED302"), (AT_WORK,)),
+    **dict.fromkeys(("ED301", "ED302", "ED313"), (AT_WORK,)),
     **dict.fromkeys(AT_IMPORT, (RAN, AT_WORK)),
     "ED409": _RAN,
     **dict.fromkeys(("ED304", "ED390", "ED401", "ED490"), (RAN, AT_WORK)),

@@ -81,6 +81,7 @@ def _steps(
         if named:
             yield "names", [_script("measure_surfaces"), "--names", "--only", *named]
         yield "messages", [_script("measure_surfaces"), "--messages", "--steps", *only]
+        yield "relations", [_script("measure_surfaces"), "--relations"]
     yield "compiled form", [_script("compile_matrix")]
 
 

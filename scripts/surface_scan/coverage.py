@@ -9,11 +9,12 @@ from typing import Any, Dict, Iterator, Mapping, Sequence, Set
 from envdoctor.matrix.measured_rows import BUILT_FOR_NUMPY_1, CANNOT_LOAD
 
 from .packages import Packages
+from .relations import RELATIONS
 from .store import Sources
 
 __all__ = ["coverage_lines"]
 
-_COLUMNS = ("releases", "read", "measured", "imports", "gates", "symbols", "links")
+_COLUMNS = ("releases", "read", "measured", "imports", "gates", "symbols", "links", "metadata")
 
 
 def coverage_lines(
@@ -21,8 +22,9 @@ def coverage_lines(
 ) -> Iterator[str]:
     """Yield a table: releases that the matrix lists from a day on, those whose archive was read,
     those whose imports and checks of versions were measured, statements about imports and about
-    such checks; releases whose libraries were read against torch, and statements about these.
-    Packages of which something is missing or said, then the sums.
+    such checks; releases whose libraries were read against torch, and statements about these;
+    statements that follow from metadata alone. Packages of which something is missing or said, then
+    the sums.
     """
     symbols = _document(matrices / "symbols.json")
     total = [0] * len(_COLUMNS)
@@ -34,14 +36,16 @@ def coverage_lines(
         listed = _listed(matrices / "packages" / f"{name}.json", since) or read or measured
         verbs = [entry.get("verb", "") for entry in document.get("statements", ())]
         links = verbs.count(CANNOT_LOAD) + verbs.count(BUILT_FOR_NUMPY_1)
+        related = sum(verbs.count(verb) for verb in RELATIONS)
         numbers = [
             len(listed),
             len(listed & read),
             len(listed & measured),
             verbs.count(""),
-            len(verbs) - verbs.count("") - links,
+            len(verbs) - verbs.count("") - links - related,
             len(_linked(symbols, name)),
             links,
+            related,
         ]
         total = [sum(pair) for pair in zip(total, numbers)]
         if numbers[1] < numbers[0] or numbers[2] < numbers[0] or any(numbers[3:]):

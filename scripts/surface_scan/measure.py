@@ -35,6 +35,7 @@ from .cuda_files import cuda_check_statements, cuda_file_statements
 from .documents import read_document, runs, write_document
 from .links import link_statements
 from .packages import PYTHON, Packages
+from .relations import relation_statements
 from .release import EQUAL_KINDS, Demand, Gate, Readings, Release
 from .store import Archive, Sources
 
@@ -254,6 +255,7 @@ def statements_of(
     statements += overwriting_statements(measurement, consumer)
     optional = consumer in measurement.packages.optional
     statements += link_statements(measurement.matrices, consumer, optional)
+    statements += relation_statements(measurement.matrices, consumer, statements)
     return _with_own_ids([one for one in statements if not about or one["provider"] in about])
 
 

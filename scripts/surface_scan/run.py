@@ -37,6 +37,11 @@ def _parser() -> argparse.ArgumentParser:
         help="with --measure: what they say of these packages; the rest stays as it is",
     )
     parser.add_argument(
+        "--relations",
+        action="store_true",
+        help="measure what metadata alone say: exclusions that come later, extras",
+    )
+    parser.add_argument(
         "--names", action="store_true", help="measure in which releases names exist"
     )
     parser.add_argument(
@@ -92,7 +97,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         names = _chosen(packages, options.only)
         sources = Sources(options.cache)
         faults = 0
-        only_read = options.measure or options.names or options.messages
+        only_read = options.measure or options.names or options.messages or options.relations
         if not (only_read or options.coverage or options.recall or options.needless):
             faults = _collect(options, packages, names, sources)
         if options.coverage:
@@ -100,6 +105,11 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
             for line in coverage_lines(packages, sources, options.matrices, options.since):
                 print(line)
+        elif options.relations:
+            from .relations import write_relations
+
+            for name in write_relations(options.matrices, names):
+                _say(f"{name}: written")
         elif options.names:
             from .names import measure_names
 

@@ -44,7 +44,7 @@ GPUS = (
     "NVIDIA GeForce RTX 5090",
 )
 #: What is measured of two packages, from their sources or their builds.
-MEASURED = ("ED308", "ED309", "ED407", "ED409", "ED410", "ED411")
+MEASURED = ("ED308", "ED309", "ED313", "ED407", "ED409", "ED410", "ED411")
 Candidate = Tuple[Optional[str], Subject]  # installed version (None: absent) and what terms see
 
 

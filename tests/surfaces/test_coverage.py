@@ -35,5 +35,6 @@ def test_each_kind_of_statement_has_its_column(workshop):
         "gates": 2,
         "symbols": 2,
         "links": 1,
+        "metadata": 0,
     }
     assert total[3:] == maker[1:]
