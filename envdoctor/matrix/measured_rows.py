@@ -49,7 +49,9 @@ __all__ = [
     "EXCLUDED_LATER",
     "HAS_NO_LIBRARY",
     "NOT_IN_EXTRA",
+    "OVERRIDES",
     "OVERWRITES",
+    "PASSES",
     "PYTHON",
     "REFUSES_CUDA",
     "MissingName",
@@ -115,6 +117,10 @@ BUILT_FOR_NUMPY_1 = "is built against numpy 1 and cannot be imported with"
 EXCLUDED_LATER = "is followed by a release that excludes"
 #: What a statement says of releases outside of what the extra of that name asks for.
 NOT_IN_EXTRA = "has an extra that does not take"
+#: What a statement says of an argument that a function of another package does not take.
+PASSES = "passes an argument that is unknown to"
+#: What a statement says of a method that another package calls with more than it takes.
+OVERRIDES = "overrides a method otherwise than it is called by"
 #: What is said aloud, with the text of the statement.
 _SAID = (
     "refuses",
@@ -132,6 +138,8 @@ _CODES = {
     HAS_NO_LIBRARY: "ED411",
     OVERWRITES: "ED390",
     EXCLUDED_LATER: "ED313",
+    PASSES: "ED308",
+    OVERRIDES: "ED308",
     NOT_IN_EXTRA: "ED313",
 }
 
@@ -504,6 +512,10 @@ class Surfaces:
                     f"This {consumer} is built for CUDA {statement.name}, and torch for another: "
                     f"import {consumer} fails"
                 )
+            elif statement.verb in (PASSES, OVERRIDES):
+                title, symptom = _of_argument(
+                    statement, title.rstrip(), f"{other} {_words(lacking)}"
+                )
             elif statement.verb == OVERWRITES:
                 title = (
                     f"{consumer} and {provider} both install {statement.name}: who came last has it"
@@ -551,6 +563,22 @@ class Surfaces:
     def _spans(self, name: str, spans: Sequence[Span]) -> List[Tuple[str, str]]:
         versions = self._head["versions"][name]
         return [(versions[first], versions[last]) for first, last in spans]
+
+
+def _of_argument(statement: MissingName, who: str, releases: str) -> Tuple[str, str]:
+    """The title of a statement about an argument, and what Python 3.10 and newer print."""
+    name, text = statement.name, statement.text
+    last = name.rpartition(".")[2]
+    if statement.verb == PASSES:
+        error = f"{name}() got an unexpected keyword argument '{text}'"
+        if last[:1].isupper():
+            error = f"{last}.__init__() got an unexpected keyword argument '{text}'"
+        return f"{who} passes {text}= to {name}, which {releases} does not take", error
+    method = f"{statement.use}.{last}()"
+    error = f"{method} got an unexpected keyword argument '{text}'"
+    if " " in text:
+        error = f"{method} takes … positional arguments but"
+    return f"{who} overrides {name} without {text}, with which {releases} calls it", error
 
 
 def _fix(

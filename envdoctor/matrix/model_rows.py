@@ -6,8 +6,9 @@ release does not name anywhere.
 (``matrices/model_families.json``); here it becomes ordinary ``Row`` values. Only where a launch
 names a family or such a setting, or a variable of an engine is set, is the file read.
 
-A family in a text or a name of a model is no proof of a launch, so none of these blocks. Releases
-of an engine that hand what they do not know to transformers are worth a note only.
+A family in a text or a name of a model is no proof of a launch, so these do not block; what code
+refuses by a check that raises does. Releases of an engine that hand what they do not know to
+transformers are worth a note only.
 """
 
 from __future__ import annotations
@@ -29,8 +30,18 @@ __all__ = ["CHOICES", "SETTING", "ModelFamilies", "families_fault"]
 #: The launch setting that names a family.
 SETTING = "model_family"
 #: Launch settings whose values stand in registries.
-CHOICES = ("quantization", "attention_backend")
-_CHOICE_WORDS = {"quantization": "the quantization", "attention_backend": "the attention backend"}
+CHOICES = ("quantization", "attention_backend", "dtype")
+_CHOICE_WORDS = {
+    "quantization": "the quantization",
+    "attention_backend": "the attention backend",
+    "dtype": "the data type",
+}
+#: Settings that frameworks of training have as well: said of an engine only where it serves.
+_OF_ALL = frozenset(["dtype"])
+_OTHER_CHOICE = {
+    "attention_backend": "Leave the choice of the attention backend to the engine.",
+    "dtype": "Start it with another data type (half), or use a newer GPU.",
+}
 _SCHEMA = 1
 
 
@@ -161,7 +172,9 @@ class ModelFamilies:
         it, and GPUs below the least that it takes.
         """
         title = self._engines[engine]["title"]
-        asked = Term("request", setting, "value", "any", frozenset((word,)))
+        asked = [Term("request", setting, "value", "any", frozenset((word,)))]
+        if setting in _OF_ALL:
+            asked.append(Term("request", "served_by", "value", "any", frozenset((engine,))))
         what = f"{_CHOICE_WORDS[setting]} {word}"
         place = (
             f"{entry['archive']}: {entry['path']}, line {entry['line']}" if "path" in entry else ""
@@ -178,7 +191,7 @@ class ModelFamilies:
             if spans:
                 yield self._choice_row(
                     base + suffix,
-                    (Term("env", engine, "version", "in", VersionSet.spanning(spans)), asked),
+                    (Term("env", engine, "version", "in", VersionSet.spanning(spans)), *asked),
                     component=engine,
                     kind=kind,
                     title=f"{title} {words} {what}",
@@ -191,7 +204,7 @@ class ModelFamilies:
                 f"{base}-{capability}",
                 (
                     Term("env", engine, "version", "in", VersionSet.spanning(spans)),
-                    asked,
+                    *asked,
                     Term(
                         "gpu",
                         "gpu",
@@ -215,15 +228,18 @@ class ModelFamilies:
                 f"{base}-on-{gpus[0]}" if len(gpus) == 1 else f"{base}-on-{gpus[0]}-{gpus[-1]}",
                 (
                     Term("env", engine, "version", "in", VersionSet.spanning(spans)),
-                    asked,
+                    *asked,
                     Term("gpu", "gpu", "sm", "any", frozenset(gpus)),
                 ),
                 component=engine,
                 kind="arch-missing",
+                # A check that raises is met by whoever starts the engine so.
+                effect="blocks" if "says" in entry else "degrades",
                 title=f"{title} does not take {what} on GPUs of compute capability "
                 f"{', '.join(gpus)}",
-                symptom=f"Selected backend {word} is not valid for this configuration",
-                fix="Leave the choice of the attention backend to the engine.",
+                symptom=entry.get("says")
+                or f"Selected backend {word} is not valid for this configuration",
+                fix=_OTHER_CHOICE.get(setting, "Leave the choice to the engine."),
                 sources=(source,),
             )
 

@@ -120,7 +120,7 @@ def findings_of_rows(context: Context) -> Iterator[Finding]:
 
 
 #: ``CHOICES`` of ``matrix.model_rows``, which no start of a container loads.
-_CHOICES = ("quantization", "attention_backend")
+_CHOICES = ("quantization", "attention_backend", "dtype")
 #: How the variables begin that engines call their own: ``variable`` of families.toml.
 _OWN_VARIABLES = (("vllm", "VLLM_"), ("sglang", "SGLANG_"), ("sglang", "SGL_"))
 #: What follows from a release's libraries and torch.

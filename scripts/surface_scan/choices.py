@@ -89,10 +89,13 @@ class _Words:
         self._least: Dict[str, Dict[int, int]] = {}
         self._refused: Dict[str, Dict[int, FrozenSet[str]]] = {}
         self._source: Dict[str, Tuple[str, str, int]] = {}
+        self._says: Dict[str, str] = {}
 
     def read(self, release: Release, values: Mapping[str, Any], measurement: Measurement) -> None:
         """Add what a release takes."""
         place = self._versions.index(release.archive.version)
+        if "refusing" in values:
+            self._read_refusals(place, release, values, measurement)
         if "classes" in values:
             self._read_methods(place, release, values["classes"], measurement)
         enforced = "enums" in values and _says(release, _CHECKED, measurement)
@@ -106,6 +109,26 @@ class _Words:
                 refused = _refused_by(made_by, release, measurement) if enforced else None
                 if refused:
                     self._refused.setdefault(word, {})[place] = refused
+
+    def _read_refusals(
+        self, place: int, release: Release, values: Mapping[str, Any], measurement: Measurement
+    ) -> None:
+        """Add the GPUs that a release refuses for a word, by the checks in some of its files."""
+        known = set(self.taken)
+        for path, key in release.archive.members.items():
+            if not key or not path.startswith(tuple(values["refusing"])):
+                continue
+            for refusal in measurement.readings.refusals(key):
+                word = refusal.word
+                if refusal.of_torch is not values.get("of_torch", False):
+                    continue
+                if not refusal.of_torch and word not in known:
+                    continue
+                if refusal.of_torch:  # which data types there are is torch's to say
+                    self.taken.setdefault(word, set()).add(place)
+                self._refused.setdefault(word, {})[place] = refusal.refused
+                self._source[word] = (release.archive.file, path, refusal.line)
+                self._says[word] = refusal.message
 
     def _read_methods(
         self, place: int, release: Release, folder: str, measurement: Measurement
@@ -126,6 +149,8 @@ class _Words:
         least, refused = self._least.get(word, {}), self._refused.get(word, {})
         taken, source = self.taken[word], self._source.get(word)
         entry = _entry(self._versions, taken, self.known, least, source)
+        if word in self._says:
+            entry["says"] = self._says[word]
         groups = sorted({gpus for gpus in refused.values() if gpus}, key=sorted)
         if groups:
             entry["refused"] = {

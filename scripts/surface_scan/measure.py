@@ -30,11 +30,13 @@ from packaging.version import Version
 from envdoctor.matrix.measured_rows import OVERWRITES
 from envdoctor.model.requirement import try_requirement
 
-from .conditions import AS_TEXT, CUDA, Limits, clause_holds
+from .call_statements import argument_statements
+from .conditions import AS_TEXT, Limits
 from .cuda_files import cuda_check_statements, cuda_file_statements
 from .documents import read_document, runs, write_document
 from .links import link_statements
 from .packages import PYTHON, Packages
+from .pairs import direction, meets, mending, third_packages
 from .relations import relation_statements
 from .release import EQUAL_KINDS, Demand, Gate, Readings, Release
 from .store import Archive, Sources
@@ -237,7 +239,7 @@ def statements_of(
     covered: Dict[Tuple[Any, ...], Set[Tuple[int, int]]] = {}
     statements = []
     for key, demands, missing, pairs in broken:
-        others = tuple(map(tuple, _others(key.limits, consumer, key.provider)))
+        others = tuple(map(tuple, third_packages(key.limits, consumer, key.provider)))
         # What is said under fewer conditions is said.
         seen = [
             of_these
@@ -250,6 +252,7 @@ def statements_of(
         statement = _statement(measurement, releases, key, demands, missing)
         statements += [statement, *_beside(measurement.packages, key, statement)]
     statements += gate_statements(measurement, consumer, about)
+    statements += argument_statements(measurement, consumer, about)
     statements += cuda_file_statements(measurement.packages, releases, measurement.matrices)
     statements += cuda_check_statements(measurement.packages, releases, measurement.matrices)
     statements += overwriting_statements(measurement, consumer)
@@ -273,9 +276,9 @@ def _asked(measurement: Measurement, consumer: str) -> Dict[_Key, Dict[int, Dema
             if always and (entry.main or entry.use in purposes):
                 imported.setdefault(demand.provider, set()).add(number)
             both = (consumer, demand.provider)
-            if not _meets(release.version, limits, consumer) or _is_text(limits, both):
+            if not meets(release.version, limits, consumer) or _is_text(limits, both):
                 continue
-            if not any(_meets(Version(python), limits, PYTHON) for python in _PYTHONS):
+            if not any(meets(Version(python), limits, PYTHON) for python in _PYTHONS):
                 continue
             what = (demand.provider, demand.module, demand.name, limits, demand.alternatives)
             key = _Key(*what, entry.main, demand.used)
@@ -320,7 +323,7 @@ def gate_statements(
         path, line, newest = places[numbers[-1]]
         kind, component = "version-mismatch", gate.package
         if refused and gate.kind not in EQUAL_KINDS:
-            kind, component = _direction(consumer, gate.package, refused, len(others))
+            kind, component = direction(consumer, gate.package, refused, len(others))
         statement: Dict[str, Any] = {
             "id": gate.identity,
             "provider": gate.package,
@@ -339,7 +342,7 @@ def gate_statements(
         }
         if newest.use:
             statement["use"] = newest.use
-        asked = list(_others(gate.limits, consumer, gate.package))
+        asked = list(third_packages(gate.limits, consumer, gate.package))
         if asked:
             statement["with"] = asked
         if gate.kind in EQUAL_KINDS:
@@ -426,7 +429,7 @@ def _missing(measurement: Measurement, key: _Key) -> List[int]:
         for number, missing in enumerate(vector)
         if missing
         and (not tried or any(other[number] for other in tried))
-        and _meets(releases[number].version, key.limits, key.provider)
+        and meets(releases[number].version, key.limits, key.provider)
     ]
 
 
@@ -454,37 +457,11 @@ def _is_placeholder(measurement: Measurement, key: _Key) -> bool:
     )
 
 
-def _meets(version: Version, limits: Limits, package: str) -> bool:
-    return package not in limits.absent and all(
-        clause_holds(operator, text, version)
-        for name, operator, text in limits.versions
-        if name == package
-    )
-
-
 def _is_text(limits: Limits, both: Sequence[str]) -> bool:
     """Whether versions of third packages are compared as texts: no range says that."""
     return any(
         operator.startswith(AS_TEXT) for name, operator, _ in limits.versions if name not in both
     )
-
-
-def _others(limits: Limits, consumer: str, provider: str) -> Iterable[List[str]]:
-    """What has to hold of third packages: [package, specifier], "" for there, "-" for not there,
-    "cuda" for a build for CUDA.
-    """
-    both = (consumer, provider)
-    ranged: Dict[str, List[str]] = {}
-    for name, operator, text in limits.versions:
-        if name not in both:
-            ranged.setdefault(name, []).append(f"{operator}{text}")
-    yield from ([name, ",".join(clauses)] for name, clauses in sorted(ranged.items()))
-    for name in limits.present:
-        if name == CUDA:
-            yield ["torch", "cuda"]
-        elif name not in both and name not in ranged:
-            yield [name, ""]
-    yield from ([name, "-"] for name in limits.absent if name not in both)
 
 
 def _statement(
@@ -498,7 +475,7 @@ def _statement(
     witness = demands[numbers[-1]]
     archive = releases[numbers[-1]].archive
     providers = measurement.releases(key.provider)
-    kind, component = _direction(archive.package, key.provider, missing, len(providers))
+    kind, component = direction(archive.package, key.provider, missing, len(providers))
     statement: Dict[str, Any] = {
         "id": _identity(key, archive.package),
         "provider": key.provider,
@@ -518,7 +495,7 @@ def _statement(
     if witness.entry.use:
         statement["use"] = witness.entry.use
     statement["entry"] = witness.entry.module
-    others = list(_others(key.limits, archive.package, key.provider))
+    others = list(third_packages(key.limits, archive.package, key.provider))
     others += [
         [patch.by, f"!{patch.releases}"]
         for patch in measurement.packages.patched.get((key.provider, key.name), ())
@@ -556,19 +533,10 @@ def _identity(key: _Key, consumer: str) -> str:
     what = f"{key.module}.{key.name}" if key.name else key.module
     others = [
         f"{'without' if asked == '-' else 'with'}-{name}"
-        for name, asked in _others(key.limits, consumer, key.provider)
+        for name, asked in third_packages(key.limits, consumer, key.provider)
         if asked != "cuda"
     ]
     return "-".join(["imports" if key.main else "uses", what, *others])
-
-
-def _direction(consumer: str, provider: str, missing: Sequence[int], count: int) -> Tuple[str, str]:
-    """Which of two packages is of the wrong age: (kind, component)."""
-    if missing[-1] == count - 1 and missing[0] > 0:
-        return "too-old", consumer  # the name was removed for good
-    if missing[0] == 0 and missing[-1] < count - 1:
-        return "too-old", provider  # the name came later
-    return "version-mismatch", consumer
 
 
 def _pin(
@@ -578,27 +546,15 @@ def _pin(
     provider: str,
     missing: Sequence[int],
 ) -> str:
-    """The requirement that mends it: releases of the provider that have the name for sure and that
-    the newest importing release admits; else a newer importing package; else "".
-    """
+    """The requirement that mends what these releases import and those of a provider lack."""
     others = measurement.releases(provider)
-    allowed = measurement.allowed(releases[numbers[-1]], provider)
-    lacking = frozenset(missing)
-    fitting = [number for number in range(len(others)) if number not in lacking and allowed[number]]
-    if fitting and provider != PYTHON:
-        last = first = fitting[-1]
-        while first - 1 in fitting:
-            first -= 1
-        clauses = [f">={others[first].archive.version}"] if first else []
-        if last + 1 < len(others):
-            clauses.append(f"<={others[last].archive.version}")
-        return f"{provider}{','.join(clauses)}" if clauses else ""
-    consumer = releases[0].archive.package
-    if numbers[-1] + 1 < len(releases):
-        return f"{consumer}>={releases[numbers[-1] + 1].archive.version}"
-    if numbers[0] > 0:
-        return f"{consumer}<{releases[numbers[0]].archive.version}"
-    return ""
+    return mending(
+        (releases[0].archive.package, [release.archive.version for release in releases]),
+        numbers,
+        (provider, [other.archive.version for other in others]),
+        missing,
+        lambda number: measurement.allowed(releases[number], provider),
+    )
 
 
 def write_statements(

@@ -6,9 +6,30 @@ from __future__ import annotations
 
 import ast
 import operator
-from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
-__all__ = ["CAPABILITIES", "read_backends", "read_members", "read_methods"]
+from .parsing import UNPARSABLE, last_name, parse_quietly
+
+__all__ = [
+    "CAPABILITIES",
+    "Refusal",
+    "read_backends",
+    "read_members",
+    "read_methods",
+    "read_refusals",
+]
 
 #: Compute capabilities of which a class is asked.
 CAPABILITIES = (
@@ -108,18 +129,30 @@ _COMPARED: Dict[type, Callable[[Any, Any], bool]] = {
 }
 
 
-def _answer(node: ast.expr, capability: Tuple[int, int]) -> Optional[bool]:
-    """What a test says of a capability; None where it asks for anything else."""
+def _answer(
+    node: ast.expr, capability: Tuple[int, int], names: Sequence[str] = ("capability",)
+) -> Optional[bool]:
+    """What a test says of a capability; None where that hangs on anything else.
+
+    names: What holds the capability; ``device_capability`` does in any case.
+    """
     if isinstance(node, ast.BoolOp):
-        answers = [_answer(part, capability) for part in node.values]
-        if None in answers:
-            return None
-        return all(answers) if isinstance(node.op, ast.And) else any(answers)
+        answers = [_answer(part, capability, names) for part in node.values]
+        decides = isinstance(node.op, ast.Or)  # one answer that settles it
+        if decides in answers:
+            return decides
+        return None if None in answers else not decides
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        answer = _answer(node.operand, capability, names)
+        return None if answer is None else not answer
+    if isinstance(node, ast.Call) and last_name(node.func) == "has_device_capability":
+        least = _least(node)
+        return None if least is None else capability >= least
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         return node.value
     if not isinstance(node, ast.Compare):
         return None
-    values = [_value(part, capability) for part in (node.left, *node.comparators)]
+    values = [_value(part, capability, names) for part in (node.left, *node.comparators)]
     if None in values:
         return None
     answer = True
@@ -133,19 +166,145 @@ def _answer(node: ast.expr, capability: Tuple[int, int]) -> Optional[bool]:
     return answer
 
 
-def _value(node: ast.expr, capability: Tuple[int, int]) -> Any:
+def _least(node: ast.Call) -> Optional[Tuple[int, int]]:
+    """``has_device_capability(80)``, ``has_device_capability((8, 0))``."""
+    numbers = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    if len(numbers) == 1 and isinstance(numbers[0], int):
+        return divmod(numbers[0], 10)
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+
+
+def _value(
+    node: ast.expr, capability: Tuple[int, int], names: Sequence[str] = ("capability",)
+) -> Any:
     """A capability as (major, minor), a part of it, or a list of such; None for anything else."""
+    if isinstance(node, ast.Call) and last_name(node.func) == "get_device_capability":
+        return capability
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        whole = _value(node.value, capability, names)
+        number = node.slice.value
+        return whole[number] if isinstance(whole, tuple) and number in (0, 1) else None
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return node.value
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-        values = [_value(part, capability) for part in node.elts]
+        values = [_value(part, capability, names) for part in node.elts]
         return None if None in values else values
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        numbers = [_value(part, capability) for part in node.args]
+        numbers = [_value(part, capability, names) for part in node.args]
         made = node.func.id == "DeviceCapability" and len(numbers) == 2
         return tuple(numbers) if made and None not in numbers else None
     if isinstance(node, ast.Name):
-        return capability if node.id in ("capability", "device_capability") else None
+        return capability if node.id in (*names, "device_capability") else None
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return {"major": capability[0], "minor": capability[1]}.get(node.attr)
+    return None
+
+
+class Refusal(NamedTuple):
+    """A check that raises where a word is chosen and the GPU is one of these.
+
+    word: of a setting, or a data type of torch (``of_torch``). refused: compute capabilities.
+    message: what it raises, "…" for what is put in.
+    """
+
+    word: str
+    of_torch: bool
+    refused: FrozenSet[str]
+    message: str
+    line: int
+
+
+_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+_Chosen = Tuple[str, bool]
+
+
+def read_refusals(source: bytes) -> List[Refusal]:
+    """Return the checks of the GPU in a source that stand under the choice of a word:
+    ``x == "word"``, ``x == torch.word``, or in a function that is registered under it.
+    """
+    if b"device_capability(" not in source:
+        return []
+    try:
+        tree = parse_quietly(source)
+    except UNPARSABLE:
+        return []
+    functions = (
+        node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    )
+    refusals = [refusal for node in functions for refusal in _refusals_of(node)]
+    return list(dict.fromkeys(refusals))
+
+
+def _refusals_of(function: _Function) -> Iterator[Refusal]:
+    names = ["capability"]
+    for node in ast.walk(function):
+        is_asked = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        if is_asked and last_name(node.value.func) == "get_device_capability":
+            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    words = [
+        (mark.args[0].value, False)
+        for mark in function.decorator_list
+        if isinstance(mark, ast.Call) and last_name(mark.func).startswith("register")
+        if mark.args and isinstance(mark.args[0], ast.Constant)
+        if isinstance(mark.args[0].value, str)
+    ]
+    yield from _refusals_in(function.body, words, names)
+
+
+def _refusals_in(
+    body: Sequence[ast.stmt], words: Sequence[_Chosen], names: Sequence[str]
+) -> Iterator[Refusal]:
+    for node in body:
+        if isinstance(node, ast.Assert) and words:
+            yield from _raised(node.test, False, node.msg, words, names)
+        if not isinstance(node, ast.If):
+            continue
+        chosen = _chosen(node.test)
+        raised = next((part for part in node.body if isinstance(part, ast.Raise)), None)
+        if raised is not None and words:
+            yield from _raised(node.test, True, raised, words, names)
+        yield from _refusals_in(node.body, [chosen] if chosen else words, names)
+        yield from _refusals_in(node.orelse, words, names)
+
+
+def _raised(
+    test: ast.expr,
+    answer: bool,
+    said: Optional[ast.AST],
+    words: Sequence[_Chosen],
+    names: Sequence[str],
+) -> Iterator[Refusal]:
+    """Yield what a check refuses, which raises where its test has an answer."""
+    refused = frozenset(
+        text for text in CAPABILITIES if _answer(test, _numbers(text), names) is answer
+    )
+    if refused and len(refused) < len(CAPABILITIES):
+        for word, of_torch in words:
+            yield Refusal(word, of_torch, refused, _message(said), test.lineno)
+
+
+def _message(node: Optional[ast.AST]) -> str:
+    """The texts in what is raised, up to the first value that is put in."""
+    parts: List[str] = []
+    for part in ast.walk(node) if node is not None else ():
+        if isinstance(part, ast.JoinedStr):
+            for value in part.values:
+                if not isinstance(value, ast.Constant):
+                    return "".join(parts).strip()
+                parts.append(str(value.value))
+            return "".join(parts).strip()
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            return part.value.strip()
+    return ""
+
+
+def _chosen(test: ast.expr) -> Optional[_Chosen]:
+    """The word that a test compares something with."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+        return None
+    right = test.comparators[0]
+    if isinstance(right, ast.Constant) and isinstance(right.value, str):
+        return right.value, False
+    if isinstance(right, ast.Attribute) and last_name(right.value) == "torch":
+        return right.attr, True
     return None

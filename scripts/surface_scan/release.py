@@ -29,6 +29,7 @@ from packaging.version import Version
 
 from envdoctor.matrix.measured_rows import BEGINS_OTHERWISE
 
+from .calls import CALLS_REVISION, read_calls
 from .conditions import (
     AS_TEXT,
     NEGATED,
@@ -49,7 +50,7 @@ from .declared import (
     read_registries,
 )
 from .gates import GATES_REVISION, read_gates
-from .methods import read_backends, read_members, read_methods
+from .methods import Refusal, read_backends, read_members, read_methods, read_refusals
 from .module import REVISION, Call, Import, Use, read_called, read_module, read_started
 from .packages import Entry, Packages
 from .parsing import without_refusals
@@ -171,7 +172,9 @@ class Readings:
         self._starts: Dict[Tuple[str, str], List[Import]] = {}
         self._called: Dict[str, Dict[str, List[List[Any]]]] = {}
         self._backends: Dict[str, List[Tuple[str, FrozenSet[str], int]]] = {}
+        self._calls: Dict[str, Dict[str, Any]] = {}
         self._words: Dict[Tuple[str, bytes], FrozenSet[str]] = {}
+        self._refusals: Dict[str, List[Refusal]] = {}
 
     def declared(self, key: str) -> Dict[str, Any]:
         """Return what a source declares."""
@@ -213,6 +216,18 @@ class Readings:
             self._called[key] = called
         return called
 
+    def calls(self, key: str) -> Dict[str, Any]:
+        """Return how a source calls what it imports, and its classes their own methods."""
+        calls = self._calls.get(key)
+        if calls is None:
+            text = self._sources.reading(f"calls {key}", CALLS_REVISION)
+            calls = json.loads(text) if text else read_calls(self._sources.source(key))
+            if not text:
+                kept = json.dumps(calls, separators=(",", ":"))
+                self._sources.keep_readings([(f"calls {key}", kept)], CALLS_REVISION)
+            self._calls[key] = calls
+        return calls
+
     def members(self, key: str, names: Iterable[str]) -> Dict[str, str]:
         """Return the members of the enumerations of these names in a source, with their values."""
         if key not in self._members:
@@ -226,6 +241,12 @@ class Readings:
         if key not in self._backends:
             self._backends[key] = read_backends(self._sources.source(key))
         return self._backends[key]
+
+    def refusals(self, key: str) -> List[Refusal]:
+        """Return the checks of the GPU in a source that stand under the choice of a word."""
+        if key not in self._refusals:
+            self._refusals[key] = read_refusals(self._sources.source(key))
+        return self._refusals[key]
 
     def words(self, key: str, text: Pattern[bytes]) -> FrozenSet[str]:
         """Return what of a source matches."""
@@ -307,6 +328,18 @@ class Readings:
         start = text.rstrip("()")
         return next((n for n, line in enumerate(lines, 1) if line.startswith(start)), 1)
 
+    def line_behind(self, key: str, text: str, after: str) -> int:
+        """Return the first line of a source that has a text behind a line with another one; 0 where
+        none has.
+        """
+        behind = not after
+        lines = self._sources.source(key).decode("utf-8", "replace").splitlines()
+        for number, line in enumerate(lines, 1):
+            behind = behind or after in line
+            if behind and f"{text}(" in line:
+                return number
+        return 0
+
     def line_with(self, key: str, word: str) -> int:
         """Return the first line of a source that holds a word, in quotes where one does; 0 where
         none holds it.
@@ -340,6 +373,7 @@ class Readings:
         self._texts.clear()
         self._gates.clear()
         self._called.clear()
+        self._calls.clear()
         self._declared.clear()
         self._registries.clear()
         self._blocks.clear()
@@ -388,6 +422,40 @@ class Release:
         """Return the key of a module's source, "" where there is none to read."""
         path = self._modules.get(module)
         return self.archive.members[path] if path is not None else ""
+
+    @property
+    def entered(self) -> Mapping[str, Tuple[Limits, Entry]]:
+        """The modules that ``demands`` reached: what must be installed for it, and from where."""
+        return self._entered
+
+    def owners(self, module: str) -> Tuple[str, ...]:
+        """Return the packages that install a module."""
+        return self._packages.owners(module)
+
+    def declared(self, module: str) -> Optional[Dict[str, Any]]:
+        """Return what a module declares, None where there is no source to read."""
+        key = self.source_key(module)
+        return self._readings.declared(key) if key else None
+
+    def calls(self, module: str) -> Dict[str, Any]:
+        """Return how a module calls what it imports, and its classes their own methods."""
+        key = self.source_key(module)
+        return self._readings.calls(key) if key else {}
+
+    def line_of(self, module: str, text: str, after: str = "") -> int:
+        """Return the first line of a module with a text behind another one, 0 where there is
+        none.
+        """
+        key = self.source_key(module)
+        return self._readings.line_behind(key, text, after) if key else 0
+
+    def limits_of(
+        self, module: str, conditions: List[Condition], foreign: Foreign
+    ) -> Optional[Limits]:
+        """Return what must be installed for conditions in a module to hold; None where that cannot
+        be said.
+        """
+        return self._limits(module, conditions, foreign)
 
     def path_of(self, module: str) -> str:
         """Return the path of a module below site-packages, "" where it has no file."""

@@ -6,7 +6,7 @@ import os
 import pytest
 from surface_scan.choices import choices_document, variables_document
 from surface_scan.measure import Measurement
-from surface_scan.methods import CAPABILITIES, read_backends, read_members
+from surface_scan.methods import CAPABILITIES, read_backends, read_members, read_refusals
 
 METHOD = """
 class {name}(Config):
@@ -72,7 +72,7 @@ SERVING = {
     "capability.major == 10 or capability == DeviceCapability(9, 0)": True,
     "DeviceCapability(8, 0) <= capability < DeviceCapability(12, 0)": True,
     "True": True,
-    "FAST and capability.major > 7": False,
+    "FAST or capability.major > 7": False,
     "is_supported(capability)": False,
 }
 
@@ -163,3 +163,93 @@ def test_variables_that_a_release_names(workshop):
     assert "MAKER_NEW" not in os.environ
     errors = [workshop.run(["import maker"], f"maker-{version}")[0] for version in releases]
     assert errors == ["", "KeyError", "KeyError", ""]
+
+
+CHECKS = {
+    "chain": """
+def choose(backend_str, mla):
+    if backend_str == "triton":
+        return 1
+    elif backend_str == "fa3":
+        assert (
+            torch.cuda.get_device_capability()[0] == 8 and not mla
+        ) or torch.cuda.get_device_capability()[0] == 9, "needs 80 to 90. Please"
+        return 2
+""",
+    "data type": """
+def choose(word, mla):
+    dtype = getattr(torch, word, word)
+    if dtype == torch.bfloat16:
+        held = torch.cuda.get_device_capability()
+        if held[0] < 8:
+            name = torch.cuda.get_device_name()
+            raise ValueError("Only at least 8.0. Your " f"{name} has less.")
+""",
+    "platform": """
+def choose(word, mla):
+    if word == "bfloat16" or mla:
+        pass
+    if getattr(torch, word, word) == torch.bfloat16:
+        if not platform.has_device_capability(80):
+            raise ValueError("only 8.0")
+""",
+    "in two numbers": """
+def choose(word, mla):
+    if word == "fa3":
+        if not platform.has_device_capability((9, 0)):
+            raise ValueError("only 9.0")
+""",
+}
+
+
+class _Machine:
+    """Stands for torch, and for an engine's platform, on a GPU."""
+
+    bfloat16 = object()
+
+    def __init__(self, capability):
+        self.cuda = self
+        self._capability = tuple(map(int, capability.split(".")))
+
+    def get_device_capability(self):
+        return self._capability
+
+    def get_device_name(self):
+        return "GPU"
+
+    def has_device_capability(self, least):
+        return self._capability >= (least if isinstance(least, tuple) else divmod(least, 10))
+
+
+@pytest.mark.parametrize("source", CHECKS.values(), ids=list(CHECKS))
+@pytest.mark.parametrize("word", ["fa3", "triton", "bfloat16", "float16"])
+def test_what_a_check_refuses(source, word):
+    """The code itself is run on a machine of each capability, with the other choice either way."""
+    refusals = [one for one in read_refusals(source.encode()) if one.word == word]
+    refused = frozenset().union(*(one.refused for one in refusals))
+    for capability in CAPABILITIES:
+        raised = []
+        for mla in (False, True):
+            machine = _Machine(capability)
+            names = {"torch": machine, "platform": machine}
+            exec(source, names)
+            try:
+                names["choose"](word, mla)
+            except (ValueError, AssertionError) as error:
+                raised.append(str(error))
+        assert (capability in refused) is (len(raised) == 2)
+        if capability in refused:
+            assert all(text.startswith(refusals[0].message) for text in raised)
+
+
+def test_what_is_registered_under_a_word_refuses_for_it():
+    source = """
+@register_attention_backend("fa3")
+def create(runner):
+    import torch
+    assert torch.cuda.get_device_capability()[0] == 9, f"needs {9}"
+"""
+    (refusal,) = read_refusals(source.encode())
+    assert (refusal.word, refusal.of_torch) == ("fa3", False)
+    assert refusal.refused == frozenset(CAPABILITIES) - {"9.0"}
+    assert read_refusals(source.replace("== 9", "== runner.major").encode()) == []
