@@ -495,7 +495,8 @@ class Surfaces:
             terms.append(Term("host", "host", "platform", "any", frozenset(["linux"])))
         what = f"{statement.module}.{statement.name}" if statement.name else statement.module
         who = f"{consumer} {_words(importing)}"
-        title = f"{statement.use + ' of ' if statement.use else ''}{who} "
+        used = f"{statement.use} of {who}" if statement.use else who
+        title = f"{used} "
         if statement.verb:
             quote = statement.text
             # The bound of a check, or the answer of a function, is no line of a log.
@@ -513,9 +514,7 @@ class Surfaces:
                     f"import {consumer} fails"
                 )
             elif statement.verb in (PASSES, OVERRIDES):
-                title, symptom = _of_argument(
-                    statement, title.rstrip(), f"{other} {_words(lacking)}"
-                )
+                title, symptom = _of_argument(statement, used, f"{other} {_words(lacking)}")
             elif statement.verb == OVERWRITES:
                 title = (
                     f"{consumer} and {provider} both install {statement.name}: who came last has it"

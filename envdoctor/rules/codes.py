@@ -224,10 +224,12 @@ What it checks:
     The imports that stand in the wheels of the packages that are installed, against the modules and
     names in the wheels of the packages that they import from. Only imports count that run whenever
     the package is imported, or the part of it that the finding names; what the source itself
-    guards, by try or by a question for a version, does not.
+    guards, by try or by a question for a version, does not. Also arguments that a function of the
+    other does not take, and methods that it calls with more than the package's own one takes.
 
 Why it matters:
-    ImportError or ModuleNotFoundError, often minutes into a start. Metadata allowed the pair.
+    ImportError or ModuleNotFoundError, often minutes into a start, or a TypeError in the middle of
+    it. Metadata allowed the pair.
 
 How to fix:
     Install the release that the finding names.

@@ -428,10 +428,10 @@ class _Crossing:
 
 
 def _identity(asked: _Asked, words: str, use: str) -> str:
-    last = asked.name.rpartition(".")[2] if asked.verb == OVERRIDES else asked.name
+    last = asked.name.rpartition(".")[2]
     if asked.verb == OVERRIDES:
         return f"overrides-{use}.{last}-without-{words.replace(' ', '-')}"
-    return f"passes-{words}-to-{asked.module}.{asked.name}"
+    return f"passes-{words}-to-{asked.name}-in-{use or 'module'}"
 
 
 def _joined(statements: Iterable[Dict[str, Any]], releases: Sequence[str]) -> List[Dict[str, Any]]:

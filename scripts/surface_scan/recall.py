@@ -163,11 +163,10 @@ def _says(finding: Finding, row: Row) -> bool:
     """
     wanted = SEVERITY_OF_EFFECT[row.effect]
     asked = "warning" if wanted == "error" else wanted
-    present = {
-        term.component
-        for term in row.terms
-        if term.scope == "env" and not (term.operator == "present" and term.argument is False)
-    }
+    there = [term for term in row.terms if term.scope == "env"]
+    # What only has to be there, in any release, need not be named, beside others of some release.
+    present = {term.component for term in there if term.operator != "present"}
+    present = present or {term.component for term in there if term.argument is not False}
     return (
         finding.code not in _METADATA
         and present <= subjects(finding)

@@ -2,10 +2,15 @@
 who overrides them takes. Python itself is asked, by the same calls.
 """
 
+import subprocess
+import sys
+
 import pytest
-from surface_scan.call_statements import argument_statements, takes
+from surface_scan.call_statements import takes
 from surface_scan.calls import read_calls
 from surface_scan.measure import Measurement, statements_of
+
+from envdoctor.matrix.measured_rows import OVERRIDES, PASSES, Surfaces, compile_surfaces
 
 OLD = """
 class Base:
@@ -154,6 +159,30 @@ def test_positional_arguments(text, count, fits):
     assert takes(text, [], count)[1] is fits is accepted
 
 
+def test_what_python_prints_is_the_text_of_the_row(workshop):
+    """The symptom is what people search for: held against the exception itself."""
+    rows = {}
+    for words in ({"passed": "old=1"}, {"method": "def loss(self, item): return 1"}):
+        (statement,) = _said(workshop, words)
+        document = {"name": "user", "date": "2026-01-01", "statements": [statement]}
+        (row,) = Surfaces(compile_surfaces([document])).rows_of("user")
+        done = subprocess.run(
+            [sys.executable, "-c", "import user; user.Mine().step(1)"],
+            env={"PYTHONPATH": f"{workshop.folder}/user-1.0:{workshop.folder}/maker-2.0"},
+            capture_output=True,
+            text=True,
+        )
+        printed = done.stderr.strip().splitlines()[-1]
+        if sys.version_info >= (3, 10):  # before, without the class
+            assert printed == f"TypeError: {row.symptom}"
+        rows[statement["verb"]] = row.title
+    assert rows == {
+        PASSES: "Mine.__init__ of user 1.0 passes old= to Base.__init__, which maker 2.0 does not "
+        "take",
+        OVERRIDES: "Mine of user 1.0 overrides Base.loss without count, with which maker 2.0 calls "
+        "it",
+    }
+
+
 def test_a_source_that_cannot_be_parsed():
     assert read_calls(b"def f(:\n") == {}
-    assert argument_statements.__doc__
