@@ -418,7 +418,8 @@ class _Crossing:
                 if call.caller in own.split(","):
                     continue  # overridden as well: the call is not come to
                 unknown, fits = takes(text, call.keywords, call.count)
-                what = unknown[0] if unknown else "" if fits else f"{call.count} arguments"
+                many = f"{call.count} argument{'s' if call.count > 1 else ''}"
+                what = unknown[0] if unknown else "" if fits else many
                 if what and call.sure:
                     return what
                 knows = knows or bool(what and call.asks)
