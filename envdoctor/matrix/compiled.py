@@ -49,7 +49,7 @@ __all__ = [
     "unpack_row",
 ]
 
-FORMAT = 12
+FORMAT = 13
 
 KEYS = {
     "branch": "branch",

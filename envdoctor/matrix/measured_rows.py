@@ -11,8 +11,9 @@ parsed:
 * the first line is JSON: for each package the versions at which a range begins or ends, in order,
   for each importing package the day of its measurement, and the uses that it is there for;
 * every other line is ``importing TAB imported TAB statements``, a JSON list of :class:`MissingName`
-  as lists. Ranges are [first, last] places in the versions of the first line, so that two whole
-  numbers decide whether a statement can speak of what is installed.
+  as lists, without what follows from the rest (``_shortened``). Ranges are [first, last] places in
+  the versions of the first line, so that two whole numbers decide whether a statement can speak of
+  what is installed.
 """
 
 from __future__ import annotations
@@ -203,7 +204,9 @@ def compile_surfaces(documents: Iterable[Mapping[str, Any]]) -> str:
         by_provider: Dict[str, List[Any]] = {}
         for entry in document["statements"]:
             statement = _compiled(document["name"], entry, places)
-            by_provider.setdefault(entry["provider"], []).append(list(statement))
+            by_provider.setdefault(entry["provider"], []).append(
+                _shortened(statement, document["name"], entry["provider"])
+            )
         lines += [
             f"{document['name']}\t{provider}\t{_dumps(by_provider[provider])}"
             for provider in sorted(by_provider)
@@ -292,6 +295,59 @@ def _compiled(
     )
 
 
+_PLACE_OF = {name: place for place, name in enumerate(MissingName._fields)}
+_STARTS = ("imports", "uses")
+_WHEEL = "-py3-none-any.whl"
+#: Words that stand in many statements, by field: written as their place here.
+_WORDS: Mapping[str, Sequence[str]] = {
+    "effect": ("blocks", "degrades", "note"),
+    "kind": ("too-old", "too-new", "version-mismatch", "abi-mismatch", "bad-version"),
+    "verb": (EXCLUDED_LATER, NOT_IN_EXTRA, PASSES, OVERRIDES, CANNOT_LOAD, "refuses", "disables"),
+}
+
+
+def _shortened(statement: MissingName, consumer: str, provider: str) -> List[Any]:
+    """A statement as it is written: words that many have as numbers, of an import its id as well,
+    of the two packages the one that is to change, and of a wheel for every platform its version
+    alone; without defaults at its end.
+    """
+    values: List[Any] = list(statement)
+    for name, words in _WORDS.items():
+        word = getattr(statement, name)
+        values[_PLACE_OF[name]] = words.index(word) if word in words else word
+    what = f"{statement.module}.{statement.name}" if statement.name else statement.module
+    ids = [f"{start}-{what}" for start in _STARTS]
+    values[0] = ids.index(statement.id) if statement.id in ids else statement.id
+    both = (consumer, provider)
+    if statement.component in both:
+        values[_PLACE_OF["component"]] = both.index(statement.component)
+    start = f"{consumer.replace('-', '_')}-"
+    if statement.archive.startswith(start) and statement.archive.endswith(_WHEEL):
+        version = statement.archive[len(start) : -len(_WHEEL)]
+        values[_PLACE_OF["archive"]] = version if "-" not in version else statement.archive
+    while values[-1] in ("", []):
+        values.pop()
+    return values
+
+
+def _in_full(values: List[Any], consumer: str, provider: str) -> MissingName:
+    """A statement from how it is written."""
+    statement = MissingName(*values)
+    full: Dict[str, Any] = {}
+    for name, words in _WORDS.items():
+        word = getattr(statement, name)
+        if not isinstance(word, str):
+            full[name] = words[word]
+    if not isinstance(statement.id, str):
+        what = f"{statement.module}.{statement.name}" if statement.name else statement.module
+        full["id"] = f"{_STARTS[statement.id]}-{what}"
+    if not isinstance(statement.component, str):
+        full["component"] = (consumer, provider)[statement.component]
+    if "-" not in statement.archive and " " not in statement.archive:
+        full["archive"] = f"{consumer.replace('-', '_')}-{statement.archive}{_WHEEL}"
+    return statement._replace(**full)
+
+
 def _stops_import(row_id: str, effect: str) -> bool:
     """Tell whether a statement is about the import of the package itself, whatever it is used
     for.
@@ -364,7 +420,7 @@ class Surfaces:
                     yield from self._rows_of_pair(consumer, provider, text)
                     continue
                 for values in json.loads(text):
-                    statement = MissingName(*values)
+                    statement = _in_full(values, consumer, provider)
                     if statement.equal:
                         yield from self._equal_rows(consumer, provider, statement, own)
                     elif _holds(statement.importing, own) and _holds(statement.lacking, other):
@@ -413,7 +469,8 @@ class Surfaces:
             for provider, text in pairs:
                 if f'"{module}"' not in text or lacking[0] not in ("", provider):
                     continue
-                for statement in (MissingName(*values) for values in json.loads(text)):
+                for values in json.loads(text):
+                    statement = _in_full(values, consumer, provider)
                     same = (statement.module, statement.name) == (module, name)
                     if same and not statement.verb and not statement.equal:
                         lacking = provider, self._spans(provider, statement.lacking)
@@ -432,7 +489,7 @@ class Surfaces:
         if rows is None:
             rows = self._made[consumer, provider] = []
             for values in json.loads(text):
-                statement = MissingName(*values)
+                statement = _in_full(values, consumer, provider)
                 if statement.equal:
                     rows += self._equal_rows(consumer, provider, statement, None)
                 else:
@@ -592,6 +649,8 @@ def _fix(
         return f"Install {statement.pin}, or take {older}." if statement.pin else f"Take {older}."
     if provider == DRIVER and statement.pin:
         return f"Update the driver to {statement.pin.rpartition('>=')[2]} or newer."
+    if not statement.pin and statement.verb in (PASSES, OVERRIDES):
+        return f"No releases of {consumer} and {provider} are known that go together in this."
     return f"Install {statement.pin}." if statement.pin else ""
 
 

@@ -31,6 +31,7 @@ __all__ = ["ARGUMENTS", "Signatures", "argument_statements"]
 #: What the statements say that are made here.
 ARGUMENTS = (PASSES, OVERRIDES)
 _MOST_STEPS = 8
+_WHEN_MADE = (".__init__", ".__post_init__")
 #: Methods that their class makes of itself; what calls them is not the class.
 _MADE = frozenset(("__init__", "__new__", "__post_init__"))
 
@@ -357,7 +358,9 @@ class _Crossing:
         words, _, may = newest.partition("?")
         witness = told[numbers[-1]]
         kind, component = direction(self._consumer, asked.provider, lacking, len(others))
-        sure = asked.sure and not may
+        # Who calls a function, or a method, is not known; one of a class is made by who uses it.
+        is_met = asked.verb == OVERRIDES or witness.use.endswith(_WHEN_MADE) or not witness.use
+        sure = asked.sure and not may and is_met
         if not sure and component != self._consumer:
             return None  # an argument that came later, where it is not known who comes to it
         statement: Dict[str, Any] = {

@@ -37,7 +37,7 @@ def test_all_of_it(steps):
         ["measure_symbols"],
         ["measure_surfaces", "--collect"],
         ["measure_surfaces", "--measure"],
-        ["measure_surfaces", "--names", "--only", "peft", "trl"],
+        ["measure_surfaces", "--names", "--only", "peft", "torch", "trl"],
         ["measure_surfaces", "--messages", "--steps"],
         ["measure_surfaces", "--relations"],
         ["compile_matrix"],
