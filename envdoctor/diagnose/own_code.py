@@ -163,12 +163,16 @@ def _of_key(raised: Raised, frame: Frame, where: str) -> str:
     key = raised.message.partition("\n")[0].strip()
     if _ENVIRON.search(frame.code) and key.strip("'").isidentifier():
         return f"Set it before the program starts: export {key.strip(chr(39))}=…"
-    owners = {
-        ast.unparse(node.value)
+    asked = [
+        node
         for node in SourceLine(frame).all(ast.Subscript)
         if not isinstance(node.slice, ast.Slice)
-    }
-    owner = owners.pop() if len(owners) == 1 else "it"
+    ]
+    # Of several the one that is asked for this key, else for one that stands in a variable.
+    written = [node for node in asked if ast.unparse(node.slice) == key]
+    asked = written or [node for node in asked if not isinstance(node.slice, ast.Constant)]
+    owners = {ast.unparse(node.value) for node in asked}
+    owner = owners.pop() if len(owners) == 1 else "what is indexed"
     return (
         f"Print the keys that {owner} has right before {where}; then correct the name, or what "
         f"fills {owner}"

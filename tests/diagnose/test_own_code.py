@@ -57,6 +57,11 @@ CALLED = "Model.__call__" if sys.version_info >= (3, 10) else "__call__"
         ),
         ("def main():\n  x = 1\n    y = 2\n", OF_PROGRAM, "Correct train.py, line 3"),
         ("table = {'a': 1}\ntable['b']\n", OF_PROGRAM, "Print the keys that table has"),
+        (
+            "names, row = {'a': 1}, ('x', 'b')\nnames[row[1]]\n",
+            "row[1] is 'b' there, and names has no such key.",
+            "Print the keys that names has right before train.py, line 2",
+        ),
         ("import os\nos.environ['NOT_SET_HERE']\n", "is not set", "export NOT_SET_HERE=…"),
         (
             "def step(batch, device, scaler):\n    pass\nstep([1], 'cpu')\n",
