@@ -368,7 +368,8 @@ class _Crossing:
             "provider": asked.provider,
             "module": asked.module,
             "name": asked.name,
-            "effect": "degrades" if sure else "note",
+            # Of one class or function: a package goes well where neither is used.
+            "effect": "degrades" if sure and not witness.use else "note",
             "verb": asked.verb,
             "text": words,
             "in": runs([release.archive.version for release in self._releases], numbers),
