@@ -637,7 +637,8 @@ def _with_quoted(reading: Reading, patterns: Sequence[Pattern], matrix: Matrix) 
         if not text.strip():
             continue
         quoted = read_text(reading.sources[0], text, patterns)
-        raised = raised or [_as_told(entry, rows) for entry in quoted.raised if entry.kind][:1]
+        alone = [entry for entry in quoted.raised if entry.kind and entry.cut and not entry.frames]
+        raised = raised or [_as_told(entry, rows) for entry in alone[:1]]
         for event in quoted.events:
             if event.first.number in answered or _content_of(event) in known:
                 continue

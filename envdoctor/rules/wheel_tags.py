@@ -317,11 +317,19 @@ def platform_words(facts: Facts) -> str:
 
 def place_without_wheels(context: Context, name: str) -> str:
     """Return what the platform here is called where no release of a package has a wheel for it; ""
-    where one has, or where that is not known.
+    where one has, where that is not known, or where its newest release is a source archive alone,
+    which is built everywhere.
     """
     place = platform_words(context.facts)
     releases = _releases_meant(context, Distribution(name, None)) if place else ()
-    served = any(serves_platform(entry, context.facts) for _, entry in releases)
+    package = context.matrix.package(name) if releases else None
+    finals = (
+        [entry for version, entry in package.releases() if not version.is_prerelease]
+        if package
+        else []
+    )
+    is_built = bool(finals) and finals[-1].sdist and not finals[-1].platforms
+    served = is_built or any(serves_platform(entry, context.facts) for _, entry in releases)
     return place if releases and not served else ""
 
 

@@ -155,6 +155,13 @@ def test_what_every_release_requires_has_to_be_there_for_the_platform(judged: Ju
     finding = by_code(judged(facts_of(**macos)), "ED311")
     assert finding.component == "triton"
     assert "liger-kernel requires triton in every release" in finding.message
+
     assert "ED311" not in codes(judged(facts_of(**{**macos, "os_platform": "linux"})))
     others = {**macos, "distributions_absent": ("transformers",)}
     assert "ED311" not in codes(judged(facts_of(**others)))
+
+
+def test_what_is_built_everywhere_lacks_no_wheel(judged: Judge) -> None:
+    """openrlhf requires deepspeed, whose releases are archives save a few for Windows."""
+    facts = facts_of(glibc_version="2.35", distributions_absent=("openrlhf",))
+    assert [entry for entry in judged(facts) if "deepspeed" in entry.packages] == []
