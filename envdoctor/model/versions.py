@@ -73,10 +73,11 @@ def try_version(text: Optional[str]) -> Optional[Version]:
 def is_placeholder(text: str) -> bool:
     """Tell whether a version stands for one that a build could not find out, as from a clone
     without tags: what setuptools-scm guesses there (0.1.dev4+g1a2b3c4, its version_schemes.py:
-    the next of "0.0") and what versioneer writes (0+unknown, 0+untagged.4.g1a2b3c4).
+    the next of "0.0"; 0.0.0.dev1+g1a2b3c4 from a fallback) and what versioneer writes (0+unknown,
+    0+untagged.4.g1a2b3c4).
     """
     return text.startswith(("0+unknown", "0+untagged.")) or (
-        text.startswith("0.1.dev") and "+g" in text
+        text.startswith(("0.1.dev", "0.0.0.dev")) and "+g" in text
     )
 
 

@@ -118,9 +118,13 @@ def _held_against(
 
 
 def _is_of_torch(finding: Finding) -> bool:
-    """Tell whether a finding is about torch alone, or says that its own import fails."""
+    """Tell whether a finding is about torch alone, says that its own import fails, or is a row's
+    that holds of torch and, in the same way, of others.
+    """
     if finding.code in AT_IMPORT and finding.row:
         return finding.packages[:1] == ("torch",)
+    if finding.row is not None and finding.row.endswith(":torch"):
+        return True
     return _OF_TORCH.issuperset(finding.packages)
 
 

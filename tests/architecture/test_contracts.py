@@ -60,7 +60,7 @@ def test_every_format_and_command_of_the_documents_exists():
     from envdoctor.cli.main import COMMANDS
     from envdoctor.report import REPORTERS
 
-    documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    documents = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     texts = [path.read_text(encoding="utf-8") for path in documents]
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", "\n".join(texts), re.DOTALL))
     commands = re.findall(r"envdoctor[ -](?!is\b)([a-z]+)(?= |$)", blocks, re.MULTILINE)
@@ -71,7 +71,7 @@ def test_every_format_and_command_of_the_documents_exists():
 
 
 def test_links_of_the_documents_lead_somewhere():
-    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
 

@@ -18,6 +18,7 @@ from envdoctor.model.versions import (
     cuda_of_variant,
     enumerated,
     find_variant,
+    is_placeholder,
     parse_version,
     releases_of,
     try_version,
@@ -193,3 +194,17 @@ def test_spans_as_a_set_and_in_words():
         "2.0 to 2.2.1 and 2.4",
         "2.0 to 2.2.1, 2.4 and 2.6 to 2.7",
     ]
+
+
+@pytest.mark.parametrize(
+    ("version", "is_one"),
+    [
+        ("0.1.dev4+g1a2b3c4", True),
+        ("0.0.0.dev1+g11605767e.d20260615", True),
+        ("0+unknown", True),
+        ("0.0.1", False),
+        ("0.11.1.dev0+gf70df3d.d20260101", False),
+    ],
+)
+def test_a_version_that_a_build_could_not_find_out(version, is_one):
+    assert is_placeholder(version) is is_one

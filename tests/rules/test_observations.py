@@ -35,6 +35,13 @@ def test_a_device_that_torch_reached_makes_a_note_of_the_error():
     assert error.severity == "error"
 
 
+def test_what_holds_of_torch_is_taken_back_for_those_that_need_the_same():
+    (note,) = of("ED101", STACK + "torchao: 0.17.0+cu130\nIs CUDA available: True\n")
+    assert note.severity == "advice"
+    (error,) = of("ED101", STACK + "torchao: 0.17.0+cu130\n")
+    assert "The same holds for torchao" in error.message
+
+
 def test_a_torch_that_was_imported_has_the_glibc_and_python_that_it_needs():
     text = "torch: 2.11.0+cu130\npython: 3.8\nglibc: 2.17\ntransformers: 5.9.0\n"
     before = [finding for finding in of("ED303", text) if "torch" in finding.packages]

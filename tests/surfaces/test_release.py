@@ -472,9 +472,9 @@ def breaks(workshop, user, maker):
     """Whether the scanner says that importing ``user`` fails with this ``maker`` and no third."""
     for demand in user.demands((Entry("user", "", True),), {"maker": maker}.get):
         limits = demand.limits
-        from surface_scan.measure import _meets
+        from surface_scan.pairs import meets
 
-        if "third" in limits.present or not _meets(maker.version, limits, "maker"):
+        if "third" in limits.present or not meets(maker.version, limits, "maker"):
             continue
 
         def lacks(module, name):
