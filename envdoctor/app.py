@@ -637,8 +637,9 @@ def _with_quoted(reading: Reading, patterns: Sequence[Pattern], matrix: Matrix) 
         if not text.strip():
             continue
         quoted = read_text(reading.sources[0], text, patterns)
-        alone = [entry for entry in quoted.raised if entry.kind and entry.cut and not entry.frames]
-        raised = raised or [_as_told(entry, rows) for entry in alone[:1]]
+        if not raised:
+            alone = (entry for entry in quoted.raised if entry.kind and _stands_alone(entry))
+            raised = [_as_quoted(entry, rows) for entry in alone][:1]
         for event in quoted.events:
             if event.first.number in answered or _content_of(event) in known:
                 continue
@@ -668,13 +669,18 @@ def _as_written(event: Event, rows: Sequence[str]) -> Event:
     return event._replace(first=first, last=last)
 
 
-def _as_told(raised: Raised, rows: Sequence[str]) -> Raised:
-    """Return an exception of which somebody tells, with the line that was written."""
+def _stands_alone(raised: Raised) -> bool:
+    """Tell whether an exception is named, without a traceback that was cut."""
+    return raised.cut and not raised.frames
+
+
+def _as_quoted(raised: Raised, rows: Sequence[str]) -> Raised:
+    """Return an exception that somebody quotes, with the line that was written."""
     from .intake.log_line import SHOWN
     from .model.redaction import redact
 
     line = raised.line._replace(text=redact(rows[raised.line.number - 1].strip())[:SHOWN])
-    return raised._replace(fate="told", first=line, line=line)
+    return raised._replace(fate="quoted", first=line, line=line)
 
 
 def _content_of(event: Event) -> Tuple[str, Tuple[Tuple[str, str], ...]]:

@@ -40,6 +40,7 @@ from .missing_symbols import tell_symbols
 from .numbers_and_settings import relate_numbers
 from .raised import failure_of, was_stopped
 from .refused_types import tell_refused_types
+from .releases_in_text import tell_releases_in_text
 from .sonames import tell_sonames
 from .stated_beside import state_beside
 from .survived import (
@@ -50,7 +51,6 @@ from .survived import (
     trust_complaint,
     without_survived,
 )
-from .told_releases import tell_told_releases
 from .trace_draft import (
     Knowledge,
     TraceDraft,
@@ -143,7 +143,7 @@ def explain(
     tell_refused_types(drafts, failure.raised, contexts[0])
     tell_index_files(drafts, knowledge.modules, reading.report, contexts[0])
     tell_conflicts(drafts, reading.report)
-    tell_told_releases(drafts, knowledge.modules, contexts[0], reading.report)
+    tell_releases_in_text(drafts, knowledge.modules, contexts[0], reading.report)
     relate_numbers(drafts, failure.raised, reading.report, contexts[0])
     doubt(drafts, raised, failure)
     drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)

@@ -254,7 +254,7 @@ def _same_stop(one: TraceDraft, other: TraceDraft) -> bool:
 
 
 #: What is said of what need not be the failure, by the fate of the exception.
-_UNSURE = {"said": "The log ends with an error:", "told": "The text tells of"}
+_UNSURE = {"said": "The log ends with an error:", "quoted": "The text tells of"}
 
 
 def _draft_of(

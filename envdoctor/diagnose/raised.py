@@ -122,7 +122,7 @@ def failure_of(
         last = _of_most_runs(certain, living) or _first_process(certain)
         return Failure(last, True, stopped, raised)
     logged = [entry for entry in own if _was_last_word(entry, signs)]
-    if logged and logged[-1].fate in ("said", "told") and any(draft.is_sure for draft in drafts):
+    if logged and logged[-1].fate in ("said", "quoted") and any(draft.is_sure for draft in drafts):
         return Failure(None, False, stopped)
     if logged:
         return Failure(logged[-1], _is_last_line(logged[-1]), stopped, raised)

@@ -158,7 +158,8 @@ _WARNING = pattern(
 _FEW_LINES = 5
 _FURTHEST = 4000  # lines above a traceback in which a warning may announce it
 _TELLING = pattern(
-    r"(?<![\w/.])(?![\w.]*/)(?:[A-Za-z][A-Za-z0-9]*(?:[_.][A-Za-z0-9]+){1,8}|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+)"
+    r"(?<![\w/.])(?![\w.]*/)(?:[A-Za-z][A-Za-z0-9]*(?:[_.][A-Za-z0-9]+){1,8}"
+    r"|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+)"
 )
 
 

@@ -46,12 +46,6 @@ _UNSEEN = re.compile(f"[\x00{UNSEEN}]")
 _OF_BINARIES = "".join(map(chr, (*range(7), *range(14, 27), *range(28, 32), 127)))
 #: What a writer leaves in a file that was shortened under it: it goes on where it was.
 _HOLE = re.compile("\x00{16,}")
-#: What BuildKit prints of the steps of an image's build, and what it puts before each line of one,
-#: or, where it shows the end of one that failed, the seconds alone.
-_OF_BUILD = re.compile(
-    r"^#\d{1,5} (?:\[[\w /.-]{1,60}\]|DONE |CACHED|\d{1,6}\.\d{1,3} )", re.MULTILINE
-)
-_SECONDS = re.compile(r"^(?:#\d{1,5} )?\d{1,6}\.\d{1,3}(?: |$)", re.MULTILINE)
 _QUOTE = re.compile(r" {0,12}(?:> ?)+")
 _FENCE = re.compile(r"\s*(?:```|~~~)[\w+.-]{0,30}\s*")
 _TAG = re.compile(
@@ -173,8 +167,6 @@ def clean_lines(report: str) -> Iterator[Line]:
         text = _ANSI.sub("", text)
     if not text.isascii() or "\x00" in text:
         text = _UNSEEN.sub("", text)
-    if "#" in text and _OF_BUILD.search(text):
-        text = _SECONDS.sub("", text)
     rows = [(number, row) for number, row in enumerate(text.split("\n"), 1) if not _is_log(row)]
     plain = _without_build_times([row for _, row in rows])
     clean = redact("\n".join(plain)).split("\n")
@@ -200,26 +192,30 @@ def clean_lines(report: str) -> Iterator[Line]:
         yield _line(start, unfinished)
 
 
-#: How BuildKit begins each line of a step: the number of the step and the seconds since its start.
-_BUILD_TIME = re.compile(r"(?:#\d{1,3} )?(\d{1,6}\.\d{1,3})(?: |$)")
+#: How BuildKit begins each line of a step: the number of the step and the seconds since its start,
+#: or, where it shows the end of a step that failed, these alone.
+_BUILD_TIME = re.compile(r"(#\d{1,5} )?(\d{1,6}\.\d{1,3})(?: |$)")
 _BUILD_LINES = 4  # one after the other, of which the time of none is before the last one's
 
 
 def _without_build_times(rows: List[str]) -> List[str]:
-    """Return rows without the times that a build of an image prints before them."""
+    """Return rows without the times that a build of an image prints before them: those behind the
+    number of a step, and, beside such or several in a row, those that stand alone.
+    """
+    times = [_BUILD_TIME.match(row) for row in rows]
+    least = 1 if any(match and match.group(1) for match in times) else _BUILD_LINES
     run: List[int] = []
     last = 0.0
     cleaned = list(rows)
-    for place in range(len(rows) + 1):
-        match = _BUILD_TIME.match(rows[place]) if place < len(rows) else None
-        if match is not None and float(match.group(1)) >= last:
+    for place, match in enumerate((*times, None)):
+        seconds = float(match.group(2)) if match is not None else -1.0
+        if seconds >= last:
             run.append(place)
-            last = float(match.group(1))
-            continue
-        if len(run) >= _BUILD_LINES:
-            for number in run:
+        else:
+            for number in run if len(run) >= least else ():
                 cleaned[number] = _BUILD_TIME.sub("", rows[number], count=1)
-        run, last = ([place], float(match.group(1))) if match is not None else ([], 0.0)
+            run = [place] if match is not None else []
+        last = max(seconds, 0.0)
     return cleaned
 
 

@@ -44,7 +44,7 @@ from .tracebacks import Tracebacks
 __all__ = ["is_minor", "read_logs", "read_text"]
 
 _CHUNK = 1 << 20
-_TOLD = 16  # windows between two words of how far it is
+_PROGRESS = 16  # windows from one message of how far it is to the next
 _BEFORE = 512  # of a line, what is looked at before and after a hit, bytes
 _AFTER = 1536
 _OVERLAP = 8192
@@ -143,7 +143,7 @@ def read_logs(
         try:
             for number, (data, cut) in enumerate(_windows(stream), 1):
                 search.look(name, data, cut)
-                if progress is not None and number % _TOLD == 0:
+                if progress is not None and number % _PROGRESS == 0:
                     progress(_how_far(log, search.size - before))
         except (OSError, ValueError) as error:
             raise InputError(

@@ -227,7 +227,8 @@ _TABLE = _sentences(
 _SILENT = re.compile(
     r"(?:memory_efficient_attention|build|source|swiglu|indexing|sp24|sequence_parallel_fused)\."
     r"(?!cuda_version)|dcgm_profiler|is_triton_available|CUDA SETUP:"
-    r"|[=+]{4,}.{0,40}[=+]{4,}$|[\d.]+/[\d.]+ (?:CPU|accelerator)|\S+/\S+ memory$|gcc \(?\d"
+    r"|[=+]{8,}$|[=+]{4,}[^=+].{0,39}[=+]{4,}$"
+    r"|[\d.]+/[\d.]+ (?:CPU|accelerator)|\S+/\S+ memory$|gcc \(?\d"
     r"|Docker version|Package: Version$|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} +\d|"
     r"(?:virtual packages : )?__\w+=|(?:shell level|active env(?:ironment| location)|"
     r"user config file|populated config files|conda version|conda-build version|solver|"

@@ -160,7 +160,8 @@ _RELEASED_KINDS = frozenset(["distribution", "python"])
 _ATOM = re.compile(r"[A-Za-z0-9]+|[\u4e00-\u9fff]+")
 _LINK = re.compile(
     r"\s*(?:(?:an installation|latest version|versions?|ver\.?|release|branch|is|was|are|of|at|to|"
-    r"set|size|returns?|installed|about|only|has|says|gives|shows|reports|prints|=|:|->|\u2192|\(|\u4e3a|"
+    r"set|size|returns?|installed|about|only|has|says|gives|shows|reports|prints|=|:|->|\u2192|"
+    r"\(|\u4e3a|"
     r"\u662f|\u53ea\u6709|\u4ec5|\u6709|\u7248\u672c)\s*)*v?",
     re.IGNORECASE,
 )

@@ -41,8 +41,8 @@ _BAD = (
     r"(?:\b(?:not|never|no longer|unable to|fail\w* to)|n[’']t|\bcannot) (?:\w+ )?(?:work|load|"
     r"start|import|run|build|compile|launch|install|support|succe)\w*"
     r"|\b(?:fail(?:s|ed|ing|ure)?|crash\w*|br(?:eaks?|oke|oken|eaking)|errors?(?: out)?|hangs?|"
-    r"hung|stuck|segfault\w*|segv|bad|regress\w*|raises?|throws?|gives?|gets?|got|getting|unsupported|"
-    rf"incompatible|\w+Error|OOM|red)\b|报错|失败|崩溃|不行|不可以|不兼容|出现|[{_CROSSES}]"
+    r"hung|stuck|segfault\w*|segv|bad|regress\w*|raises?|throws?|gives?|gets?|got|getting|"
+    rf"unsupported|incompatible|\w+Error|OOM|red)\b|报错|失败|崩溃|不行|不可以|不兼容|出现|[{_CROSSES}]"
 )
 #: At the end of a clause, or before a release: other than what was said before.
 _ELSE = (

@@ -93,12 +93,12 @@ class Raised(NamedTuple):
     kind: its name with modules; nothing where a program printed why it gives up, without one.
     fate: ``ended`` (nothing caught it, so it ended its process), ``logged`` (something caught and
     printed it; whether the run went on is not said), ``said`` (the record of an error, the last
-    word of its log), ``told`` (a title or a sentence names it) or ``passed`` (its writer says that
-    it goes on: a warning, a destructor, the handler of a log). frames: outermost first, those in
-    the middle of a deep one left out. until: the number of its last line. spread: lines between the
-    first and the last time. behind: lines of that log behind the last. before: the exception that
-    was there when it was raised, its direct cause where ``by_cause``. cut: the log does not hold
-    its beginning.
+    word of its log), ``quoted`` (a title or a sentence names it) or ``passed`` (its writer says
+    that it goes on: a warning, a destructor, the handler of a log). frames: outermost first, those
+    in the middle of a deep one left out. until: the number of its last line. spread: lines between
+    the first and the last time. behind: lines of that log behind the last. before: the exception
+    that was there when it was raised, its direct cause where ``by_cause``. cut: the log does not
+    hold its beginning.
     """
 
     kind: str

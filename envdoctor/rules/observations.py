@@ -111,19 +111,20 @@ def _held_against(
     if finding.effect == _WRONG_RESULTS:
         return finding
     for observation in REFUTED_BY.get(finding.code, ()):
-        of_torch = observation in (IMPORTED, REACHED)
-        if observation in seen and (not of_torch or _is_of_torch(finding)):
+        if observation in seen and _speaks_of(observation, finding):
             return _as_note(finding, *seen[observation], context)
     return finding
 
 
-def _is_of_torch(finding: Finding) -> bool:
-    """Tell whether a finding is about torch alone, says that its own import fails, or is a row's
-    that holds of torch and, in the same way, of others.
+def _speaks_of(observation: str, finding: Finding) -> bool:
+    """Tell whether an observation speaks of what a finding says: one of torch of torch alone, of
+    its own import, and, where it reached a GPU, of what needs the same of the driver as torch.
     """
+    if observation not in (IMPORTED, REACHED):
+        return True
     if finding.code in AT_IMPORT and finding.row:
         return finding.packages[:1] == ("torch",)
-    if finding.row is not None and finding.row.endswith(":torch"):
+    if observation == REACHED and finding.row is not None and finding.row.endswith(":torch"):
         return True
     return _OF_TORCH.issuperset(finding.packages)
 

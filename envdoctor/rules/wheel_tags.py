@@ -17,7 +17,7 @@ from .rule import Context, Rule, distribution_evidence, is_unindexed, minor_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, List, Optional, Sequence, Set, Tuple
+    from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple
 
     from ..matrix.tables import Release
     from ..model.facts import Facts
@@ -322,15 +322,17 @@ def place_without_wheels(context: Context, name: str) -> str:
     """
     place = platform_words(context.facts)
     releases = _releases_meant(context, Distribution(name, None)) if place else ()
-    package = context.matrix.package(name) if releases else None
-    finals = (
-        [entry for version, entry in package.releases() if not version.is_prerelease]
-        if package
-        else []
-    )
-    is_built = bool(finals) and finals[-1].sdist and not finals[-1].platforms
-    served = is_built or any(serves_platform(entry, context.facts) for _, entry in releases)
-    return place if releases and not served else ""
+    if not releases or _is_built(context.matrix.package(name)):
+        return ""
+    served = any(serves_platform(entry, context.facts) for _, entry in releases)
+    return "" if served else place
+
+
+def _is_built(package: Any) -> bool:
+    """Tell whether the newest final release of a package is a source archive alone."""
+    finals = [version for version in package.versions if not version.is_prerelease]
+    newest = package.release(finals[-1]) if finals else None
+    return newest is not None and newest.sdist and not newest.platforms
 
 
 def _unserved(

@@ -31,6 +31,7 @@ __all__ = ["ARGUMENTS", "Signatures", "argument_statements"]
 #: What the statements say that are made here.
 ARGUMENTS = (PASSES, OVERRIDES)
 _MOST_STEPS = 8
+_MOST_CLASSES = 20  # above one another
 _WHEN_MADE = (".__init__", ".__post_init__")
 #: Methods that their class makes of itself; what calls them is not the class.
 _MADE = frozenset(("__init__", "__new__", "__post_init__"))
@@ -89,9 +90,9 @@ class Signatures:
             return self.place(package, number, f"{module}.{lazy}", name, depth + 1)
         for level, target in declared.get("stars", ()):
             source = release.absolute(module, level, target)
-            found = self.place(package, number, source, name, depth + 1)
-            if found is not None:
-                return found
+            place = self.place(package, number, source, name, depth + 1)
+            if place is not None:
+                return place
         return None
 
     def target(self, package: str, number: int, module: str, chain: str) -> Optional[Place]:
@@ -102,10 +103,10 @@ class Signatures:
         release = self._releases(package)[number]
         while len(parts) > 1 and release.has_module(f"{module}.{parts[0]}") is True:
             module, parts = f"{module}.{parts[0]}", parts[1:]
-        found = self.place(package, number, module, parts[0])
-        if found is None or found.package != package or len(parts) > 2:
+        place = self.place(package, number, module, parts[0])
+        if place is None or place.package != package or len(parts) > 2:
             return None
-        return found._replace(name=".".join([found.name, *parts[1:]]))
+        return place._replace(name=".".join([place.name, *parts[1:]]))
 
     def bases(self, package: str, number: int, place: Place) -> List[Optional[Place]]:
         """Return the classes that one is derived from, None for one that is not known."""
@@ -121,20 +122,20 @@ class Signatures:
         """Return a class and those above it in its package, nearest first; None where one of them
         is not known, or is another package's.
         """
-        found: List[Place] = []
+        classes: List[Place] = []
         waiting = [place]
         while waiting:
             one = waiting.pop(0)
-            if one in found:
+            if one in classes:
                 continue
-            if one.package != package or len(found) > 20:
+            if one.package != package or len(classes) > _MOST_CLASSES:
                 return None
-            found.append(one)
+            classes.append(one)
             for base in self.bases(package, number, one):
                 if base is None:
                     return None
                 waiting.append(base)
-        return found
+        return classes
 
     def signature(self, package: str, number: int, place: Place) -> Optional[str]:
         """Return the parameters of a function, a method, or what makes one of a class; None where
@@ -194,7 +195,7 @@ class _Asked(NamedTuple):
     sure: bool
 
 
-class _Told(NamedTuple):
+class _Witness(NamedTuple):
     path: str
     line: int
     use: str
@@ -208,17 +209,17 @@ def argument_statements(
     """
     signatures = Signatures(measurement.releases)
     releases = measurement.releases(consumer)
-    asked: Dict[_Asked, Dict[int, _Told]] = {}
+    asked: Dict[_Asked, Dict[int, _Witness]] = {}
     for number, release in enumerate(releases):
         reader = _OfRelease(measurement, signatures, consumer, number, about)
-        for key, told in reader.passed():
-            asked.setdefault(key, {}).setdefault(number, told)
+        for key, witness in reader.passed():
+            asked.setdefault(key, {}).setdefault(number, witness)
         for module in release.entered:
-            for key, told in reader.overridden(module):
-                asked.setdefault(key, {}).setdefault(number, told)
+            for key, witness in reader.overridden(module):
+                asked.setdefault(key, {}).setdefault(number, witness)
     crossing = _Crossing(measurement, signatures, consumer)
-    told = [crossing.statement(*item) for item in asked.items()]
-    return _joined(filter(None, told), [release.archive.version for release in releases])
+    statements = [crossing.statement(*item) for item in asked.items()]
+    return _joined(filter(None, statements), [release.archive.version for release in releases])
 
 
 class _OfRelease:
@@ -237,7 +238,7 @@ class _OfRelease:
         self._about = about
         self._release: Release = measurement.releases(consumer)[number]
 
-    def passed(self) -> Iterator[Tuple[_Asked, _Told]]:
+    def passed(self) -> Iterator[Tuple[_Asked, _Witness]]:
         """Yield the keywords that it passes to functions of other packages."""
         for module, (limits, _) in self._release.entered.items():
             for raw in self._release.calls(module).get("calls", ()):
@@ -246,10 +247,10 @@ class _OfRelease:
                 target = self._target(module, call) if own not in (None, NEVER) else None
                 if own is None or target is None:
                     continue
-                told = _Told(self._release.path_of(module), call.line, call.function)
+                witness = _Witness(self._release.path_of(module), call.line, call.function)
                 for keyword in call.keywords:
                     key = _Asked(PASSES, *target, keyword, limits.joined(own), call.sure)
-                    yield key, told
+                    yield key, witness
 
     def _target(self, module: str, call: Call) -> Optional[Place]:
         place, _, chain = call.target.partition(":")
@@ -274,22 +275,22 @@ class _OfRelease:
         """Return the class of another package above one of this package from which it has a method,
         where that is the only one and nothing in between defines it.
         """
-        found: List[Place] = []
+        bases: List[Place] = []
         for base in self._signatures.bases(self._consumer, self._number, place):
             if base is None or depth > _MOST_STEPS:
                 return None
             if base.package != self._consumer:
-                found.append(base)
+                bases.append(base)
                 continue
             declared = self._release.declared(base.module) or {}
             if f"{base.name}.{method}" in declared.get("functions", {}):
                 return None
             above = self._above(base, method, depth + 1)
-            found += [above] if above is not None else []
-        tracked = [base for base in found if self._is_tracked(base.package)]
-        return tracked[0] if len(tracked) == len(found) == 1 else None
+            bases += [above] if above is not None else []
+        tracked = [base for base in bases if self._is_tracked(base.package)]
+        return tracked[0] if len(tracked) == len(bases) == 1 else None
 
-    def overridden(self, module: str) -> Iterator[Tuple[_Asked, _Told]]:
+    def overridden(self, module: str) -> Iterator[Tuple[_Asked, _Witness]]:
         """Yield what its classes take in methods that another package's class may call."""
         declared = self._release.declared(module) or {}
         limits = self._release.entered[module][0]
@@ -319,7 +320,7 @@ class _OfRelease:
                     True,
                 )
                 line = self._release.line_of(module, f"def {method}", f"class {name}")
-                yield key, _Told(self._release.path_of(module), line, name)
+                yield key, _Witness(self._release.path_of(module), line, name)
 
 
 class _Crossing:
@@ -329,7 +330,7 @@ class _Crossing:
         self._consumer = consumer
         self._releases: Sequence[Release] = measurement.releases(consumer)
 
-    def statement(self, asked: _Asked, told: Dict[int, _Told]) -> Optional[Dict[str, Any]]:
+    def statement(self, asked: _Asked, witnesses: Dict[int, _Witness]) -> Optional[Dict[str, Any]]:
         """Return what is said of an argument, None where no release of the provider is without
         it, or none with it, or metadata allow no pair.
         """
@@ -342,7 +343,7 @@ class _Crossing:
         ]
         numbers = [
             number
-            for number in sorted(told)
+            for number in sorted(witnesses)
             if meets(self._releases[number].version, asked.limits, self._consumer)
         ]
         if not lacking or not numbers or "" not in verdicts:
@@ -356,7 +357,7 @@ class _Crossing:
             return None
         newest = verdicts[lacking[-1]] or ""
         words, _, may = newest.partition("?")
-        witness = told[numbers[-1]]
+        witness = witnesses[numbers[-1]]
         kind, component = direction(self._consumer, asked.provider, lacking, len(others))
         # Who calls a function, or a method, is not known; one of a class is made by who uses it.
         is_met = asked.verb == OVERRIDES or witness.use.endswith(_WHEN_MADE) or not witness.use
@@ -415,7 +416,7 @@ class _Crossing:
             return None
         text, _, own = asked.argument.partition(";")
         release = self._signatures.releases(package)[number]
-        found, knows = "", False
+        perhaps, knows = "", False
         for one in classes or [base]:
             calls = release.calls(one.module).get("own", {}).get(one.name, {}).get(method, ())
             for call in (OwnCall(*raw) for raw in calls):
@@ -428,8 +429,8 @@ class _Crossing:
                     return what
                 knows = knows or bool(what and call.asks)
                 if what and not call.asks:
-                    found = found or f"{what}?"
-        return found or (None if knows else "")
+                    perhaps = perhaps or f"{what}?"
+        return perhaps or (None if knows else "")
 
 
 def _identity(asked: _Asked, words: str, use: str) -> str:

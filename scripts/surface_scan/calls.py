@@ -65,7 +65,8 @@ _HARMLESS = re.compile(
     r"|(?:torch\.)?(?:no_grad|inference_mode)\(.*\)|torch\.jit\.\w+"
     r"|(?:functools\.)?(?:cache|lru_cache)(?:\(.*\))?"
     r"|(?:add|replace)_\w*docstrings?\w*\(.*\)|(?:[\w.]+\.)?auto_docstring(?:\(.*\))?"
-    r"|(?:[\w.]+\.)?deprecate_kwarg\(.*\)|(?:[\w.]+\.)?dataclass(?:\(.*\))?|experimental(?:\(.*\))?",
+    r"|(?:[\w.]+\.)?deprecate_kwarg\(.*\)|(?:[\w.]+\.)?dataclass(?:\(.*\))?"
+    r"|experimental(?:\(.*\))?",
     re.DOTALL,
 )
 _CATCHES = frozenset(("TypeError", "Exception", "BaseException", ""))

@@ -238,7 +238,9 @@ class _Provider:
             found.update(release.modules)
         unnamed = self._packages.unnamed.get(self._provider, ())
         return sorted(
-            module for module in found if is_own(module, self._tops) and not is_own(module, unnamed)
+            module
+            for module in found
+            if is_own(module, self._tops) and not is_unnamed(module, unnamed)
         )
 
     def _is_hidden(self, module: str) -> bool:

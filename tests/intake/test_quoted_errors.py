@@ -176,7 +176,7 @@ def test_a_name_between_quotes_is_a_module_whatever_it_is_called():
             "The text tells of AttributeError: 'Linear' object has no attribute 'ds_grads'.",
         ),
         (
-            "# 训练问题\n\n使用vllm 0.8.4版本时出现AttributeError: 'A' object has no attribute 'b'。谢谢\n",
+            "# 训练\n\n用vllm 0.8.4版本时出现AttributeError: 'A' object has no attribute 'b'。\n",
             "The text tells of AttributeError: 'A' object has no attribute 'b'. Here vllm is 0.8.4.",
         ),
         ("# How is a ValueError: raised in torch 2.5.1 avoided?\n", ""),

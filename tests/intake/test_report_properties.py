@@ -151,3 +151,9 @@ def test_results_do_not_depend_on_chance():
     random.Random(7).shuffle(lines)
     text = "\n".join(lines)
     assert json.dumps(dump_facts(parse(text))) == json.dumps(dump_facts(parse(text)))
+
+
+@pytest.mark.parametrize("sign", "=+-_.#*|~:/\\a0 \u2500")
+def test_a_line_of_one_sign_is_read_at_once(sign):
+    """A rule that somebody drew: a line of "=" took three seconds."""
+    within(1, lambda: parse(f"torch 2.6.0\n{sign * 200_000}\n"))

@@ -42,6 +42,11 @@ def test_what_holds_of_torch_is_taken_back_for_those_that_need_the_same():
     assert "The same holds for torchao" in error.message
 
 
+def test_an_import_of_torch_says_nothing_of_what_others_need_of_the_driver():
+    text = STACK + "torchao: 0.17.0+cu130\nIs CUDA available: False\n"
+    assert {finding.severity for finding in of("ED101", text)} == {"error"}
+
+
 def test_a_torch_that_was_imported_has_the_glibc_and_python_that_it_needs():
     text = "torch: 2.11.0+cu130\npython: 3.8\nglibc: 2.17\ntransformers: 5.9.0\n"
     before = [finding for finding in of("ED303", text) if "torch" in finding.packages]

@@ -107,7 +107,8 @@ def test_arguments(workshop, words, name, text):
     [
         # Who asks what it may pass knows of both releases.
         {
-            "call": "import inspect\n    if 'b' in inspect.signature(helper).parameters: helper(1, b=2)"
+            "call": "import inspect\n"
+            "    if 'b' in inspect.signature(helper).parameters: helper(1, b=2)"
         },
         {"call": "try:\n        helper(1, b=2)\n    except TypeError:\n        helper(1)"},
         {"call": "helper = print\n    helper(1, end='')"},

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from surface_scan.measure import Measurement, measure, statements_of
+from surface_scan.names import is_unnamed
 from surface_scan.store import Sources
 
 FILLED = {
@@ -87,3 +88,16 @@ def test_what_was_read_on_another_machine_stays(workshop, tmp_path):
     assert run(own) == before
     assert where.read_bytes() == text
     assert "user: as before, not read on this machine: maker, third" in said[-2]
+
+
+@pytest.mark.parametrize(
+    ("module", "unnamed"),
+    [
+        ("transformers.utils.dummy_pt_objects", True),
+        ("transformers.utils.dummies", False),
+        ("flashinfer.data.cutlass", True),
+        ("flashinfer.database", False),
+    ],
+)
+def test_modules_whose_names_nobody_asks_for(module, unnamed):
+    assert is_unnamed(module, ["transformers.utils.dummy_*", "flashinfer.data"]) is unnamed

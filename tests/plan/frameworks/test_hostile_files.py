@@ -1,4 +1,4 @@
-"""Files and commands that are made to hurt: each is answered, with an error or a plan, in seconds."""
+"""Files and commands made to hurt: each is answered, with an error or a plan, in seconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _FILES = {
     "cyclic.yaml": b"a: &a\n  b: *a\nmodel_name_or_path: x\n",
     "merged.yaml": b"x: &x {<<: *x}\n",
     "laughs.yaml": b"a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
-    + b"".join(b"a%d: &a%d [%s]\n" % (i, i, b",".join([b"*a%d" % (i - 1)] * 9)) for i in range(1, 10)),
+    + b"".join(
+        b"a%d: &a%d [%s]\n" % (i, i, b",".join([b"*a%d" % (i - 1)] * 9)) for i in range(1, 10)
+    ),
     "deep.yaml": b"a: " + b"[" * 5000 + b"]" * 5000,
     "levels.yaml": b"".join(b" " * i + b"k%d:\n" % i for i in range(1500)),
     "deep.json": b'{"a":' * 5000 + b"1" + b"}" * 5000,
@@ -38,10 +40,14 @@ _FILES = {
     "itself.sh": b"f() { f; }; f; . ./itself.sh; bash itself.sh; vllm serve Qwen/Qwen2.5-7B\n",
     "endless.sh": b"while true; do true; done; vllm serve Qwen/Qwen2.5-7B\n",
     "runs.sh": b"".join(b"torchrun t%d.py --output_dir x\n" % i for i in range(500)),
-    "numbers.sh": b"vllm serve Qwen/Qwen2.5-7B --max-model-len " + b"9" * 5000 + b" -tp " + b"9" * 400
+    "numbers.sh": b"vllm serve Qwen/Qwen2.5-7B --max-model-len "
+    + b"9" * 5000
+    + b" -tp "
+    + b"9" * 400
     + b" --gpu-memory-utilization 1e999 --swap-space -1e308 --max-num-seqs 0 --block-size nan\n",
     "nothing.sh": b"srun -N0 -n0 torchrun --nproc_per_node 0 --nnodes 0 pretrain_gpt.py "
-    b"--tensor-model-parallel-size 0 --pipeline-model-parallel-size 0 --num-layers 0 --hidden-size 0 "
+    b"--tensor-model-parallel-size 0 --pipeline-model-parallel-size 0 --num-layers 0 "
+    b"--hidden-size 0 "
     b"--num-attention-heads 0 --seq-length 0 --micro-batch-size 0 --expert-model-parallel-size 0\n",
     "hosts.sh": b"mpirun -np 0 -npernode 0 -hostfile hosts python pretrain_gpt.py "
     b"--tensor-model-parallel-size 2 --num-layers 4 --hidden-size 512 --num-attention-heads 8 "

@@ -14,7 +14,7 @@ from ..rules.requirement_lines import meets
 from ..rules.rule import Context
 from .trace_draft import TraceDraft, groups_of
 
-__all__ = ["tell_told_releases"]
+__all__ = ["tell_releases_in_text"]
 
 _LONGEST = 200_000  # characters of a text that are searched
 #: Signatures of lines that give a range, and what was found of it, if anything.
@@ -25,7 +25,7 @@ _BETWEEN = (
 _VERSION = r"(?P<version>\d{1,4}(?:\.\w{1,12}){1,5}(?:\+[\w.]{1,20})?)"
 
 
-def tell_told_releases(
+def tell_releases_in_text(
     drafts: Sequence[TraceDraft], modules: Mapping[str, str], context: Context, report: str
 ) -> None:
     """Say which other release of a package the text tells than the one that a line found."""
@@ -36,12 +36,12 @@ def tell_told_releases(
         needs = try_requirement(groups.get("needs", ""))
         if needs is None or not needs.specifier:
             continue
-        told = next(_told(needs, groups, context, report, draft), None)
-        if told is not None:
-            _tell(draft, needs, groups, told)
+        other = next(_others(needs, groups, context, report, draft), None)
+        if other is not None:
+            _tell(draft, needs, groups, other)
 
 
-def _told(
+def _others(
     needs: Requirement,
     groups: Dict[str, str],
     context: Context,
@@ -49,7 +49,7 @@ def _told(
     draft: TraceDraft,
 ) -> Iterator[str]:
     """Yield the releases of a package that a text tells, other than the one that the line found."""
-    found = groups.get("found", "").split(" ")[-1]
+    seen = groups.get("found", "").split(" ")[-1]
     own = {event.first.number for event in draft.events}
     disputed = context.facts.value("report.disputed", {})
     known = (context.facts.version_of(needs.name), disputed.get(needs.name))
@@ -65,29 +65,29 @@ def _told(
         for match in spoken.finditer(line)
     ]
     for version in (*known, *in_text):
-        if version and try_version(version) is not None and not _is_same(version, found):
+        if version and try_version(version) is not None and not _is_same(version, seen):
             yield version
 
 
-def _is_same(version: str, found: str) -> bool:
-    return try_version(version) == try_version(found)
+def _is_same(version: str, other: str) -> bool:
+    return try_version(version) == try_version(other)
 
 
-def _tell(draft: TraceDraft, needs: Requirement, groups: Dict[str, str], told: str) -> None:
-    version = try_version(told)
+def _tell(draft: TraceDraft, needs: Requirement, groups: Dict[str, str], other: str) -> None:
+    version = try_version(other)
     is_met: Optional[bool] = meets(version, needs.specifier) if version is not None else None
-    found = groups.get("found", "").split(" ")[-1]
+    seen = groups.get("found", "").split(" ")[-1]
     message = draft.finding.message.rstrip(".")
     if is_met:
-        other = f"another copy, {found}," if found else "none"
+        copy = f"another copy, {seen}," if seen else "none"
         draft.finding = draft.finding._replace(
-            message=f"{message}. The text tells of {needs.name} {told}, which is in that range: "
-            f"the interpreter of this run finds {other} where it looks.",
+            message=f"{message}. The text tells of {needs.name} {other}, which is in that range: "
+            f"the interpreter of this run finds {copy} where it looks.",
             remedies=(_which(needs),),
         )
-    elif is_met is False and not found:
+    elif is_met is False and not seen:
         draft.finding = draft.finding._replace(
-            message=f"{message}. {needs.name} {told}, of which the text tells, does not."
+            message=f"{message}. {needs.name} {other}, of which the text tells, does not."
         )
 
 
