@@ -432,11 +432,8 @@ class Draft:
         before, text = self._last_devices.get(rank, (-9, ""))
         self._last_devices[rank] = (line.number, line.text)
         is_listed = line.number == before + 1 and line.text == text
-        earlier = {
-            index: _model(device.name or "")
-            for index, device in self._devices.get(rank, {}).items()
-            if not is_listed
-        }
+        others = {} if is_listed else self._devices.get(rank, {})
+        earlier = {index: _model(other.name or "") for index, other in others.items()}
         for count, device in stated:
             model = _model(device.name or "")
             same = [index for index, other in earlier.items() if other == model][:count]
