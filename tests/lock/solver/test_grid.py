@@ -23,6 +23,7 @@ GONE = {
     ("openrlhf", "0.6.4"): "xgrammar 0.1.16, which the index does not have",
     # uv says so as well: their opencv wants numpy 2, and verl an older one.
     ("rllm", "0.3.0-pre"): "verl 0.7.1 needs numpy <2.0.0",
+    ("verl", "0.7.1 vllm 0.17.0"): "verl 0.7.1 needs numpy <2.0.0",
     (
         "vllm",
         "0.5.4",
