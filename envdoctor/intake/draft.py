@@ -34,6 +34,8 @@ _NO_MODEL = re.compile(
 _BUILT_FOR_PYTHON = re.compile(r"(?<![a-z])py3\.?(\d{1,2})(?=h|_|$)")
 _MACHINE = re.compile(r"-(?:manylinux|linux)\w*?_(x86_64|aarch64)$")
 _MAX_ENTRIES = 20_000
+#: Of one text; the rest of a longer list is not looked at.
+MOST_DEVICES = 1024
 _MOST_SEARCHED = 500  # sentences of one text that are searched for hints
 _MOST_TELLINGS = 50  # of one release
 _MOST_COPIES = 200  # of libraries
@@ -419,7 +421,7 @@ class Draft:
         """Claim what a source tells of a device; its later lines add to that."""
         self._count(line)
         devices = self._devices.setdefault(rank, {})
-        if index not in devices and len(devices) >= 1024:
+        if index not in devices and len(devices) >= MOST_DEVICES:
             return
         self._device_lines.setdefault(rank, line.number)
         old = devices.get(index)
@@ -445,7 +447,7 @@ class Draft:
                 self._uncounted.add(rank)
             elif count > len(same):
                 self._uncounted.discard(rank)
-            for index in range(start, start + min(count - len(same), 1024)):
+            for index in range(start, start + min(count - len(same), MOST_DEVICES)):
                 self.device(index, device, line, rank)
 
     def mention(self, count: int, device: Gpu, line: Line) -> None:
@@ -690,7 +692,7 @@ class Draft:
             table.setdefault("gpus", Unknown(f"sentences name several devices: {named}"))
             return
         count, device, line = max(mentions, key=lambda entry: (entry[0], len(entry[1].name or "")))
-        self._devices[MENTION] = dict.fromkeys(range(min(count, 1024)), device)
+        self._devices[MENTION] = dict.fromkeys(range(min(count, MOST_DEVICES)), device)
         self._device_lines[MENTION] = line
 
     def _settle_devices(self, table: Dict[str, Fact[Any]]) -> None:
@@ -707,7 +709,7 @@ class Draft:
             if self._free_memory is not None and total and gpus[0].memory_used is None:
                 gpus[0] = gpus[0]._replace(memory_used=max(0, total - self._free_memory))
             if len(gpus) == 1 and self.device_count is not None and rank >= LABEL:
-                gpus *= max(1, min(self.device_count, 1024))
+                gpus *= max(1, min(self.device_count, MOST_DEVICES))
             elif len(gpus) == 1 and rank in (*self._uncounted, MENTION):
                 gpus *= self._most_named()
             is_uncounted = len(gpus) == 1 and rank in self._uncounted and not self.device_count

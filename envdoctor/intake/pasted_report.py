@@ -16,7 +16,7 @@ from .at_work import shown_at_work
 from .clean_text import Line, clean_lines, is_cut, without_unticked
 from .container_spec import ContainerReader
 from .distribution_names import named_distributions
-from .draft import INTENT, LABEL, Draft
+from .draft import INTENT, LABEL, MOST_DEVICES, Draft
 from .environment_modules import ModuleReader
 from .grammar import StatementReader
 from .hinted_machine import read_hints_of_machine
@@ -305,6 +305,7 @@ class _Readers:
         self._stating_nothing: Set[str] = set()  # of these the shapes that state nothing
         self._understood = ""  # the last line that was
         self._last: Optional[Line] = None
+        self._repeated = 0  # how many times the last line stood directly before it
         self._ray, self._nvidia, self._packages = _RayReader(), NvidiaReader(), PackageReader()
         self._container, self._limits = ContainerReader(), LimitsReader()
         self._statements, self._verdicts = StatementReader(), VerdictReader()
@@ -327,10 +328,12 @@ class _Readers:
 
     def read(self, line: Line) -> None:
         """Take one line. What stood before word for word says nothing new; only an entry of a list
-        may be repeated, directly behind the same one.
+        may be repeated, directly behind the same one, as often as a machine has devices.
         """
         text = line.text
-        repeated = text in self._seen and (self._last is None or self._last.text != text)
+        again = self._last is not None and self._last.text == text
+        self._repeated = self._repeated + 1 if again else 0
+        repeated = (text in self._seen and not again) or self._repeated > MOST_DEVICES
         self._last = line
         waiting = self._ray.waiting or self._nvidia.waiting or self._packages.waiting
         if repeated and not waiting:

@@ -578,7 +578,8 @@ class _Block:
         is_boxed = not above[0].isspace()
         if is_boxed:
             above, rest = _EDGE.sub("", above), _EDGE.sub("", text)
-        whole = f"{above}{' ' if _BLANK_LOST.search(above) else ''}{rest}"
+        is_blank_lost = _BLANK_LOST.search(above) is not None and not rest.startswith(" ")
+        whole = f"{above}{' ' if is_blank_lost else ''}{rest}"
         if is_boxed:
             whole = f"│ {whole} │"
         if _FRAME.match(whole):

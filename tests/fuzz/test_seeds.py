@@ -30,6 +30,10 @@ def test_a_seed_and_nothing_hold(target: str) -> None:
         hold(TARGETS[target].run, data, slower=4.0)
 
 
+def test_a_line_is_read_as_often_as_a_machine_has_devices() -> None:
+    hold(TARGETS["report"].run, b" NVIDIA GeForce RTX 4090\n" * 8_000)
+
+
 def test_seeds_belong_to_a_target() -> None:
     assert {path.name for path in (DATA / "fuzz").iterdir()} <= {*TARGETS, "README.md"}
 

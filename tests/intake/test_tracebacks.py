@@ -126,16 +126,20 @@ MESSAGES = {
 }
 
 
-@pytest.fixture
-def module(tmp_path):
-    """A module whose place is longer than a box of rich is wide."""
-    path = tmp_path / "python3.10/site-packages/vllm/model_executor/layers/linear.py"
+def _write_module(folder: Path):
+    """Make a module whose place is longer than a box of rich is wide."""
+    path = folder / "python3.10/site-packages/vllm/model_executor/layers/linear.py"
     path.parent.mkdir(parents=True)
     path.write_text(WRITTEN, encoding="utf-8")
     spec = importlib.util.spec_from_file_location("linear", path)
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     return made
+
+
+@pytest.fixture
+def module(tmp_path):
+    return _write_module(tmp_path)
 
 
 @pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
@@ -157,6 +161,21 @@ def test_what_rich_wraps_is_put_together_again(module, width, locals_too, prefix
         (place.filename, place.lineno, place.name) for place in places
     ]
     assert raised.frames[-1].code == "raise ValueError(message)"
+
+
+def test_a_place_may_end_at_the_edge_of_its_box(tmp_path):
+    """Whatever its length, wherever rich breaks it: before " in" no blank is lost."""
+    for length in range(1, 48):
+        module = _write_module(tmp_path / ("a" * length))
+        with pytest.raises(ValueError, match="no") as caught:
+            module.Layer("no")
+        places = traceback.extract_tb(caught.tb)[1:]
+        console = Console(file=io.StringIO(), width=46)
+        console.print(Traceback.from_exception(caught.type, caught.value, caught.tb.tb_next))
+        (raised,) = _read(console.file.getvalue()).raised
+        assert [(frame.file, frame.function) for frame in raised.frames] == [
+            (place.filename, place.name) for place in places
+        ]
 
 
 def test_a_box_whose_corner_was_cut_off():
