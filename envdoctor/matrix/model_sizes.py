@@ -25,6 +25,20 @@ _EXPERTS = re.compile(r"(?<![a-z\d])\d+e(?![a-z])|\d+x\d|moe", re.IGNORECASE)
 _SPEAKS = re.compile(r"(?<![a-z])omni(?![a-z])", re.IGNORECASE)
 #: Of a run that says all dimensions but its tokenizer's: Gemma has as many words as anybody.
 _LARGEST_VOCABULARY = 262_144
+#: Keys of the longest sequence in config.json, in vllm and SGLang.
+_LENGTHS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "model_max_length",
+    "max_target_positions",
+    "max_sequence_length",
+    "max_seq_length",
+    "seq_len",
+)
+#: Ways to scale positions whose models state the length that comes out.
+_SCALED_ALREADY = ("llama3", "longrope", "su")
 _DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
 
 
@@ -38,7 +52,8 @@ class ModelSize(NamedTuple):
     not known). heads: of attention, together attention_width wide. rough: from the name alone, with
     the largest dimensions that models of about that size have. source: which of the ways it was.
     own: from files of this very model. vision: parameters of the tower that images go through,
-    counted in the whole.
+    counted in the whole. longest: tokens of the longest sequence that an engine takes of it unless
+    it is told otherwise.
     """
 
     name: str
@@ -63,6 +78,7 @@ class ModelSize(NamedTuple):
     attention_width: int = 0
     own: bool = False
     vision: int = 0
+    longest: int = 0
 
     @property
     def parameters(self) -> int:
@@ -112,7 +128,11 @@ def size_of(
     """
     size = _from_config(name, config, index) if config is not None else None
     model = matrix.model(name) if matrix is not None and size is None else None
-    return size or (_from_matrix(model) if model is not None else _from_name(name, matrix))
+    if size is not None or model is None:
+        return size or _from_name(name, matrix)
+    # Fine-tunes share all dimensions with their base, but not how far they go.
+    longest = model.context if name.casefold() == model.repository.casefold() else 0
+    return _from_matrix(model)._replace(longest=longest)
 
 
 def _from_matrix(model: Model) -> ModelSize:
@@ -291,7 +311,36 @@ def _from_config(
             _integer(text, "qk_nope_head_dim") + _integer(text, "qk_rope_head_dim"),
         ),
         own=True,
+        longest=_longest(text, config),
     )
+
+
+def _longest(text: Mapping[str, Any], config: Mapping[str, Any]) -> int:
+    """Return the longest sequence, tokens, that any release of an engine derives from a model's own
+    configuration; 0 where it states none.
+
+    The largest of the lengths that are stated, scaled as its positions may be: vllm takes the
+    smallest and leaves some scalings out (``_get_and_verify_max_len`` in vllm/config, 0.2.0 to
+    0.33.0), SGLang the first (``get_context_length`` in sglang/srt/hf_transformers_utils.py).
+    """
+    lengths = [_integer(table, key) for table in (text, config) for key in _LENGTHS]
+    longest = max(lengths)
+    scalings = [
+        table.get(key) for table in (text, config) for key in ("rope_scaling", "rope_parameters")
+    ]
+    for scaling in scalings:
+        if not isinstance(scaling, dict):
+            continue
+        if any(isinstance(value, dict) for value in scaling.values()):  # one for each kind of layer
+            return 0
+        factor = scaling.get("factor") or 1
+        if not isinstance(factor, (int, float)):
+            return 0
+        if scaling.get("rope_type", scaling.get("type")) in _SCALED_ALREADY:
+            continue
+        start = max(max(lengths), _integer(scaling, "original_max_position_embeddings"))
+        longest = max(longest, int(start * factor))
+    return longest
 
 
 def _index_bytes(layers: int, width: int) -> int:

@@ -84,6 +84,12 @@ def _once(finding: Finding, levers: Sequence[Lever]) -> Finding:
     return finding._replace(remedies=()) if own else finding
 
 
+#: A setting that is refused or passed over.
+_SETTING = "ED607"
+#: What is said of memory.
+_MEMORY = (*_POOLS, "ED605")
+
+
 def summary(result: PlanResult) -> str:
     """Return in one line whether a run fits, and the first thing to change."""
     framework = " ".join(
@@ -91,11 +97,16 @@ def summary(result: PlanResult) -> str:
         for part in (result.workload.value("framework"), result.workload.value("framework.version"))
         if part
     )
-    settings = sum(finding.code == "ED607" for finding in result.findings)
-    also = (
-        f"; {settings} setting{'s' if settings > 1 else ''} refused or passed over"
-        if settings
-        else ""
+    settings = sum(finding.code == _SETTING for finding in result.findings)
+    stops = sum(
+        finding.severity == "error" and finding.code not in (*_MEMORY, _SETTING)
+        for finding in result.findings
+    )
+    counted = ((settings, "setting", "refused or passed over"), (stops, "other error", "below"))
+    also = "".join(
+        f"; {count} {what}{'s' if count > 1 else ''} {rest}"
+        for count, what, rest in counted
+        if count
     )
     headline = _headline(result.plan)
     first = f"{_with_changes(result, headline)}{_first_change(result)}{also}"

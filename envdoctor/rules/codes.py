@@ -125,6 +125,7 @@ CODES: Mapping[str, str] = {
     "ED617": "weights-plan",
     "ED618": "parallel-heads",
     "ED619": "parallel-gpus",
+    "ED620": "length-plan",
     "ED695": "memory-log",
     "ED701": "node-drivers",
     "ED702": "node-pythons",

@@ -6,9 +6,9 @@ No plan is needed for these; what a plan of them adds is in ``plan/memory/stated
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..matrix.model_sizes import size_of
+from ..matrix.model_sizes import ModelSize, size_of
 from ..model.evidence import NAMED, UNCOUNTED, Evidence
 from ..model.facts import Facts, Gpu
 from ..model.finding import Finding, Remedy
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RULES_HERE",
     "HeldWeights",
+    "check_length",
     "held_weights",
     "is_packed",
     "memory_of_gpu",
@@ -42,6 +43,11 @@ _LENGTH = Source(
     "https://github.com/vllm-project/vllm/issues/10517",
     "max seq len (29000) is larger than the maximum number of tokens that can be stored in KV "
     "cache (23648)",
+)
+_TOO_LONG = Source(
+    "https://github.com/vllm-project/vllm/blob/v0.8.5/vllm/config.py",
+    "_get_and_verify_max_len: User-specified max_model_len is greater than the derived "
+    "max_model_len; so from 0.2.0 to 0.33.0",
 )
 _STATIC = Source(
     "https://github.com/sgl-project/sglang/issues/322",
@@ -82,6 +88,12 @@ _OF_ENGINES = ("max_model_len", "gpu_memory_utilization", "mem_fraction_static")
 _LARGEST_NODE = 8
 #: GPUs of a node that is commonly one of several.
 _SMALLEST_OF_NODES = 4
+#: With these an engine takes longer sequences than the model's configuration says.
+_ALLOWED_LONG = ("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
+#: Settings that an engine gets as the longest sequence that it shall take.
+_LENGTH_KEY = re.compile(r"max[-_]model[-_]len(?:gth)?$|context[-_]length$|\bmax[-_]len$")
+#: Settings, not understood, that may change what the model's configuration says.
+_CHANGES_MODEL = re.compile(r"rope|overrid|config", re.IGNORECASE)
 _SPLITS = (2, 4, 8, 16, 32)
 #: vllm refuses swap space above this share of the CPU memory.
 _MOST_SWAP = 0.7
@@ -99,6 +111,7 @@ def settings_findings(workload: Workload, facts: Facts, matrix: Matrix) -> List[
         *check_weights(workload, facts, matrix),
         *check_heads(workload, facts, matrix),
         *check_parallel_gpus(workload, facts),
+        *_stated_length(workload, facts, matrix),
     ]
 
 
@@ -467,6 +480,63 @@ def check_parallel_gpus(workload: Workload, facts: Facts) -> Iterator[Finding]:
     )
 
 
+def _stated_length(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[Finding]:
+    model = workload.value("actor.model")
+    size = size_of(model, matrix) if model and _serves(workload, facts) else None
+    if size is not None:
+        variables = facts.value("variables") or {}
+        yield from check_length(workload, size, variables, _evidence(facts))
+
+
+def check_length(
+    workload: Workload, size: ModelSize, variables: Mapping[str, str], places: Sequence[Evidence]
+) -> Iterator[Finding]:
+    """The engine is asked for longer sequences than the model has positions for.
+
+    What it checks:
+        max_model_len, or prompt and response together where a trainer asks for these, against what
+        an engine derives from the model's configuration. An error where that lies at hand and
+        everything of the run was understood; a model that the matrix knows is a warning, and one
+        of another name than its own is not judged: a fine-tune may go further.
+
+    Why it matters:
+        vllm refuses to start: "User-specified max_model_len (…) is greater than the derived
+        max_model_len"; SGLang the same of its context length.
+
+    How to fix:
+        Lower the length, or scale the model's positions as its card says (rope_scaling, YaRN).
+        VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 only where the model is known to go further.
+
+    References:
+        vllm/config.py _get_and_verify_max_len; sglang/srt/configs/model_config.py.
+    """
+    asked = workload.value("rollout.max_model_len")
+    key = workload.key_of("rollout.max_model_len")
+    if not asked or not size.longest or asked <= size.longest or not _LENGTH_KEY.search(key):
+        return
+    is_allowed = any(str(variables.get(name, "0")) not in ("", "0") for name in _ALLOWED_LONG)
+    if is_allowed or any(_CHANGES_MODEL.search(name) for name in workload.unread):
+        return
+    yield Finding(
+        "ED620",
+        "max_model_len",
+        "too-large",
+        "error" if size.own and not workload.unread else "warning",
+        f"{key} {asked} is more than the {size.longest} tokens that {size.name} has positions "
+        "for, and the engine refuses to start.",
+        evidence=tuple(places),
+        sources=(_TOO_LONG,),
+        remedies=(
+            Remedy(f"Set {key} to {size.longest} or less.", (), "safe"),
+            Remedy(
+                "Or scale the model's positions as its card says (rope_scaling in config.json).",
+                (),
+                "safe",
+            ),
+        ),
+    )
+
+
 def _serves(workload: Workload, facts: Facts) -> bool:
     """Tell whether one of the engines runs the model, is there, or a setting of theirs is."""
     known = facts.value("distributions") or {}
@@ -593,5 +663,12 @@ RULES_HERE: Tuple[Rule, ...] = (
         "exceeds-gpu-count",
         "Parallel sizes ask for more GPUs than there are",
         check_parallel_gpus,
+    ),
+    Rule(
+        "ED620",
+        "length-plan",
+        "too-large",
+        "The engine is asked for longer sequences than the model takes",
+        check_length,
     ),
 )

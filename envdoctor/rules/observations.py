@@ -69,7 +69,9 @@ REFUTED_BY: Mapping[str, Tuple[str, ...]] = {
     **dict.fromkeys([f"ED50{number}" for number in (1, *range(3, 9))], (STATE,)),
     "ED590": (STATE,),
     **dict.fromkeys(("ED601", "ED602", "ED603", "ED604", "ED605", "ED606", "ED607"), (AT_WORK,)),
-    **dict.fromkeys(("ED608", "ED609", "ED610", "ED615", "ED617", "ED618", "ED619"), (AT_WORK,)),
+    **dict.fromkeys(
+        ("ED608", "ED609", "ED610", "ED615", "ED617", "ED618", "ED619", "ED620"), (AT_WORK,)
+    ),
     **dict.fromkeys(("ED611", "ED612", "ED613", "ED614", "ED616"), (STATE,)),
     **dict.fromkeys([f"ED7{number:02}" for number in range(1, 16)], (STATE,)),
     **dict.fromkeys([f"ED80{number}" for number in range(1, 8)], (STATE,)),

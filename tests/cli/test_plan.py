@@ -120,6 +120,34 @@ def test_a_misspelt_key_is_in_the_first_line(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("before", "options", "severity"),
+    [
+        ("", "--max-model-len 32768", "error"),
+        ("", "--max-model-len 4096", None),
+        ("", "--max-model-len 32768 --something-new 3", "warning"),
+        ("", "--max-model-len 32768 --hf-overrides '{\"rope_theta\": 1e6}'", None),
+        ("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 ", "--max-model-len 32768", None),
+        ("VLLM_ALLOW_LONG_MAX_MODEL_LEN=0 ", "--max-model-len 32768", "error"),
+    ],
+)
+def test_a_model_that_takes_no_such_length(tmp_path, before, options, severity):
+    config = {
+        "num_hidden_layers": 32,
+        "hidden_size": 4096,
+        "vocab_size": 32000,
+        "num_attention_heads": 32,
+        "intermediate_size": 11008,
+        "max_position_embeddings": 4096,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    script = tmp_path / "serve.sh"
+    script.write_text(f"{before}vllm serve {tmp_path} {options}\n")
+    text = run("plan", script, "--assume", "gpu=H100", "memory=100GiB").stdout
+    assert (f"ED620 {severity}:" in text) if severity else "ED620" not in text
+    assert ("1 other error below" in text.partition("\n\n")[0]) == (severity == "error")
+
+
+@pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["plan"], "expected a launch script"),

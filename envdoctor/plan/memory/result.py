@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence, Tuple
 from ...errors import InputError
 from ...model.evidence import Unknown
 from ...model.facts import Facts
+from ...model.finding import Finding
 from ...model.memory_plan import MemoryPlan, PlanResult, Variant
 from ...model.run_places import RunPlaces
 from ...model.workload import Workload
+from ...rules.engine_settings import check_length
 from ...rules.memory_fit import findings_of, problem_findings
 from ...rules.preflight import Preflight, preflight_findings
 from .data import checkpoint_files
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["fit_run", "plan_run", "sweep_run"]
 
 _NOT_READ = ("unknown-key",)
+#: Engines that refuse sequences for which a model's configuration has no positions.
+_DERIVE_LENGTH = ("vllm", "sglang")
 _MOST_VARIANTS = 64
 
 
@@ -62,8 +66,19 @@ def plan_run(
         *findings_of(changed, plan, levers),
         *problem_findings(problems),
         *preflight_findings(Preflight(changed, target, places, checkpoint_files(inputs))),
+        *_length_findings(changed, inputs),
     )
     return PlanResult(changed, plan, levers, findings, before, tuple(changes))
+
+
+def _length_findings(workload: Workload, inputs: Inputs) -> Tuple[Finding, ...]:
+    """Return whether the engine of a run is asked for longer sequences than its model takes."""
+    size = inputs.sizes.get("actor")
+    if size is None or workload.value("rollout.engine") not in _DERIVE_LENGTH:
+        return ()
+    fields = ("rollout.max_model_len", "actor.model")
+    places = [place for place in map(workload.place, fields) if place is not None]
+    return tuple(check_length(workload, size, workload.value("variables") or {}, places))
 
 
 def fit_run(

@@ -204,6 +204,62 @@ def test_config_json_counts_before_the_name(matrix):
     assert exact.low == exact.high == 7_615_616_512
 
 
+@pytest.mark.parametrize(
+    ("config", "longest"),
+    [
+        ({"max_position_embeddings": 4096}, 4096),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 4}}, 16384),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"type": "dynamic", "factor": 2}}, 8192),
+        (
+            {
+                "max_position_embeddings": 32768,
+                "rope_scaling": {
+                    "rope_type": "yarn",
+                    "factor": 4.0,
+                    "original_max_position_embeddings": 32768,
+                },
+            },
+            131072,
+        ),
+        (
+            {
+                "max_position_embeddings": 131072,
+                "rope_parameters": {
+                    "rope_type": "llama3",
+                    "factor": 8.0,
+                    "original_max_position_embeddings": 8192,
+                },
+            },
+            131072,
+        ),
+        ({"max_position_embeddings": 8192, "model_max_length": 131072}, 131072),
+        ({"n_positions": 1024}, 1024),
+        ({"max_position_embeddings": 8192, "rope_parameters": {"full": {"factor": 8}}}, 0),
+        ({"max_position_embeddings": 8192, "rope_scaling": {"factor": "auto"}}, 0),
+        ({}, 0),
+    ],
+)
+def test_the_longest_sequence_is_what_the_most_lenient_vllm_derives(matrix, config, longest):
+    """Figures of its own function, of 62 releases from 0.2.0 to 0.13.0, run on 2026-11-28 (but
+    llama3, which releases before 0.5.3.post1 multiplied and could not load).
+    """
+    shape = {
+        "num_hidden_layers": 4,
+        "hidden_size": 64,
+        "vocab_size": 100,
+        "num_attention_heads": 4,
+        "intermediate_size": 128,
+    }
+    size = size_of("/models/mine", matrix, {**shape, **config})
+    assert size is not None
+    assert size.longest == longest
+
+
+def test_only_a_model_of_its_own_name_is_known_to_go_so_far(matrix):
+    sizes = [size_of(name, matrix) for name in ("Qwen/Qwen2.5-7B", "acme/Qwen2.5-7B-Long")]
+    assert [size and size.longest for size in sizes] == [131072, 0]
+
+
 @settings(max_examples=60)
 @given(
     st.fixed_dictionaries(

@@ -223,6 +223,20 @@ def test_heads_against_the_tensor_parallel_size(matrix, text, sizes):
 
 
 @pytest.mark.parametrize(
+    ("text", "severities"),
+    [
+        ("vllm 0.8.4\nvllm serve Qwen/Qwen2.5-7B --max-model-len 262144", ["warning"]),
+        ("vllm 0.8.4\nvllm serve Qwen/Qwen2.5-7B --max-model-len 131072", []),
+        ("vllm 0.8.4\nvllm serve acme/Qwen2.5-7B-1M --max-model-len 262144", []),
+        ("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve Qwen/Qwen2.5-7B --max-model-len 262144", []),
+    ],
+)
+def test_a_length_against_what_the_model_takes(matrix, text, severities):
+    entries = judge(parse_report(text), matrix)
+    assert [entry.severity for entry in entries if entry.code == "ED620"] == severities
+
+
+@pytest.mark.parametrize(
     ("text", "code"),
     [
         ("Full fine-tuning of Llama-2-70B with DeepSpeed ZeRO-3 on 8x A100 80GB crashes", "ED602"),
