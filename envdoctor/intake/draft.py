@@ -609,15 +609,23 @@ class Draft:
 
     def _settle_distributions(self, table: Dict[str, Fact[Any]]) -> None:
         missing = {}
+        said = {}
         for name, (rank, line) in self._missing.items():
             claim = self._distributions.get(name)
             if claim is not None and rank < PROSE <= claim.rank:
                 del self._distributions[name]
             if name not in self._distributions:
                 missing[name] = line
+                said.update({name: line} if rank >= PROSE else {})
         if missing:
             evidence = self._lines(list(missing.values()))
             table["distributions.absent"] = Known(tuple(sorted(missing)), evidence)
+        said.update(
+            (name, claim.line) for name, claim in self._distributions.items() if claim.rank >= PROSE
+        )
+        if said:
+            evidence = self._lines(list(said.values()))
+            table["distributions.said"] = Known(tuple(sorted(said)), evidence)
         if not self._distributions:
             return
         for name in self._distributions:
@@ -630,12 +638,6 @@ class Draft:
             {name: self._distributions[name].value for name in sorted(self._distributions)},
             self._evidence_of_distributions(),
         )
-        said = {
-            name: claim.line for name, claim in self._distributions.items() if claim.rank >= PROSE
-        }
-        if said:
-            evidence = self._lines(list(said.values()))
-            table["distributions.said"] = Known(tuple(sorted(said)), evidence)
         if self._asked_otherwise:
             asked = Known(dict(self._asked_otherwise), Evidence(self._source))
             table["report.asked_otherwise"] = asked

@@ -32,6 +32,12 @@ _PARTS = re.compile(r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z\u4e00-\u9fff])")
 _OS_PARTS = re.compile(
     r"\s+[/|]\s+|\s*;\s+|,\s+(?=[A-Za-z_-]+ ?\d|\d+ ?[GT]i?B|[A-Z][A-Za-z ]{1,20}: )"
 )
+#: The arrow between a question of a form and its answer, with what the form says of how to find
+#: it: ``Number GPUs used, use nvidia-smi => 1``. Behind a name alone it may be a range.
+_ARROW = re.compile(
+    r"((?:[^\s=<>,]+ ){1,11}[^\s=<>,]*[A-Za-z?)])(?:, (?:use|see|run|please|e\.g\.) [^=<>]{1,60}?)?"
+    r"\s{0,8}={1,3}[>》]\s*(?=\S)"
+)
 #: What somebody asks a shell or an interpreter, with the answer on the next line.
 _ASKED = re.compile(r"(?:print\()?([a-z]\w*(?:\.[A-Za-z_]\w*)+(?:\(\d?\))?)\)?")
 _PRINTED = Marked("print(", r"\bprint\((.{3,200})\)", 0)
@@ -88,6 +94,8 @@ class StatementReader:
         """Take one line; False where nothing was understood in it."""
         text = line.text if line.text.isascii() else line.text.translate(_WIDE)
         text = in_common_words(text)
+        if "=>" in text or "=》" in text:
+            text = _ARROW.sub(r"\1: ", text, count=1)
         if "(" in text:
             text = _EXAMPLES.sub("", text).strip() or text
         heading = self._heading[1] if line.number <= self._heading[0] + 2 else ""

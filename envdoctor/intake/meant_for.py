@@ -34,8 +34,8 @@ class _Vendor(NamedTuple):
 
 def _said(names: str) -> re.Pattern[str]:
     return re.compile(
-        r"\b(?:using|use|on|with|in|under|have|running|run|my|our|for)\s+(?:(?:an?|the|my|our|"
-        rf"latest|AMD|Intel|Huawei|this)\s+){{0,2}}(?P<what>{names})",
+        r"\b(?:using|use|on|with|in|under|have|running|run|my|our|for|connect(?:ed)?(?: it)? to)\s+"
+        rf"(?:(?:an?|the|my|our|latest|AMD|Intel|Huawei|Google|this)\s+){{0,2}}(?P<what>{names})",
         re.IGNORECASE,
     )
 

@@ -76,6 +76,12 @@ _CONDA_ROW = re.compile(
 _SHOW = re.compile(
     r"(Name|Version|Location|Requires|Installer|Editable project location):\s*(.{0,2000})$"
 )
+#: What stands for rows that somebody left out: ``[...]``, ``… (30 more)``, ``<snip>``, ``(省略)``.
+_LEFT_OUT = re.compile(
+    r"[\s#|>*(\[<-]*(?:\.{3,6}|\u2026+|\b(?:snip(?:ped)?|truncated|omitted|skipped|abridged|"
+    r"redacted)\b|(?:此处|中间|以下|其余|后面)?(?:省略|略)).{0,40}$",
+    re.IGNORECASE,
+)
 #: What torch's metadata ask for by the CUDA of the build alone.
 _OF_BUILD = re.compile(r"(?<![\w-])nvidia-cuda-runtime-cu\d{2}(?![\w-])")
 _CONFLICT = re.compile(
@@ -145,6 +151,9 @@ _COMPANIONS = (
     ("scipy", ("numpy",)),
 )
 _WHOLE = 20
+#: First letters that a whole list in order may jump over; it begins and ends with others' names.
+_WIDEST_JUMP = 6
+_LATEST_BEGIN, _EARLIEST_END = "j", "p"
 _NEAR = 2  # lines from a name to its version
 _MOST_LACKING = 1
 
@@ -163,6 +172,7 @@ class PackageReader:
         self._block: List[_Row] = []
         self._block_what = ""
         self._filtered = False
+        self._left_out = -9  # the last line that stands for rows which are not there
         self._shown: Optional[str] = None
         self._dry_run = -9  # the last line of what an installer only would do
         self._refused = False
@@ -176,6 +186,8 @@ class PackageReader:
 
     def read(self, line: Line, draft: Draft) -> bool:
         """Take one line; False leaves it to the others."""
+        if _LEFT_OUT.match(line.raw):
+            self._left_out = line.number
         if self._read_refusal(line) or self._read_vendored(line):
             return True
         if line.text.startswith("[") and self._read_excerpt(line, draft):
@@ -482,6 +494,7 @@ class PackageReader:
         if (
             self._block
             and not self._filtered
+            and not self._is_beside_gap()
             and is_whole_list(
                 [row.name for row in self._block],
                 headed=self._table or self._conda is not None,
@@ -489,6 +502,11 @@ class PackageReader:
         ):
             draft.complete_distributions(Line(self._block[0].number, "", "", 0), self._block_what)
         self._table, self._conda, self._block, self._block_what = False, None, [], ""
+
+    def _is_beside_gap(self) -> bool:
+        """Tell whether the block begins or ends where rows were left out."""
+        first, last = self._block[0].number, self._block[-1].number
+        return first - _NEAR <= self._left_out <= last + _NEAR
 
 
 def _put_field(name: str, key: str, value: str, line: Line, draft: Draft) -> bool:
@@ -592,12 +610,20 @@ def is_whole_list(names: Sequence[str], *, headed: bool = True) -> bool:
         return False
     names = [name.lower().replace("_", "-").replace(".", "-") for name in names]
     disorder = sum(first > second for first, second in zip(names, names[1:]))
-    if disorder > len(names) // 10:
+    if disorder > len(names) // 10 or _lacks_letters(names):
         return False
     present = frozenset(names)
     has_all = [present.issuperset(needed) for name, needed in _COMPANIONS if name in present]
     spared = headed and "pip" in present and len(has_all) > _MOST_LACKING + 1
     return has_all.count(False) <= (_MOST_LACKING if spared else 0)
+
+
+def _lacks_letters(names: Sequence[str]) -> bool:
+    """Tell whether a list in order lacks a part of the alphabet: it was cut, or begins late."""
+    letters = sorted({name[0] for name in names if name[0].isalpha()})
+    if not letters or letters[0] > _LATEST_BEGIN or letters[-1] < _EARLIEST_END:
+        return True
+    return any(ord(two) - ord(one) > _WIDEST_JUMP for one, two in zip(letters, letters[1:]))
 
 
 def read_range(text: str, line: Line, draft: Draft) -> bool:

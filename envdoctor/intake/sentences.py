@@ -67,7 +67,8 @@ _WANTED = Marked(
     docs say, doc say, readme, fixed, work, tried, also, before, after, since, until, not,
     built, compiled, linked, tied, made, meant, other, some, most, many, trained, saved,
     created, exported, pickled, install, build, use, switch, move to, pin, chang, fixes,
-    compatible, minimum, at least, want, ask, please, if, would, could, n't
+    compatible, minimum, at least, want, ask, please, if, would, could, n't,
+    需要, 要求, 建议, 推荐, 升级, 降级, 必须, 至少, 依赖, 换成, 应该, 支持
     """,
     r"\b(?:requires?|requires-python|required|needs?|expect(?:s|ed)?|should|must|instead|"
     r"upgrad\w*|downgrad\w*|recommend\w*|supports?|(?<!not )supported|docs? say|"
@@ -78,19 +79,21 @@ _WANTED = Marked(
     r"(?:was|is|were|are|been) (?:trained|saved|created|exported|pickled) (?:with|by|in|under)|"
     r"(?:re)?install|(?<!\bwe )(?<!\bI )(?<!\d )(?:re)?build|(?<!\bwe )(?<!\bI )use|switch\w*|"
     r"move to|pin(?:s|ned)?|changed|fixes|(?:in)?compatible (?:\w+ )?versions?|minimum|at least|"
-    r"wants?|asks?|please|if|would|could)\b|n't\b",
+    r"wants?|asks?|please|if|would|could)\b|n't\b"
+    r"|需要|要求|建议|推荐|(?:升级|降级|换)[到成至为]|必须|至少|依赖|应该|(?<!不)支持",
 )
 _HAD = Marked(
     """
     installed, found, yours is, have, has, got, detected, but is, currently, actually,
-    running, i am using, i'm using, use, using
+    running, i am using, i'm using, use, using,
+    我, 目前, 当前, 现在, 实际, 安装的是, 装的是
     """,
     r"\b(?:(?:i|we) (?:just |already |then )?installed|found|"
     r"yours is|you have|i have|we have|it has|got|detected|but (?:have|got|has|is)|"
     r"installed (?:is|version)|is installed|currently|actually|running|i am using|i'm using|"
     r"we use|i use|"
     r"(?:fix\w*|fail\w*|error|crash\w*|breaks?|broken|wrong|bug)\b.{0,150}?\b"
-    r"when (?:using|running))\b",
+    r"when (?:using|running))\b|我(?:的|用|使用| )|目前|当前|现在|实际|装的是",
 )
 _MAY_STATE = re.compile(
     r"\d|\b(?:no|not|without|missing|install(?:ed|ing|ation)?|single|one|two|four|eight|true|false|"
@@ -108,6 +111,7 @@ _JOINED = re.compile(r"(?<=\d)\s*\+\s*(?=[A-Za-z_-]+[.-]?v?\.?\d)(?!cu\d|rocm|gi
 _NCCL = re.compile(r"\bnccl\b[^,;]{0,20}$", re.IGNORECASE)
 _FIRST = FIRST_WORDS | frozenset(HEADS)
 _WORDS = re.compile(r"[a-z]+[0-9]?|[\u4e00-\u9fff]+")
+_LONGEST_HAN = 8  # characters of a name of the vocabulary
 #: A version that stands in brackets behind its name: ``torch (2.6.0)``, ``peft (version 0.14.0)``.
 _BRACKETED = re.compile(
     r"(?<=[A-Za-z]) ?[(\[](?:(?:latest )?version:? |latest:? |ver\.? |v)?"
@@ -235,13 +239,28 @@ _MAY_BE_ABSENT = Marked(
     "no , without , not ins, missing, install, 未安装, 没有安装, 没装, 没有装",
     r"no |without |not ins|missing|install|未安装|没有安装|没装|没有装",
 )
+_WHOSE = r"(?:(?:the|any|an?|my|nvidia|official|optional|package|library|pip install) ){0,2}"
+_DENIES = r"(?:not|never)|n[’']t"
 _ABSENT = re.compile(
-    r"(?:\bno |\bwithout |\bnot installed:? ?|未安装 ?|没有安装 ?|没有?装 ?)"
+    rf"(?:(?:(?:have|has|had|did) ?(?:{_DENIES})|without) (?:yet |even |ever )?install(?:ed|ing)? |"
+    rf"\bno |\bwithout |\bnot installed:? ?|未安装 ?|没有安装 ?|没有?装 ?){_WHOSE}"
     r"([A-Za-z][\w-]{1,40}(?: [a-z]+)?)"
+    rf"|\bdo(?:es)? ?(?:{_DENIES}) have {_WHOSE}([A-Za-z][\w-]{{1,40}}) installed\b"
     r"|([A-Za-z][\w-]{1,40})(?: package| module)? (?:is |was |are |seems to be )?"
     r"(?:not installed|missing|未安装|没有安装)"
     r"|\binstall(?:ing|ation of)? ([A-Za-z][\w-]{1,40}) "
     r"(?:error|fail(?:s|ed|ure)|issue|problem)s?\b",
+    re.IGNORECASE,
+)
+#: Before what is missing: that it is thought of, where nothing fails by it.
+_THOUGHT_OF = re.compile(
+    r"\b(?:if|unless|whether|in case|(?:make|be) sure|ensures?|assum\w+|suppos\w+|even when|"
+    r"should|would|you (?:do|have|did))\b"
+    r"|如果|是否|假如",
+    re.IGNORECASE,
+)
+_FAILING = re.compile(
+    r"\b(?:fail\w*|error\w*|crash\w*|break\w*|broken|raises?|cannot|can't|not work\w*)\b|报错|失败",
     re.IGNORECASE,
 )
 #: ``flash-attn is installed``, ``I have peft installed``, and the day that may stand behind.
@@ -322,6 +341,8 @@ def _unbracketed(text: str) -> str:
 def _may_be_about(text: str) -> bool:
     """Tell whether a text has a word of the vocabulary, or a mark of what needs none."""
     words = _WORDS.findall(text.lower())
+    if not text.isascii():
+        words += map(_word_of, _ATOM.finditer(text))
     return (
         not _FIRST.isdisjoint(words)
         or _NAMED.search(text) is not None
@@ -474,10 +495,20 @@ def _read_rest(subject: Topic, text: str, end: int, line: Line, draft: Draft) ->
         draft.put("driver.cuda_version", cuda.group(1), line, PROSE)
 
 
+#: What stands between a Chinese name and its value: mark of a version, "is", "of".
+_HAN_LINK = re.compile(r"(?:版本|为|是|号|的|已|到)+$")
+
+
 def _word_of(atom: re.Match[str]) -> str:
-    """Return a word as the vocabulary has it: of 驱动版本 without the mark of a version."""
+    """Return a word as the vocabulary has it: what a run of Chinese, which has no blanks between
+    its words, ends with, without the mark of a version.
+    """
     word = atom.group().lower()
-    return word if word in _FIRST else word[: -len("版本")] if word.endswith("版本") else word
+    if word in _FIRST or word.isascii():
+        return word
+    word = _HAN_LINK.sub("", word)
+    ends = (word[start:] for start in range(max(0, len(word) - _LONGEST_HAN), len(word)))
+    return next((end for end in ends if end in _FIRST), word)
 
 
 def _subjects(text: str) -> List[Tuple[Topic, int, int]]:
@@ -561,6 +592,8 @@ def _read_absent(text: str, line: Line, draft: Draft) -> bool:
         return True
     understood = False
     for match in _ABSENT.finditer(text) if _MAY_BE_ABSENT.search(text) else ():
+        if _THOUGHT_OF.search(text[: match.start()]) and not _FAILING.search(text):
+            continue
         phrase = next(filter(None, match.groups()))
         name = known_distribution(phrase.split()[0]) or known_distribution(phrase)
         if (

@@ -423,6 +423,8 @@ def _gpu_count(statement: Claim, draft: Draft) -> bool:
         return False
     word = match.group(1).lower()
     draft.device_count = int(word) if word.isdigit() else COUNTS[word]
+    if draft.device_count == 0 and statement.relation != "said":
+        draft.device_list_is_empty(statement.line, statement.value)
     draft.label_counts |= statement.relation != "said"
     return True
 

@@ -450,7 +450,7 @@ FIELDS: Mapping[str, Field] = {
     "distributions.said": _environment(
         "packages",
         "strings",
-        "Distributions that only sentences and commands of a report name: not seen installed.",
+        "Distributions that only sentences and commands of a report name, as there or as missing.",
     ),
     "distributions.files": _environment(
         "packages",

@@ -248,14 +248,15 @@ def _without_requirement(context: Context, distribution: Distribution, name: str
 
 
 def _only_named(context: Context) -> List[Distribution]:
-    """Return what a report only names, and what it says is missing."""
-    named = [
-        context.distributions.get(name) for name in context.facts.value("distributions.said", ())
-    ]
+    """Return what the sentences and commands of a report alone name, and what they say is missing:
+    what a tool's list has as not installed nobody misses.
+    """
+    said = context.facts.value("distributions.said", ())
+    named = [context.distributions.get(name) for name in said]
     missing = context.facts.value("distributions.absent", ())
     return [
         *(entry for entry in named if entry is not None and not entry.location and not entry.tags),
-        *(Distribution(name, None) for name in missing),
+        *(Distribution(name, None) for name in missing if name in said),
     ]
 
 

@@ -234,3 +234,61 @@ def test_what_stands_behind_a_command_or_a_setting(text, count, stages):
 )
 def test_how_a_line_goes_on_behind_an_installer(text, field, value):
     assert parse_report(text).value(field) == value
+
+
+def absent(text):
+    return read(f"numpy 1.26.4\n{text}").value("distributions.absent", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (
+            "I have not installed nvidia transformer_engine. It fails with the TE error:",
+            ("transformer-engine",),
+        ),
+        ("I haven't installed flash-attn, and vllm 0.6.3 fails.", ("flash-attn",)),
+        ("I did not install the xformers package", ("xformers",)),
+        ("I do not have xformers installed", ("xformers",)),
+        ("I ran it without installing deepspeed", ("deepspeed",)),
+        ("import fails when deepspeed is not installed", ("deepspeed",)),
+        ("我没有安装flash-attn", ("flash-attn",)),
+        ("vllm\t : not found.", ("vllm",)),
+        ("- DeepSpeed version: not installed", ("deepspeed",)),
+        # what is thought of
+        ("If flash-attn is not installed, SDPA is used", ()),
+        ("It should fall back when flash_attn is not installed", ()),
+        ("Make sure you do not have apex installed", ()),
+    ],
+)
+def test_what_is_said_not_to_be_installed(text, names):
+    assert absent(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("英伟达最新驱动555.85，vllm运行报错", {"driver": "555.85"}),
+        ("我的驱动版本为550.54.15，torch 2.4.0 报错", {"driver": "550.54.15", "torch": "2.4.0"}),
+        (
+            "vllm 0.6.3 需要驱动550以上，我的驱动版本535.104.05",
+            {"driver": "535.104.05", "vllm": "0.6.3"},
+        ),
+        ("torch 2.4.0 建议升级驱动到 560.35.03", {"torch": "2.4.0"}),
+        # a form that has an arrow between question and answer; behind a name it is a range
+        (
+            "4. Number GPUs used, use `nvidia-smi` => 2\n5. Which Unsloth version => 2025.3.19",
+            {"unsloth": "2025.3.19"},
+        ),
+        ("vllm => 0.8.0", {"vllm": ">0.8.0"}),
+    ],
+)
+def test_names_and_values_without_blanks_and_with_arrows(text, expected):
+    assert stated(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["4. Number GPUs used, use `nvidia-smi` => 0， but TPU.", "Num GPUs = 0", "GPU: None"]
+)
+def test_no_device_is_counted(text):
+    assert read(f"numpy 1.26.4\n{text}").value("gpus") == ()

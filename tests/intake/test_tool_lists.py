@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from importlib.metadata import distributions
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,32 @@ def test_what_pip_carries_itself_is_not_installed():
 def test_a_list_that_was_cut_is_none():
     text = json.dumps([{"name": "numpy", "version": "1.26.4"}])[:-5]
     assert versions(f"torch 2.5.1\n{text}").keys() <= {"torch", "numpy"}
+
+
+HEALTH = Path(__file__).parents[1] / "data" / "health"
+#: Whole environments, as uv closed them.
+WHOLE = [
+    path.read_text("utf-8")
+    for path in sorted(HEALTH.glob("*.txt"))
+    if path.stem in ("torch-2.5.1", "vllm-0.11.0", "sglang-0.5.12", "trl-latest")
+]
+
+
+def is_whole(rows):
+    return parse_report("\n".join(rows)).value("distributions.complete", False)
+
+
+@pytest.mark.parametrize("listed", WHOLE)
+def test_a_list_of_which_rows_were_left_out_is_not_whole(listed):
+    rows = [row for row in listed.split("\n") if "==" in row]
+    third = len(rows) // 3
+    assert is_whole(rows) == (len(rows) >= 30)
+    for mark in ("[...]", "...", "…", "# ... 20 more", "(省略)", "<snip>"):
+        assert not is_whole([*rows[:third], mark, *rows[third + 3 :]])
+        assert not is_whole([mark, *rows[3:]])
+    assert not is_whole(rows[:third])
+    assert not is_whole([row for row in rows if not "g" <= row[0].lower() <= "p"])
+    assert not is_whole([row for row in rows if row[0].lower() >= "p"])
 
 
 def test_the_list_of_conda_has_builds_and_channels():

@@ -151,17 +151,26 @@ def test_the_remedies_of_a_platform_without_wheels(judged: Judge) -> None:
 
 
 def test_what_every_release_requires_has_to_be_there_for_the_platform(judged: Judge) -> None:
-    macos = {"os_platform": "darwin", "distributions_absent": ("liger-kernel",)}
+    named = {"distributions_absent": ("liger-kernel",), "distributions_said": ("liger-kernel",)}
+    macos = {"os_platform": "darwin", **named}
     finding = by_code(judged(facts_of(**macos)), "ED311")
     assert finding.component == "triton"
     assert "liger-kernel requires triton in every release" in finding.message
 
     assert "ED311" not in codes(judged(facts_of(**{**macos, "os_platform": "linux"})))
-    others = {**macos, "distributions_absent": ("transformers",)}
-    assert "ED311" not in codes(judged(facts_of(**others)))
+    transformers = ("transformers",)
+    others = {"distributions_absent": transformers, "distributions_said": transformers}
+    assert "ED311" not in codes(judged(facts_of(**{**macos, **others})))
+
+
+def test_what_a_list_has_as_not_installed_nobody_misses(judged: Judge) -> None:
+    """ "DeepSpeed version: not installed", as transformers-cli env prints it."""
+    listed = facts_of(os_platform="darwin", distributions_absent=("liger-kernel",))
+    assert "ED311" not in codes(judged(listed))
 
 
 def test_what_is_built_everywhere_lacks_no_wheel(judged: Judge) -> None:
     """openrlhf requires deepspeed, whose releases are archives save a few for Windows."""
-    facts = facts_of(glibc_version="2.35", distributions_absent=("openrlhf",))
+    named = {"distributions_absent": ("openrlhf",), "distributions_said": ("openrlhf",)}
+    facts = facts_of(glibc_version="2.35", **named)
     assert [entry for entry in judged(facts) if "deepspeed" in entry.packages] == []
