@@ -14,6 +14,7 @@ from .word_lists import words
 __all__ = [
     "COMMON_WORDS",
     "FIRST_WORDS",
+    "is_distribution",
     "known_distribution",
     "named_distributions",
     "of_conda",
@@ -147,6 +148,11 @@ def known_distribution(words: str) -> Optional[str]:
         if name in _KNOWN or (name.startswith(_PREFIXES) and not name.startswith(_DRIVER_PACKAGES))
         else None
     )
+
+
+def is_distribution(words: str) -> bool:
+    """Tell whether words are, one by one, the name of a distribution that is known."""
+    return " " in words and canonicalize_name("-".join(words.split())) in _KNOWN
 
 
 def named_distributions(text: str) -> Tuple[str, ...]:

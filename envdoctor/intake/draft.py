@@ -229,9 +229,12 @@ class Draft:
         self._nodes += count
 
     def works_with(self, name: str, version: str, line: Line) -> None:
-        """Keep the release of a distribution with which, a text says, it works."""
+        """Keep the release of a distribution, or of what a field is about, with which, a text says,
+        it works.
+        """
         self._count(line)
-        self._working.setdefault(canonicalize_name(name), (version, line.number))
+        key = name if "." in name else canonicalize_name(name)
+        self._working.setdefault(key, (version, line.number))
 
     def asks_for(self, name: str, specifier: str, line: Line) -> None:
         """Keep the range of a distribution that a text itself asks an installer for; the last one

@@ -50,7 +50,8 @@ _CLASH = re.compile(
     r"(?:work|works|working|load|run|import|compile|build|install|go|support)"
     r"|fails|crashes|breaks|errors? out|is broken|conflicts)"
     rf"(?: \w+){{0,2}}? (?:with|under|against|on) (?:the )?(?P<second>{_NAMED_PACKAGE}){_RELEASED}"
-    r"(?P<other>\d+\.\d[\w.+]*\w|\d+\.\d)",
+    r"(?P<other>\d+\.\d[\w.+]*\w|\d+\.\d)"
+    r"(?!\w|\.\d|\s*(?:\+(?!\w)|(?:or|and) (?:above|later|newer|higher|greater|up)\b))",
     re.IGNORECASE,
 )
 #: What may be a device, in any spelling: its letter or its series, and a number.
@@ -143,7 +144,7 @@ _NAMED = re.compile(
     r"Quadro|TITAN|Jetson|[Uu]buntu|[Dd]ebian|Rocky|Alma|RHEL|Red Hat|CentOS|Oracle L|Amazon L)"
 )
 #: What else may state something without a word of the vocabulary: parallelism, flags, counts.
-_MARKED = re.compile(r"\b(?:[TPD]P|GPUs?)|--[a-z]|[卡张]")
+_MARKED = re.compile(r"\b(?:[TPD]P|GPUs?)|--[a-z]|[卡张]|\bkernels? \d")
 #: Who has the same has it on a machine of their own.
 _SAME = re.compile(r"\bsame (?:error|issue|problem|here|question|thing)\b", re.IGNORECASE)
 #: ``On H100, FlashAttention 3 is used`` says when, not where.

@@ -13,7 +13,7 @@ from typing import Callable, NamedTuple, Optional, Tuple
 
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
-from .draft import Draft
+from .draft import PROSE, Draft
 from .marked import Marked
 from .presence import is_here
 from .stated_verdicts import read_verdicts, topic_of
@@ -25,6 +25,7 @@ __all__ = ["plain_names", "read_compared"]
 _RELEASE = re.compile(r"\d[\w.]")
 _NAME = r"[A-Za-z][\w-]{1,40}"
 _VERSION = r"(?:versions?\s+)?v?(?:\d+\.\d[\w.]*\w|\d+\.\d)"
+_VERSION_GROUP = r"(?:versions?\s+)?v?(?P<new>\d+\.\d[\w.]*\w|\d+\.\d)"
 _NUMBER = r"(?:versions?\s+)?v?(\d+\.\d[\w.]*\w|\d+\.\d)"
 _MADE = (
     r"(?:(?:updat|upgrad|downgrad|switch|mov|bump|migrat|revert)(?:ed|ing)|"
@@ -94,13 +95,17 @@ _SINCE = Marked(
     rf"(?:({_NAME})\s+{_NUMBER}|{_NUMBER},?\s+({_NAME}))(?=[^.;]{{0,60}}{_FAILS})"
     rf"|(?P<failing>{_FAILS}[^.;]{{0,30}}?)\bsince\s+({_NAME})\s+{_NUMBER}",
 )
-#: ``if I use torch 2.5 it works``: that one is not there.
+#: ``if I use torch 2.5 it works``, ``when I set torch=2.5, it runs``: that one is not there.
 _WOULD_WORK = Marked(
-    "if, when, once",
-    rf"\b(?:if|when|once)\s+(?:I|we|you|one)\s+(?:use|run|install|take|pin|try)(?:ed|d)?\s+{_NAME}"
-    rf"(?:\s*==\s*|\s+){_VERSION}(?P<rest>[^.;]{{0,50}}?"
-    r"\b(?:works?|worked|fine|gone|goes away|disappears?)\b)",
+    "if, when, once, with, after, by",
+    rf"\b(?:(?:if|when|once|after)\s+(?:I|we|you|one)\s+(?:use|run|install|take|pin|tr(?:y|ied)|set|"
+    rf"switch(?:ed)?\s+to|chang\w+\s+to|go\s+back\s+to|went\s+back\s+to)(?:ed|d)?|"
+    rf"(?:by|after)\s+(?:using|installing|setting|pinning))\s+(?P<name>{_NAME})"
+    rf"(?:\s*={{1,2}}\s*|\s+(?:to\s+)?){_VERSION_GROUP}(?P<rest>[^.;]{{0,60}}?"
+    r"\b(?:works?|worked|fine|gone|goes away|disappears?|runs?|ran|succe\w+|passe[sd]|trains?)\b)",
 )
+#: In what such a release does: that nobody has seen it.
+_HOPED = re.compile(r"\b(?:should|would|might|may|could|must|maybe|\?)\b", re.IGNORECASE)
 #: ``cmake 3.31 breaks the build``: that one is there.
 _BREAKS_ALONE = Marked(
     "breaks, broke, breaking",
@@ -114,6 +119,44 @@ _CURED_ALONE = Marked(
     r"(?:the |version |v)*(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)(?: version)?(?P<rest>[^.;]{0,70}?"
     r"\b(?:fix(?:es|ed)?|solv(?:es|ed)|resolv(?:es|ed)|works?|worked|disappear\w*|gone|went "
     r"away|goes away)\b)",
+)
+#: ``To fix, downgrade to 331.20``, ``Workaround: pin torch==2.5.1``: what is there is another one.
+_WAY_OUT = Marked(
+    "fix, solve, workaround, work-around, solution",
+    r"\b(?:to (?:fix|solve|resolve)(?: (?:it|this|that|the \w+))?|"
+    r"(?:(?:current|temporary|my|quick) )?"
+    r"(?:workaround|work-around|solution|fix)(?: right now| for now| is| was)*)\s*[,:：]?\s*"
+    r"(?:to |by |I |we |just ){0,2}(?:upgrad|downgrad|revert|roll|pin|install)\w*(?: back)? "
+    rf"(?:the |my )?(?:to (?=v?\d|version)|(?P<name>{_NAME}?)(?: version)?(?: back)?"
+    r"(?: to | at |\s*==\s*| )|)(?:version )?v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)(?!\w|\.\d)",
+)
+#: ``it automatically installs torch 2.5.1+cu124``: that one is there now.
+_PULLED_IN = Marked(
+    "install, pull, download, bring, upgrad",
+    r"\b(?:automatically|ends? up|ended up|silently|by default|always|forcibly|but)\s+(?:re)?"
+    r"(?:install|pull|download|bring|upgrad)(?:s|ed|es|ing)?(?:\s+(?:in|to|me|the|latest|newest|"
+    rf"version|of|a|an)){{0,5}}\s+(?P<name>{_NAME}?)(?:\s*==\s*|\s+|(?=\d))v?"
+    r"(?P<here>\d+\.\d[\w.]*\w(?:\+\w+)?|\d+\.\d)",
+)
+#: ``No CUDA GPUs are available in transformers v4.48.0 or above``: an older one works.
+_FROM_ON = Marked(
+    "or, and, +, 以上",
+    rf"(?<![\w./-])(?P<name>{_NAME})\s+(?:versions?\s+)?v?(?P<first>\d+\.\d[\w.]*\w|\d+\.\d)\s*"
+    r"(?:\+(?!\w)|(?:or|and) (?:above|later|newer|higher|greater|up|upwards)\b|及?以上)",
+)
+#: What such a text says to happen, before or behind.
+_GOES_WRONG = re.compile(
+    r"\b(?:fail\w*|crash\w*|br(?:eaks|oken|oke)|errors?|hangs?|stuck|cannot|can't|unable|not "
+    r"work\w*|segfault\w*|no longer \w+|(?-i:[A-Z])\w+(?:Error|Exception)|OOM|"
+    r"no \w+ (?:GPUs )?(?:are|is) (?:available|found))\b|报错|失败|无法",
+    re.IGNORECASE,
+)
+#: Before it: that such a release is asked for, or is the cure.
+_ASKED_FOR = re.compile(
+    r"\b(?:requir\w+|needs?|needed|support\w*|fix\w*|work(?:s|ed|ing)|recommend\w*|should|must|"
+    r"install\w*|upgrad\w*|updat\w*|use|introduced|added|at least|tested|compatible|only)\b"
+    r"[^,.;]{0,40}$|需要|要求|建议|推荐",
+    re.IGNORECASE,
 )
 _NAMED_BEFORE = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{1,40})")
 #: ``downgrading numpy to 1.26.4 solved it``: what was there before is newer; ``from 2.1`` tells it.
@@ -182,12 +225,23 @@ def _cured_alone(match: re.Match[str]) -> Optional[_Telling]:
     """What was cured by a release of what the text named last."""
     if _NOT.search(match.group("rest")):
         return None
-    names = [
-        name
-        for name in _NAMED_BEFORE.findall(match.string[: match.start()])
-        if known_distribution(name) not in (None, *_INSTALLERS)
-    ]
-    return _Telling(names[-1], "", match.group(), match.group("good")) if names else None
+    name = _named_last(match.string[: match.start()])
+    return _Telling(name, "", match.group(), match.group("good")) if name else None
+
+
+def _named_last(text: str) -> str:
+    """Return the last name of a text that has releases, "" for none."""
+    for match in reversed(list(_NAMED_BEFORE.finditer(text))):
+        name: str = match.group(1)
+        if topic_of(name) is not None and known_distribution(name) not in _INSTALLERS:
+            return name
+    return ""
+
+
+def _way_out(match: re.Match[str]) -> Optional[_Telling]:
+    """What works by somebody's way out, of its name or of what the text named last."""
+    name = match.group("name") or _named_last(match.string[: match.start()])
+    return _Telling(name, "", works=match.group("good")) if name else None
 
 
 def _since(match: re.Match[str]) -> Optional[_Telling]:
@@ -202,6 +256,7 @@ _Reader = Callable[["re.Match[str]"], Optional[_Telling]]
 _FORMS: Tuple[Tuple[Marked, _Reader], ...] = (
     (_CURED, _before_cure),
     (_CURED_ALONE, _cured_alone),
+    (_WAY_OUT, _way_out),
     *((form, _changed) for form in _CHANGES),
     (_PINNED, _in_order),
 )
@@ -218,7 +273,9 @@ def read_compared(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
     """
     if _RELEASE.search(text) is None:
         return text, False
-    text = _WOULD_WORK.sub(lambda match: match.group() if _fails(match) else "", text)
+    text = _WOULD_WORK.sub(partial(_would_work, line, draft), text)
+    text = _PULLED_IN.sub(partial(_pulled_in, line, draft), text)
+    text = _FROM_ON.sub(partial(_from_on, line, draft), text)
     claims = draft.claims
 
     for form, read_match in _FORMS:
@@ -236,9 +293,9 @@ def _claimed(read_match: _Reader, line: Line, draft: Draft, match: re.Match[str]
     before = _SENTENCE.split(match.string[: match.start()])[-1]
     if statement is None or subject is None or not is_here(before, ""):
         return match.group()
-    if statement.works and subject.kind == "distribution":
+    if statement.works:
         draft.works_with(subject.name, statement.works, line)
-    if statement.version:
+    if statement.version and (subject.kind == "distribution" or statement.version[0].isdigit()):
         state(Claim(subject, "said", statement.version, line), draft)
     return statement.rest
 
@@ -247,8 +304,37 @@ _INSTALLERS = ("pip", "uv", "conda")
 _SENTENCE = re.compile(r"[.;!?]\s+")
 
 
-def _fails(match: re.Match[str]) -> bool:
-    return _NOT.search(match.group("rest")) is not None
+def _pulled_in(line: Line, draft: Draft, match: re.Match[str]) -> str:
+    """Claim what an installer brought, over what was there before."""
+    name = known_distribution(match.group("name"))
+    if name in (None, *COMMON_WORDS) or _NOT.search(match.string[: match.start()][-30:]):
+        return match.group()
+    draft.distribution(str(name), match.group("here"), line, PROSE - 1)
+    return "; "
+
+
+def _from_on(line: Line, draft: Draft, match: re.Match[str]) -> str:
+    """Claim that what goes wrong does so from a release on."""
+    before, behind = match.string[: match.start()][-120:], match.string[match.end() :]
+    subject = topic_of(match.group("name"))
+    if subject is None or subject.kind != "distribution" or _ASKED_FOR.search(before):
+        return match.group()
+    if not (_GOES_WRONG.search(before) or _GOES_WRONG.match(behind.lstrip())):
+        return match.group()
+    draft.works_with(subject.name, f"<{match.group('first')}", line)
+    state(Claim(subject, "said", f">={match.group('first')}", line), draft)
+    return "; "
+
+
+def _would_work(line: Line, draft: Draft, match: re.Match[str]) -> str:
+    """Keep the release of a match that somebody saw work; return what of its words stays."""
+    if _NOT.search(match.group("rest")):
+        return match.group()
+    subject = topic_of(match.group("name"))
+    seen = _HOPED.search(f"{match.group('rest')}{match.string[match.end() :][:1]}") is None
+    if subject is not None and seen and not match.group().lower().startswith("if you"):
+        draft.works_with(subject.name, match.group("new"), line)
+    return ""
 
 
 #: ``ray, version 2.9.3``, as programs built with click say it.

@@ -39,22 +39,34 @@ _GOOD = (
 )
 _BAD = (
     r"(?:\b(?:not|never|no longer|unable to|fail\w* to)|n[’']t|\bcannot) (?:\w+ )?(?:work|load|"
-    r"start|import|run|build|compile|launch|install|support|succe)\w*"
+    r"start|import|run|build|compile|launch|install|support|succe|compatib|boot|detect|recogni)\w*"
     r"|\b(?:fail(?:s|ed|ing|ure)?|crash\w*|br(?:eaks?|oke|oken|eaking)|errors?(?: out)?|hangs?|"
-    r"hung|stuck|segfault\w*|segv|bad|regress\w*|raises?|throws?|gives?|gets?|got|getting|"
-    rf"unsupported|incompatible|\w+Error|OOM|red)\b|报错|失败|崩溃|不行|不可以|不兼容|出现|[{_CROSSES}]"
+    r"hung|stuck|segfault\w*|segmentation faults?|segv|bad|regress\w*|raises?|throws?|gives?|gets?|"
+    r"got|getting|caught|freez\w+|froze|deadlock\w*|panic\w*|core dump\w*|unsupported|incompatible|"
+    r"\w+Error|OOM|red|ENOMEM|EINVAL|EPERM|EACCES|EFAULT|ENOSPC|EBUSY|ENODEV|SIG(?:SEGV|BUS|ABRT|"
+    rf"KILL|ILL|FPE))\b|报错|失败|崩溃|不行|不可以|不兼容|出现|[{_CROSSES}]"
 )
 #: At the end of a clause, or before a release: other than what was said before.
 _ELSE = (
-    r"\b(?:will|does|do|did|is|was)(?: not|n[’']t)?(?=\s*(?:[,;.\x29]|$)| (?:with|on|in|under)\b)"
+    r"\b(?:will|does|do|did|is|was)(?: not|n[’']t)?(?!,? (?:too|as well|also)\b)"
+    r"(?=\s*(?:[,;.\x29]|$)| (?:with|on|in|under)\b)"
 )
-_VERSION = r"v?(?P<version>\d+\.\d[\w.]*\w|\d+\.\d)(?!\w|\.\d|/| ?(?:[KMGT]i?B|%|ms|hours?|s)\b)"
+#: A release of Linux as distributions name it, and the branch of a driver.
+_OF_KERNEL = (
+    r"\d+\.\d+\.\d+-(?:\d{2,5}|\d{1,5}-[a-z]|tegra|generic|nvidia|arch|azure|aws|gcp)(?:[\w.-]*\w)?"
+)
+_BRANCH = r"[3-9]\d{2}(?:\.[xX]{1,2})?(?![\w.%-])"
+_VERSION = (
+    rf"v?(?P<version>{_OF_KERNEL}|\d+\.\d[\w.]*\w|\d+\.\d)"
+    r"(?!\w|\.\d|/| ?(?:[KMGT]i?B|%|ms|hours?|s)\b)"
+)
 _TOKEN = re.compile(
     rf"(?P<not>\b(?:but )?not (?=(?:with |on |in |using |under |for )?(?:[\w-]+[ =]+)?v?\d))"
     rf"|(?P<good>{_GOOD})|(?P<bad>{_BAD})|(?P<else>{_ELSE})"
     r"|(?P<end>[,;()，；。（）]|\.\s|\b(?:but|while|whereas|though|although|however|yet)\b"
     r"|\band(?= (?:it |that |then |also )?(?:works?|fails?|crash|br[eo]|hangs?|not)))"
-    rf"|(?P<between>\bbetween\b)|(?<![\w./]){_VERSION}|(?P<word>[A-Za-z][\w-]*)",
+    rf"|(?P<between>\bbetween\b)|(?<![\w./]){_VERSION}|(?<![\w./-])(?P<branch>{_BRANCH})"
+    r"|(?P<word>[A-Za-z][\w-]*)",
     re.IGNORECASE,
 )
 #: What says that something works, or that it began to fail between two releases.
@@ -68,7 +80,8 @@ _MAY_WORK = Marked(
     rf"{_GOOD}|{_ELSE}|\bbetween\b",
 )
 _OF_MARKS = re.compile(f"[{_TICKS}{_CROSSES}]")
-_RELEASES = re.compile(r"\d\.\d")
+_RELEASES = re.compile(rf"\d\.\d|(?<![\w.-]){_BRANCH}")
+_KERNEL_RELEASE = re.compile(_OF_KERNEL)
 #: Words between a name and its release, or before a release whose name stands further ahead.
 _LINKS = words(
     """
@@ -82,9 +95,10 @@ _OF_BUILDS = Marked(
     r"\b(?:successful|succeeding|working|good|passing|green|fail(?:ed|ing)|broken|bad|crashing|red)"
     r" (?:releases?|builds?|runs?|jobs?|versions?|machines?|nodes?|environments?|pipelines?)\b",
 )
+_BEFORE_BRANCH = words("driver drivers version versions branch release on with in under to from or")
 _INSTALLERS = ("pip", "uv", "conda")
 #: Kinds of subjects, beside distributions, that have releases.
-_KINDS = frozenset(["python", "release", "toolkit", "cuda"])
+_KINDS = frozenset(["python", "release", "toolkit", "cuda", "kernel"])
 _SENTENCE = re.compile(r"(?<=[;!?])\s+|(?<=\.)\s+(?=[A-Z])")
 _COMPARED = PROSE - 1  # what fails where another release works, over one that is only named
 _NEAR = 3  # lines from a row of a table to the next
@@ -162,11 +176,11 @@ def _state(
 ) -> None:
     """State the release at which it begins to fail, or to work, and the last that works."""
     here = _nearest(bad, good)
-    if subject.kind != "distribution":
-        state(Claim(subject, "said", here, line), draft)
-        return
     draft.works_with(subject.name, _nearest(good, [here]), line)
-    draft.distribution(subject.name, here, line, _COMPARED)
+    if subject.kind == "distribution":
+        draft.distribution(subject.name, here, line, _COMPARED)
+    else:
+        state(Claim(subject, "said", here, line), draft)
 
 
 def _nearest(releases: Sequence[str], others: Sequence[str]) -> str:
@@ -210,7 +224,8 @@ def _releases_of(sentence: str, name: str) -> List[_Release]:
                 works = _verdict_beside(clauses, place)
             if clause.is_between and works is False and len(clause.releases) == 2:
                 works = number == 0
-            releases.append(_Release(owner, match.group("version"), *match.span(), works))
+            version = match.group("version") or match.group("branch")
+            releases.append(_Release(owner, version, *match.span(), works))
     return releases
 
 
@@ -240,8 +255,8 @@ def _clauses(sentence: str, name: str) -> List[_Clause]:
             clauses.append(_Clause())
         elif kind == "between":
             clause.is_between = True
-        elif kind == "version":
-            owner = _owner(before, match, name)
+        elif kind in ("version", "branch"):
+            owner = _owner(before, match, name, clauses)
             if owner:
                 clause.releases.append((owner, match, len(clause.verdicts)))
                 name = owner
@@ -259,10 +274,40 @@ def _clauses(sentence: str, name: str) -> List[_Clause]:
     return clauses
 
 
-def _owner(before: Optional[re.Match[str]], match: re.Match[str], name: str) -> str:
-    """Return whose release a number is: of the name directly before it, or of what was spoken of;
-    "" where a word before it makes it somebody else's.
+def _is_branch(
+    before: Optional[re.Match[str]], match: re.Match[str], clauses: Sequence[_Clause]
+) -> bool:
+    """Tell a driver's branch from any other number: its words stand before it, or it is spoken of
+    in the place of another branch.
     """
+    if int(match.group("branch")[:3]) % 5:
+        return False
+    if before is not None and before.lastgroup == "word":
+        return before.group().lower() in _BEFORE_BRANCH
+    named = [entry for clause in clauses for entry in clause.releases]
+    return bool(named) and named[-1][1].lastgroup == "branch"
+
+
+def _owner(
+    before: Optional[re.Match[str]],
+    match: re.Match[str],
+    name: str,
+    clauses: Sequence[_Clause],
+) -> str:
+    """Return whose release a number is: of the name directly before it, or of what was spoken of;
+    "" where a word before it makes it somebody else's, or where it is of no form of that one's.
+    """
+    owner = _owner_beside(before, match, name)
+    if match.group("branch") and not _is_branch(before, match, clauses):
+        return ""
+    if match.group("branch") or _KERNEL_RELEASE.match(match.group("version")):
+        topic = topic_of(owner) if owner else None
+        kind = "release" if match.group("branch") else "kernel"
+        return owner if topic is not None and topic.kind == kind else ""
+    return owner
+
+
+def _owner_beside(before: Optional[re.Match[str]], match: re.Match[str], name: str) -> str:
     if before is None or before.lastgroup != "word":
         return name
     word = before.group()

@@ -15,7 +15,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from ..model.facts import FIELDS
 from ..model.versions import canonicalize_name
 from .clean_text import parted_scripts
-from .distribution_names import known_distribution
+from .distribution_names import is_distribution, known_distribution
 from .word_lists import phrases, words
 
 __all__ = [
@@ -438,6 +438,8 @@ def _named_distribution(text: str) -> Optional[Topic]:
     parts = text.split()
     if sum(part.isdigit() for part in parts) > 1:  # a version stands behind the name
         return None
+    if is_distribution(text):  # "transformer engine" is no engine of transformers
+        return Topic(canonicalize_name("-".join(parts)), "distribution")
     for count in range(max(1, len(parts) - 2), len(parts) + 1):
         kind = _OF_DISTRIBUTION.get(" ".join(parts[count:]))
         name = known_distribution(" ".join(parts[:count])) if kind is not None else None

@@ -685,7 +685,9 @@ FIELDS: Mapping[str, Field] = {
         "What a report says that a distribution asks for, where its metadata are known.",
     ),
     "report.works_with": _environment(
-        "report", "variables", "Releases with which, a report says, it works, by distribution."
+        "report",
+        "variables",
+        "Releases with which, a report says, it works, by distribution or field.",
     ),
     "requirements.unpinned": _environment(
         "packages", "strings", "Distributions that the file asks for without one version."

@@ -671,7 +671,8 @@ def check_stated_regression(context: Context) -> Iterator[Finding]:
     """A report says that another release works.
 
     What it checks:
-        The releases with which, a report says, what fails here works, against those that are here.
+        The releases of packages, and of driver, kernel, Python and CUDA, with which, a report
+        says, what fails here works, against those that are here.
 
     Why it matters:
         Who tried both has narrowed the cause down to what changed between them.
@@ -684,21 +685,20 @@ def check_stated_regression(context: Context) -> Iterator[Finding]:
         README
     """
     for name, good in context.facts.value("report.works_with", {}).items():
+        if name in _COMPARED_FIELDS:
+            yield from _of_field(context, name, good)
+            continue
         distribution = context.distributions.get(name)
         here = _shown(distribution) if distribution is not None else ""
-        # "4.49 works" may mean any release of that minor.
-        if not here or f"{here}.".startswith(f"{good}."):
+        if not here or _is_among(here, good):
             continue
         is_release = here[0].isdigit()
         other = f"{name} {here}, which is here" if is_release else f"the {name} that is here"
-        kind = "version-mismatch"
-        one, two = try_version(here), try_version(good)
-        if is_release and one is not None and two is not None and one != two:
-            kind = "too-new" if one > two else "too-old"
+        spec = good if good[0] in "<>=" else f"=={good}"
         yield Finding(
             code="ED312",
             component=name,
-            kind=kind,
+            kind=_kind_of(here, good),
             severity="warning",
             effect="may-block",
             trust="reported",
@@ -706,12 +706,59 @@ def check_stated_regression(context: Context) -> Iterator[Finding]:
             evidence=context.evidence("report.works_with"),
             remedies=(
                 Remedy(
-                    f"Install the release that works: {name}=={good}.",
-                    (InstallerCall("install", (f"{name}=={good}",)),),
+                    f"Install the release that works: {name}{spec}.",
+                    (InstallerCall("install", (f"{name}{spec}",)),),
                 ),
             ),
             packages=(name,),
         )
+
+
+#: What a text compares beside distributions, by its field: the component, and what it is called.
+_COMPARED_FIELDS = {
+    "driver.release": ("nvidia-driver", "NVIDIA driver"),
+    "os.kernel": ("kernel", "Linux kernel"),
+    "python.version": ("python", "Python"),
+    "report.cuda": ("cuda", "CUDA"),
+    "toolkit.version": ("cuda-toolkit", "CUDA toolkit"),
+}
+
+
+def _of_field(context: Context, field: str, good: str) -> Iterator[Finding]:
+    component, name = _COMPARED_FIELDS[field]
+    here = context.facts.value(field)
+    if not here or _is_among(here, good):
+        return
+    yield Finding(
+        code="ED312",
+        component=component,
+        kind=_kind_of(here, good),
+        severity="warning",
+        effect="may-block",
+        trust="reported",
+        message=f"By the report it fails with {name} {here}, which is here, and works with {good}.",
+        evidence=context.evidence("report.works_with"),
+        remedies=(Remedy(f"Run it where {name} is {good}, until what changed is known."),),
+    )
+
+
+def _is_among(here: str, good: str) -> bool:
+    """Tell whether what is here is the release that works ("4.49" may mean any of that minor), or
+    is older than the first that fails (``<4.48``).
+    """
+    if good[0] != "<":
+        return f"{here}.".startswith((f"{good}.", f"{good}-"))
+    version, first = try_version(here), try_version(good[1:])
+    return version is not None and first is not None and version < first
+
+
+def _kind_of(here: str, good: str) -> str:
+    one, two = try_version(here), try_version(good.lstrip("<>="))
+    if one is None or two is None:
+        return "version-mismatch"
+    if one == two:
+        return "too-new" if good[0] == "<" else "version-mismatch"
+    return "too-new" if one > two else "too-old"
 
 
 def first_of(texts: Sequence[str]) -> str:

@@ -919,3 +919,9 @@ def test_what_is_no_package_of_a_list(text):
     facts = read(f"vllm: 0.8.5\n{text}\n")
     assert facts.value("distributions").keys() == {"vllm"}
     assert not facts.value("distributions.absent")
+
+
+def test_a_name_of_two_words_is_no_engine_of_the_first():
+    facts = parse_report("- transformer-engine version: 1.13")
+    assert facts.version_of("transformer-engine") == "1.13"
+    assert facts.version_of("transformers") is None

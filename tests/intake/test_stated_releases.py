@@ -112,3 +112,76 @@ def test_what_two_builds_use(text, works):
     facts = parse_report(text)
     assert facts.version_of("torch") == "2.6.0"
     assert facts.value("report.works_with") == {"torch": works}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "here", "works"),
+    [
+        (
+            "when I set peft=0.13.2, this code will run successfully\npeft=0.14.0",
+            "peft",
+            "0.14.0",
+            "0.13.2",
+        ),
+        ("With peft 0.14.0 it hangs. If I use peft 0.13.2 it runs", "peft", "0.14.0", "0.13.2"),
+        (
+            (
+                "There is some incompatibility with the NVIDIA driver 331.38. To fix, downgrade to "
+                "331.20."
+            ),
+            "driver.release",
+            "331.38",
+            "331.20",
+        ),
+        (
+            "Segfault with peft 0.14.0. Workaround: downgrade peft to 0.13.2",
+            "peft",
+            "0.14.0",
+            "0.13.2",
+        ),
+        (
+            "**Fix right now:** install transformer-engine 1.12\ntransformer-engine version: 1.13",
+            "transformer-engine",
+            "1.13",
+            "1.12",
+        ),
+        (
+            (
+                "RuntimeError: No CUDA GPUs are available in transformers v4.48.0 or above when "
+                "running it\ntransformers==4.49.0"
+            ),
+            "transformers",
+            "4.49.0",
+            "<4.48.0",
+        ),
+        ("vllm crashes with transformers 4.57 and above", "transformers", ">=4.57", "<4.57"),
+        # nobody has seen it, or it is asked for
+        ("peft 0.14.0 hangs. if I use peft 0.13.2 it should work", "peft", "0.14.0", None),
+        ("It requires peft v0.13.2 or above, else it fails. peft 0.14.0", "peft", "0.14.0", None),
+        ("It is fixed in peft 0.15.0 and later. peft 0.14.0 crashes", "peft", "0.14.0", None),
+    ],
+)
+def test_what_works_by_its_writer(text, name, here, works):
+    facts = parse_report(text)
+    one = (facts.value("distributions") or {}).get(name)
+    assert (one.version or one.constraint if one else facts.value(name)) == here
+    assert (facts.value("report.works_with") or {}).get(name) == works
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        (
+            (
+                "I have torch2.4.0+cu118 in my environment, but with sglang it automatically installs "
+                "the latest version of torch2.5.1+cu124 for me."
+            ),
+            "2.5.1+cu124",
+        ),
+        ("it ends up installing torch==2.2.0+cu121 instead of the expected +cu126", "2.2.0+cu121"),
+        ("The requirements automatically installs Torch 2.0.1, and xformers fails", "2.0.1"),
+        ("torch 2.4.0: it never automatically installs torch 2.5.1", "2.4.0"),
+    ],
+)
+def test_what_an_installer_brought_is_there(text, version):
+    assert told(text)["torch"] == version

@@ -54,12 +54,47 @@ def test_what_fails_is_here_and_what_works_is_kept(text, expected):
 
 
 @pytest.mark.parametrize(
+    ("text", "field", "expected"),
+    [
+        (
+            (
+                "It's working fine on a driver version 555 machine but caught segmentation fault on a "
+                "driver version 535 machine."
+            ),
+            "driver.release",
+            ("535", "555"),
+        ),
+        ("driver 550 works, 570.86.15 crashes", "driver.release", ("570.86.15", "550")),
+        (
+            "NCCL ENOMEM on kernel 7.0.0-1019; works with 6.17.0-1032",
+            "os.kernel",
+            ("7.0.0-1019", "6.17.0-1032"),
+        ),
+        (
+            "Jetson: kernel 5.15.148-tegra works, 5.15.185-tegra hangs",
+            "os.kernel",
+            ("5.15.185-tegra", "5.15.148-tegra"),
+        ),
+        ("CUDA 12.4 works but CUDA 12.8 fails here", "report.cuda", ("12.8", "12.4")),
+        ("Python 3.11 works, 3.12 crashes", "python.version", ("3.12", "3.11")),
+    ],
+)
+def test_what_is_no_distribution_is_compared_as_well(text, field, expected):
+    facts = parse_report(text)
+    assert (facts.value(field), facts.value("report.works_with")[field]) == expected
+    assert not facts.value("report.disputed")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "does torch 2.5.1 work where 2.6.0 fails?",
         "torch 2.5.1 and numpy 1.26.4 work",
         "Ubuntu 22.04 works, 24.04 fails with torch",
         "it should work with torch 2.5.1 but fails with 2.6.0 they say",
+        "On driver 550.54.15 a batch of 512 works, 640 fails",
+        "it works with 400 W, fails with 700 W on my driver 550.54.15",
+        "The image pytorch 2.6.0-cuda12.4 works, the one of 2.5.1-runtime does, too",
         "  ✔ Install numpy 1.26.4 successful\n  ✖ Install torch 2.5.1 failed",
     ],
 )

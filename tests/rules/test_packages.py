@@ -361,6 +361,35 @@ def test_a_release_that_works_by_the_report_is_offered(judged: Judge) -> None:
     assert "peft==0.17.0" in finding.remedies[0].text
 
 
+@pytest.mark.parametrize(
+    ("here", "field", "good", "kind"),
+    [
+        ("535", "driver_release", "555", "too-old"),
+        ("7.0.0-1019-nvidia", "os_kernel", "6.17.0-1032", "version-mismatch"),
+        ("3.12", "python_version", "3.11", "too-new"),
+    ],
+)
+def test_what_is_no_package_is_compared_too(
+    judged: Judge, here: str, field: str, good: str, kind: str
+) -> None:
+    works = {field.replace("_", "."): good}
+    finding = by_code(judged(facts_of(**{field: here}, report_works_with=works)), "ED312")
+    assert (finding.kind, finding.severity) == (kind, "warning")
+    assert f"{here}, which is here, and works with {good}" in finding.message
+    assert "ED312" not in codes(judged(facts_of(**{field: good}, report_works_with=works)))
+
+
+def test_what_fails_from_a_release_on(judged: Judge) -> None:
+    works = {"transformers": "<4.48.0"}
+    finding = by_code(
+        judged(facts_of(["transformers 4.49.0"], complete=False, report_works_with=works)), "ED312"
+    )
+    assert finding.kind == "too-new"
+    assert "transformers<4.48.0" in finding.remedies[0].text
+    older = facts_of(["transformers 4.47.1"], complete=False, report_works_with=works)
+    assert "ED312" not in codes(judged(older))
+
+
 @pytest.mark.parametrize("here", ["peft 0.17.0", "peft 0.17.0.1", "torch 2.6.0"])
 def test_what_works_alone_is_no_finding(judged: Judge, here: str) -> None:
     facts = facts_of([here], complete=False, report_works_with={"peft": "0.17.0"})
