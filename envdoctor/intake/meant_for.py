@@ -93,6 +93,14 @@ VENDORS: Mapping[str, _Vendor] = {
 }
 _ELSEWHERE = re.compile(r"\bCUDA \d|\bNVIDIA\b|\bcu1\d\d\b|\bnvidia-smi\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.;!?\n]")
+_SENTENCE_END = re.compile(r"[.;!?](?=\s|$)|\n")
+#: ``On ROCm (AMD GPU), FP8_E4M3 is supported`` says when, not where, unless something fails there.
+_CONDITION = re.compile(r"\W*(?:On|With|In|For|Under)\b[^,]{1,60},|\W*For\b")
+_FAILS = re.compile(
+    r"\b(?:fail\w*|crash\w*|errors?|hangs?|stuck|break\w*|broken|cannot|can't|"
+    r"(?:does|do|did)(?: not|n't)|not work\w*|segfault\w*|slow\w*|I|we|my|our)\b",
+    re.IGNORECASE,
+)
 #: A library or a program that is looked for and is not there shows no device: engines that ask each
 #: platform in turn say so (vLLM v0.8.4 platforms/__init__.py: "TPU platform is not available
 #: because: No module named 'libtpu'").
@@ -122,6 +130,10 @@ def meant_for_vendor(text: str, field: str) -> str:
     for said in vendor.said.finditer(text):
         before = _SENTENCE.split(text[max(0, said.start() - 90) : said.start("what")])[-1]
         behind = _SENTENCE.split(text[said.end() : said.end() + 90])[0]
+        rest = _SENTENCE_END.split(text[said.end() : said.end() + _LINE])[0]
+        whole = f"{before}{text[said.start('what') : said.end()]}{rest}"
+        if _CONDITION.match(whole) and not _FAILS.search(whole):
+            continue
         if is_here(before, behind):
             return " ".join(said.group().split())
     return ""

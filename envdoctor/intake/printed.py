@@ -125,8 +125,12 @@ _TABLE = _sentences(
         PROSE,
     ),
     # xformers' warning: "PyTorch 2.1.0+cu121 with CUDA 1201 (you have 2.2.0+cu121)"
-    ("you have", rf"\bPyTorch {_VERSION}.{{0,30}}\(you have (?P<dist_torch>{_VERSION})\)", LABEL),
-    ("you have", rf"\bPython {_VERSION} \(you have (?P<python__version>{_PYTHON})\)", LABEL),
+    (
+        "you have",
+        rf"\bPyTorch +{_VERSION}.{{0,30}}\(you have (?P<dist_torch>{_VERSION})\)",
+        LABEL,
+    ),
+    ("you have", rf"\bPython +{_VERSION} \(you have (?P<python__version>{_PYTHON})\)", LABEL),
     # bitsandbytes' CUDA SETUP and its diagnostics
     (
         "compute capabilit",

@@ -10,7 +10,7 @@ nothing fails.
 from __future__ import annotations
 
 import re
-from typing import Iterable, Iterator, List, NamedTuple, Sequence
+from typing import Iterable, Iterator, List, NamedTuple, Sequence, Set
 
 from .clean_text import LONGEST_WRITTEN, Line, written_once
 from .distribution_names import COMMON_WORDS, known_distribution
@@ -122,6 +122,21 @@ _SUPPOSED = re.compile(
 )
 
 
+#: What somebody tried besides: what is said of it is no reason of what failed first.
+_TRIED = re.compile(
+    r"\b(?:I|we)(?:['’]ve| have| had)? (?:also |even |already |then ){0,2}(?:tried|attempted)\b"
+    r"|(?:也|还|又)(?:尝试|试)",
+    re.IGNORECASE,
+)
+#: Below such a line stands what a program printed, up to the first blank one.
+_LEADS = re.compile(
+    r"(?:errors?|exceptions?|outputs?|logs?|messages?|tracebacks?|warnings?|"
+    r"following|below|报错|错误|输出|日志|如下)[^.。]{0,40}[:：]\W*$",
+    re.IGNORECASE,
+)
+_BELOW_LEAD = 5  # lines
+_FENCES = ("```", "~~~")
+
 #: A sentence whose reason is that of what its writer did, not of what failed.
 _MOTIVE = re.compile(r"^\W*(?:I|we)\b", re.IGNORECASE)
 
@@ -193,7 +208,8 @@ def stated_reasons(
         rows: The same as they stand there, blank ones too.
         failing: The text says that something fails; else its title alone may say what goes wrong.
     """
-    written = list(written_once(lines))
+    fenced = _fenced(rows) if failing else ()
+    written = [line for line in written_once(lines) if line.number not in fenced]
     reasons: List[StatedReason] = []
     below, supposed = 0, False  # the last line that a heading is about
     for line in written if failing else ():
@@ -237,7 +253,31 @@ def _is_in_paragraph(number: int, rows: Sequence[str]) -> bool:
     own = rows[number - 1].strip() if number <= len(rows) else ""
     if own[:1].islower() and around[:1] and not _ENDS.search(around[0]):
         return False  # the rest of a sentence that was wrapped
+    if _is_below_lead(number, rows):
+        return False
     return all(_OF_TEXT.match(row) or _is_prose(row.strip(" -*>#")) for row in around)
+
+
+def _is_below_lead(number: int, rows: Sequence[str]) -> bool:
+    """Tell whether a line stands directly below words as "I get the following error:"."""
+    place = number - 2
+    if place >= 0 and not rows[place].strip():
+        place -= 1
+    for above in range(place, max(place - _BELOW_LEAD, -1), -1):
+        row = rows[above][:LONGEST_WRITTEN].strip()
+        if _LEADS.search(row):
+            return True
+        if not row or row.startswith(("#", *_FENCES)):
+            return False
+    return False
+
+
+def _fenced(rows: Sequence[str]) -> Set[int]:
+    """Return the numbers of the rows between fences: what a program printed, or code."""
+    marks = [number for number, row in enumerate(rows, 1) if row.lstrip().startswith(_FENCES)]
+    return {
+        number for first, last in zip(marks[::2], marks[1::2]) for number in range(first + 1, last)
+    }
 
 
 def _reason(rank: int, line: Line, sentence: str, supposed: bool) -> StatedReason:
@@ -271,7 +311,8 @@ _PRINTED = re.compile(
     r"\s*(?:\([^()]{0,60}\bpid=|#?\d+(?:\.\d+)?\s+(?:\S+:|ERROR|W:|E:)|Traceback \(|File \"|"
     r"\w*Warning: |raise |except |import |from \S+ import |assert |"
     r"(?:\([^()]{1,80}\)\s*)?(?:[\w.]+ )?[\w.]*(?:Error|Exception)\b:?|error:|warning:|/\S+/\S+|"
-    r"\w+\([^)]*\)?\s*$|[{\[<|=#$])"
+    r"\w+\([^)]*\)?\s*$|[{\[<|=#$]|\S+ \d\S* (?:requires|depends on) .{1,200}"
+    r"(?:which is not installed|but you(?:'ll)? have))"
     r"|.{0,160}\b(?:WARNING|WARN|UserWarning|FutureWarning|INFO|DEBUG|ERROR)\b"
 )
 
@@ -292,6 +333,8 @@ def _gives_cause(sentence: str) -> bool:
 
 
 def _is_said_of_part(sentence: str) -> bool:
+    if _TRIED.search(sentence):
+        return False
     said = _SAID_OF.search(sentence)
     if said is not None and _names_package(sentence[: said.start()]):
         return True

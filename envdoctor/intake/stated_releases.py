@@ -87,6 +87,12 @@ _VERSION_OF = re.compile(
     rf"(?<![\w.])v?(?P<two>\d+\.\d[\w.]*\w|\d+\.\d)\s+version)\s+of\s+(?:the\s+)?({_NAME})",
     re.IGNORECASE,
 )
+#: ``the current version of my accelerate library is 1.2.1``.
+_VERSION_IS = re.compile(
+    rf"\b(?:version|release) of (?:my|our|the) ({_NAME})(?: library| package| module)?"
+    r"(?: (?:here|installed|I use|we use|I have|we have))? (?:is|was|:|=) (?=v?\d+\.\d)",
+    re.IGNORECASE,
+)
 #: ``since torch 2.6 it hangs``, ``it crashes since torch 2.6``: that release or a newer one.
 _FAILS = r"\b(?:hangs?|fails?|failing|crash(?:es|ing)?|breaks?|broken)\b"
 _SINCE = Marked(
@@ -97,7 +103,7 @@ _SINCE = Marked(
 )
 #: ``if I use torch 2.5 it works``, ``when I set torch=2.5, it runs``: that one is not there.
 _WOULD_WORK = Marked(
-    "if, when, once, with, after, by",
+    "if , when , once , after , by ",
     rf"\b(?:(?:if|when|once|after)\s+(?:I|we|you|one)\s+(?:use|run|install|take|pin|tr(?:y|ied)|set|"
     rf"switch(?:ed)?\s+to|chang\w+\s+to|go\s+back\s+to|went\s+back\s+to)(?:ed|d)?|"
     rf"(?:by|after)\s+(?:using|installing|setting|pinning))\s+(?P<name>{_NAME})"
@@ -140,7 +146,10 @@ _PULLED_IN = Marked(
 )
 #: ``No CUDA GPUs are available in transformers v4.48.0 or above``: an older one works.
 _FROM_ON = Marked(
-    "or, and, +, 以上",
+    """
+    or above, or later, or newer, or higher, or greater, or up, and above, and later, and newer,
+    and higher, and greater, and up, +, 以上
+    """,
     rf"(?<![\w./-])(?P<name>{_NAME})\s+(?:versions?\s+)?v?(?P<first>\d+\.\d[\w.]*\w|\d+\.\d)\s*"
     r"(?:\+(?!\w)|(?:or|and) (?:above|later|newer|higher|greater|up|upwards)\b|及?以上)",
 )
@@ -363,6 +372,7 @@ def plain_names(text: str) -> str:
         return text
     if "ersion" in text:
         text = _VERSION_OF.sub(_behind_name, text)
+        text = _VERSION_IS.sub(r"\1 ", text)
         text = _OF_CLICK.sub(r"\1 ", text)
     if _DIGIT_AHEAD.search(text):
         text = _AHEAD.sub(_swapped, text)

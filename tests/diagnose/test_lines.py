@@ -61,6 +61,9 @@ COUNT = (
             "python3[77]: segfault at 0 ip 0000000000000000 sp 00007ffe12 error 14",
             "kernel-segfault",
         ),
+        # xformers 0.0.25 _cpp_lib.py, in two reports
+        ("    Python  3.12.3 (you have 3.10.12)", "built-for-python"),
+        ("    PyTorch 2.1.0+cu121 with CUDA 1201 (you have 2.1.0+cu118)", "built-for-torch"),
         ("srun: error: node1: tasks 0-3: Out Of Memory", "slurm-oom"),
         ("12.batch  batch  OUT_OF_ME+  0:125", "slurm-oom"),
         (
@@ -369,6 +372,11 @@ def test_an_older_kernel_may_have_killed_a_child_of_what_it_names(said):
 )
 def test_what_other_programs_say_in_like_words(said, text):
     assert roots(said(f"{text}\n")) == []
+
+
+@pytest.mark.parametrize("have", ["3.11.0", "3.11.7"])
+def test_an_extension_serves_every_release_of_its_python(said, have):
+    assert roots(said(f"    Python  3.11.7 (you have {have})\n")) == []
 
 
 def test_error_304_is_more_than_memory_that_cannot_be_pinned(said):

@@ -40,6 +40,7 @@ def test_what_is_meant_for_the_cpu_misses_no_gpu(text, severity):
         "It crashes on my MI300X",
         "docker run --device=/dev/kfd lmsysorg/sglang:v0.4.3-rocm630",
         "image: rocm/vllm:latest",
+        "On ROCm 6.2, torch.compile crashes at once",
     ],
 )
 def test_what_tells_of_rocm(text):
@@ -52,6 +53,11 @@ def test_what_tells_of_rocm(text):
         "It works on ROCm but not here",
         "Is there ROCm support?",
         "I am using ROCm on one machine and CUDA 12.4 on the other",
+        # vllm 0.4.2 config.py
+        (
+            "scaling is only supported on newer releases. On ROCm (AMD GPU), FP8_E4M3 is instead "
+            "supported for common inference criteria."
+        ),
         "torch 2.6.0",
     ],
 )
@@ -71,6 +77,7 @@ def test_what_tells_nothing_of_rocm(text):
         ("It fails on my Ascend 910B.", "report.for_npu"),
         ("PJRT_DEVICE=TPU python serve.py", "report.for_tpu"),
         ("It crashes with larger contexts on a TPU v5e.", "report.for_tpu"),
+        ("This notebook, when I connect it to the GOOGLE TPU, stops.", "report.for_tpu"),
     ],
 )
 def test_what_tells_of_one_other_vendor(text, field):

@@ -54,6 +54,17 @@ def test_what_a_sentence_names_as_the_reason_is_kept_with_its_line(sentence):
         "I installed a flash-attn for cuda 12, and the following error comes because of it.",
         "The older transformers 4.49 does not have this issue on the same machine.",
         "我安装了 flash-attn 之后，由于这个原因出现了如下错误",
+        (
+            "I have also attempted to build xformers from source, but it will overwrite the torch "
+            "that is there with a new one which does not work."
+        ),
+        "We tried the image of vllm 0.8.5 as well, which does not support this card.",
+        "verl 0.2.0 requires tensordict<=0.6.2, which is not installed.",
+        (
+            "I get the following error:\nThe installed version of bitsandbytes was compiled without "
+            "GPU support."
+        ),
+        "report errors:\n\nThe installed version of bitsandbytes was compiled without GPU support.",
     ],
 )
 def test_wishes_questions_motives_and_output_give_no_reason(sentence):
@@ -121,3 +132,9 @@ def test_what_a_program_prints_among_its_lines_gives_no_reason():
 def test_a_title_that_says_what_goes_wrong(title, kept):
     text = f"{title}\n\nSee the picture below.\n\ntorch 2.6.0\n"
     assert bool(reasons_of(text)) is kept
+
+
+def test_a_paragraph_below_a_quoted_error_may_give_the_reason():
+    text = "I get the following error:\n```\nImportError: x\n```\n\nThe root cause is that torch 2.6.0 "
+    text += "removed it."
+    assert reasons_of(text) == ("6: The root cause is that torch 2.6.0 removed it.",)

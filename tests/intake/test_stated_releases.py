@@ -36,6 +36,7 @@ def told(text):
         ("works with nvcc 13.0.88, fails with nvcc 12.8.93", {"toolkit.version": "12.8.93"}),
         ("since peft 0.14.0 it hangs", {"peft": ">=0.14.0"}),
         ("version 0.14.0 of peft does not load it", {"peft": "0.14.0"}),
+        ("The current version of my peft library is 0.14.0", {"peft": "0.14.0"}),
         # somebody else's, what is thought of or asked for
         ("The README says that after upgrading peft to 0.14.0 it breaks", {}),
         ("If you upgraded transformers to 5.0.0 it breaks", {}),
