@@ -126,6 +126,10 @@ _THOUGHT_OF = re.compile(
 _REFUSED_ALONE = re.compile(rf"{_REFUSED} {_NAME}", re.IGNORECASE)
 _CALL = re.compile(r"(?<![\w.])([A-Z]\w{2,80})\(")
 _LONGEST_CALL = 4000  # characters
+#: A class of which a sentence speaks.
+_OF_CLASS = re.compile(
+    r"(?<![\w./-])([A-Z][a-z]\w{1,80})`? (?:code|class|constructor|object|instance|signature)\b"
+)
 #: A name and its module, which a writer put on two lines.
 _PARTED = re.compile(
     r"(cannot import name '\w{1,80}')\s*\n\s*(from '?[\w.]{1,120}'?)\s*$", re.MULTILINE
@@ -211,7 +215,10 @@ _LEADS = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<=[\w'\")])(?:\. (?=[A-Z][a-z]+ |\W*$)|[。！]|[.!]$)")
-_SPAN = re.compile(r"``?([^`\n]{10,300})``?|[\"“]([^\"“”\n]{10,300})[\"”]")
+_OF_QUOTES = " \t>|\u258e\u2502"  # what stands before the rows of a quotation
+#: Short ones, too: what stands between two of them is none.
+_SPAN = re.compile(r"``?([^`\n]{1,300})``?|[\"“]([^\"“”\n]{1,300})[\"”]")
+_SHORTEST_SPAN = 10
 
 
 def quoted_spans(report: str) -> Tuple[str, ...]:
@@ -221,7 +228,7 @@ def quoted_spans(report: str) -> Tuple[str, ...]:
     quoted: List[str] = []
     behind: List[str] = []
     titled: List[str] = []
-    for line in report.split("\n"):
+    for line in _unbroken(report.split("\n")):
         is_written = 10 <= len(line) <= _LONGEST and not _is_printed(line)
         for spans, read in (
             (quoted, _between_quotes),
@@ -232,10 +239,22 @@ def quoted_spans(report: str) -> Tuple[str, ...]:
     return tuple("\n".join(spans) for spans in (quoted, titled, behind))
 
 
+def _unbroken(rows: List[str]) -> List[str]:
+    """Return rows in which what stands between single backticks over two of them is in the first
+    one.
+    """
+    for number, row in enumerate(rows[:-1]):
+        below = rows[number + 1]
+        if row.count("`") % 2 and below.count("`") % 2 and "```" not in row + below:
+            rows[number], rows[number + 1] = f"{row.rstrip()} {below.lstrip(_OF_QUOTES)}", ""
+    return rows
+
+
 def _between_quotes(line: str) -> str:
     for match in _SPAN.finditer(line):
-        if _is_met(line[: match.start()], line[match.end() :]):
-            return (match.group(1) or match.group(2)).strip()
+        said = match.group(1) or match.group(2)
+        if len(said) >= _SHORTEST_SPAN and _is_met(line[: match.start()], line[match.end() :]):
+            return said.strip()
     return ""
 
 
@@ -308,6 +327,9 @@ def _refused(name: str, report: str) -> str:
         for match in _CALL.finditer(shown)
         if given.search(_arguments(shown, match.end()))
     }
+    if not callees:  # "the Accelerator code … has no `dispatch_batches` parameter"
+        lines = (line for line in shown.split("\n") if name in line)
+        callees = {match.group(1) for line in lines for match in _OF_CLASS.finditer(line)}
     if len(callees) != 1:
         return ""
     return f"TypeError: {callees.pop()}.__init__() got an unexpected keyword argument '{name}'"

@@ -82,7 +82,7 @@ _SAYS_OF = re.compile(
 #: Parts of an environment that are no distribution.
 _PARTS = re.compile(
     r"\b(?:docker\w*|podman|containers?|image|kubernetes|k8s|slurm|arm64|aarch64|x86(?:_64)?|"
-    r"rocm|cuda|cudnn|nccl|nvcc|driver|kernels?|gcc|glibc|libstdc\+\+|cmake|compiler|toolkit|python|"
+    r"rocm|cuda|cudnn|nccl|nvcc|drivers?|kernels?|gcc|glibc|libstdc\+\+|cmake|compiler|toolkit|python|"
     r"conda|gpus?|vram|shm|shared memory|memory|disk|permissions?|root|windows|macos|mac|linux|"
     r"wsl2?|ubuntu|bf16|bfloat16|fp16|fp8|fp4|int8|awq|gptq|tokenizers?|numa|infiniband|"
     r"nvlink|ip|ipv[46]|ports?|interface|hostname|proxy|network|ulimit|sm_?\d{2,3}a?|hopper|ampere|"
@@ -238,9 +238,17 @@ def _titles(first: Sequence[Line], rows: Sequence[str]) -> List[StatedReason]:
         if not is_title or _NO_REASON.search(title) or _WISH.match(line.text):
             continue
         parts = _names_part(title) or _SETTING.search(title) is not None
-        if parts and len(title) >= _SHORTEST and _is_prose(title) and _GOES_WRONG.search(title):
+        is_plain = _is_prose(title) or _is_short_title(title)
+        if parts and len(title) >= _SHORTEST and is_plain and _GOES_WRONG.search(title):
             return [_reason(_OF_TITLE, line, title, False)]
     return []
+
+
+def _is_short_title(title: str) -> bool:
+    """Tell a title as "Megatron-LM doesn't support transformer-engine 1.13"."""
+    if _PRINTED.match(title) or _SAID_OF.search(title) is None:
+        return False
+    return _WORDS_OF_TITLE <= len(_PLAIN.findall(title)) < _WORDS
 
 
 def _is_in_paragraph(number: int, rows: Sequence[str]) -> bool:
@@ -305,6 +313,7 @@ def _reasons_of(line: Line) -> Iterator[StatedReason]:
 
 _PLAIN = re.compile(r"(?<![\w./=@:\\-])[A-Za-z][a-z']*(?![\w/=@\\(-]|\.\w)")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
+_WORDS_OF_TITLE = 2
 _WORDS = 5  # of a sentence, from which it is none that a program printed
 #: What programs print: a level, an exception, code, a path at its beginning.
 _PRINTED = re.compile(

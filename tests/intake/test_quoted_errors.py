@@ -191,3 +191,34 @@ def test_an_exception_that_is_told_without_a_traceback_is_told(tmp_path, text, h
     assert [(entry.message, entry.severity) for entry in told] == (
         [(headline, "warning")] if headline else []
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        (
+            (
+                "B300 is `sm_103a`, which CUDA 12.8 doesn't know: `ptxas fatal: Value 'sm_103a' is not "
+                "\n  \u258e defined for option 'gpu-name'`."
+            ),
+            "ptxas fatal: Value 'sm_103a' is not defined for option 'gpu-name'",
+        ),
+        ("> I see `cannot open shared\n> object file` here", "cannot open shared object file"),
+        ("with `x` it says `invalid device ordinal`", "invalid device ordinal"),
+        ("`a` and this is text of its own `b`", ""),
+        ("`a` is one, and `b\n\nc` another", ""),
+    ],
+)
+def test_what_stands_between_backticks_over_two_lines(text, quoted):
+    spans = quoted_spans(text)[0].split("\n")
+    assert spans[0] == quoted
+    assert len(spans) == text.count("\n") + 1
+
+
+def test_an_argument_that_a_class_lacks_by_a_sentence():
+    title = "# unexpected keyword argument 'merge_now'\n\n"
+    said = "In the LoraModel code there isn't a `merge_now` parameter."
+    printed = "TypeError: LoraModel.__init__() got an unexpected keyword argument 'merge_now'"
+    assert quoted_errors(f"{title}{said}", ()).split("\n")[0] == printed
+    other = f"{title}{said}\nThe PeftModel class has merge_now."
+    assert quoted_errors(other, ()).split("\n")[0] == ""

@@ -138,3 +138,17 @@ def test_a_paragraph_below_a_quoted_error_may_give_the_reason():
     text = "I get the following error:\n```\nImportError: x\n```\n\nThe root cause is that torch 2.6.0 "
     text += "removed it."
     assert reasons_of(text) == ("6: The root cause is that torch 2.6.0 removed it.",)
+
+
+@pytest.mark.parametrize(
+    ("title", "is_quoted"),
+    [
+        ("Megatron-LM doesn't support transformer-engine 1.13", True),
+        ("Triton 3.0.0 does not work", True),
+        ("CI drivers are too old", True),
+        ("Support for torch 2.6 please", False),
+        ("torch 2.6.0 with vllm", False),
+    ],
+)
+def test_a_short_title_says_what_goes_wrong(title, is_quoted):
+    assert bool(reasons_of(f"# {title}\n\ntorch 2.6.0, numpy 1.26.4")) == is_quoted
