@@ -240,6 +240,10 @@ def _with_tried_remedies(
 
     if len(nodes) != 1:
         return without_repeated(findings)
+    if any(finding.remedies for finding in findings):
+        from .rules.remedy_place import without_other_places
+
+        findings = without_other_places(findings, nodes[0])
 
     def judge_changed(changed: Facts) -> List[Finding]:
         return judge(changed, matrix)
@@ -248,7 +252,7 @@ def _with_tried_remedies(
     if sum(any(remedy.commands for remedy in finding.remedies) for finding in tried) > 1:
         from .fix.joint_remedies import reconciled
 
-        tried = reconciled(tried, nodes[0], matrix, judge_changed)
+        tried = reconciled(tried, nodes[0], matrix, judge_changed, within)
     return without_repeated(tried)
 
 
@@ -736,14 +740,19 @@ def _grave(findings: Sequence[Finding], nodes: Sequence[Facts]) -> List[Finding]
 
 def _addressed_trace(trace: Trace, nodes: Sequence[Facts]) -> Trace:
     from .rules.addressing import addressed, addressed_remedies
+    from .rules.remedy_place import is_of_another_place
 
-    return trace._replace(
-        finding=addressed([trace.finding], nodes)[0],
-        suspects=tuple(
-            suspect._replace(remedies=addressed_remedies(suspect.remedies, nodes))
-            for suspect in trace.suspects
-        ),
-    )
+    here = nodes[0] if len(nodes) == 1 else Facts()
+    suspects = [
+        suspect._replace(
+            remedies=addressed_remedies(
+                tuple([way for way in suspect.remedies if not is_of_another_place(way, here)]),
+                nodes,
+            )
+        )
+        for suspect in trace.suspects
+    ]
+    return trace._replace(finding=addressed([trace.finding], nodes)[0], suspects=tuple(suspects))
 
 
 def _facts_of_log(reading: Reading, matrix: Matrix) -> Facts:

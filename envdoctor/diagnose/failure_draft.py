@@ -62,6 +62,8 @@ _CURES_NOTHING = pattern(
     r"|\bmore (?:info\w*|details?)\b|\bstack ?trace\b|\bbugs?\b|\bdebug(?:ging)?\b"
     r"|_DEBUG\b|_VERBOSE\b|_TRACEBACK_\w|\bCUDA_LAUNCH_BLOCKING\b|\bTORCH_(?:LOGS|USE_CUDA_DSA)\b"
 )
+#: What only who writes the call can do: about its arguments, or another method.
+_OF_CALL = pattern(r"\bargument\b|\.(?:clone|contiguous|detach|reshape|view)\(|\bdim\b")
 #: The beginning of what a server was sent, and sends back: its words are no program's.
 _ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
 _SHOWN = 400  # characters of a message
@@ -282,7 +284,7 @@ def _draft_of(
         message=f"{lead} {what.rstrip('.')}{f', raised {place}' if place else ''}.",
         verdict="violated" if failure.is_certain else "undetermined",
         subject="raised",
-        remedies=remedies_of(_advice(raised.message, contexts), ()),
+        remedies=remedies_of(_advice_for_user(raised, contexts), ()),
     )
     draft = TraceDraft(None, finding, certainty, "cause", [])
     draft.quoted = [raised.line]
@@ -387,6 +389,17 @@ def _sentence_of(match: re.Match[str]) -> str:
     """Return an advice with what its sentence says before it."""
     before = re.split(r"[.;!?]\s|\n", match.string[: match.start(1)])[-1]
     return before + match.group(1) if before.strip() else match.group(1)
+
+
+def _advice_for_user(raised: Raised, contexts: Sequence[Context]) -> str:
+    """Return what the program itself says is to be done. What an operator says of its arguments is
+    for whoever wrote the call: nobody who only uses the package that did can follow it.
+    """
+    words = _advice(raised.message, contexts)
+    frame = raised.frames[-1] if raised.frames else None
+    if frame is None or is_own(frame) or frame.code.startswith("raise") or not frame.code:
+        return words
+    return "" if _OF_CALL.search(words) else words
 
 
 def _advice(message: str, contexts: Sequence[Context]) -> str:

@@ -25,7 +25,7 @@ from ..model.facts import Distribution, Facts
 from ..model.finding import Remedy
 from ..model.log import Event, Frame, Raised
 from ..model.pattern import pattern
-from ..model.versions import releases_of, try_version
+from ..model.versions import canonicalize_name, releases_of, try_version
 from ..rules.installable import is_for_cuda
 from ..rules.rule import Context, is_for_other_vendor, place_of_builds, vendor_of_builds
 from ..rules.wheel_tags import place_without_wheels
@@ -294,12 +294,28 @@ def _doubt(
             return ""  # by the releases around it, as by what the line says
         return f"{package} {version} is no release, so releases that have it prove nothing"
     module = history.module.split(".")[0] if "." in history.module else package.replace("-", "_")
-    checkout = next((file for file in asked.sources if is_checkout(file, module)), "")
+    checkout = next(
+        (
+            file
+            for file in asked.sources
+            if is_checkout(file, module) and not _is_within_another(file, module, context)
+        ),
+        "",
+    )
     if checkout:
         return f"{package} runs from sources ({checkout}), whose release is not known"
     if place_of_builds(context) and not is_for_other_vendor(context):
         return f"Which build of {package} is here is not known: releases are for Linux with CUDA"
     return ""
+
+
+def _is_within_another(file: str, module: str, context: Context) -> bool:
+    """Tell whether a folder of a module's name is a part of another package that is known: vLLM
+    has a folder compressed_tensors of its own, below others.
+    """
+    above = file.partition(f"/{module}/")[0].split("/")[:-1]
+    known = context.matrix.packages_known
+    return any(folder != module and canonicalize_name(folder) in known for folder in above)
 
 
 def doubt_builds(

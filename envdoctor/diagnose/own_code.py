@@ -5,6 +5,7 @@ package's release decides, and of what own code hands to a package that refuses 
 from __future__ import annotations
 
 import ast
+from difflib import SequenceMatcher
 from typing import Callable, Mapping, Optional
 
 from ..model.log import Frame, Raised
@@ -28,6 +29,9 @@ _OF_VALUES = frozenset(
 )  # fmt: skip
 _UNPACKED = pattern(r"^(?:not enough|too many) values to unpack")
 _FEW = 4  # operands that are named
+#: Functions of Python itself that call nothing written in Python but special methods.
+_FRAMELESS = frozenset(("abs", "float", "int", "isinstance", "len", "max", "min", "round", "str"))
+_ALIKE = 0.85  # of a name and the one that Python takes for meant, by difflib
 _CHECKS = pattern(r"^(?:raise|assert)\b")
 _MISSING = pattern(
     r"^(?P<function>[\w.<>]{1,120})\(\) missing \d+ required (?:positional|keyword-only) "
@@ -73,7 +77,9 @@ def own_remedy(raised: Raised) -> str:
         return f"{refused} ({where})"
     if asking_frames(raised)[-1] is frame and kind in _BY_KIND:
         return _BY_KIND[kind](raised, frame, where) or _look(frame, where)
-    return _look(frame, where) if kind in _OF_VALUES else ""
+    frames = asking_frames(raised)
+    after = next((one for one in frames[frames.index(frame) + 1 :]), None)
+    return _look(frame, where, after) if kind in _OF_VALUES else ""
 
 
 def of_program(raised: Raised, modules: Mapping[str, str]) -> str:
@@ -123,12 +129,21 @@ def _call(frame: Frame, function: str) -> Optional[ast.Call]:
     return calls[0] if len(calls) == 1 else None
 
 
-def _look(frame: Frame, where: str) -> str:
-    """Say which values to look at."""
+def _is_stale(frame: Frame, after: Frame) -> bool:
+    """Tell whether a line is not the one that ran, since the file was changed meanwhile: Python
+    reads it anew for a traceback. What it calls by itself has no frame of its own.
+    """
+    calls = SourceLine(frame).all(ast.Call)
+    is_hook = after.function.startswith(("__", "<"))
+    return bool(calls) and not is_hook and all(ast.unparse(one.func) in _FRAMELESS for one in calls)
+
+
+def _look(frame: Frame, where: str, after: Optional[Frame] = None) -> str:
+    """Say which values to look at; after: the frame that the line went into."""
     if _CHECKS.match(frame.code):
         return ""
     operands = SourceLine(frame).operands()[:_FEW]
-    if not operands:
+    if not operands or (after is not None and _is_stale(frame, after)):
         return ""
     names = " and ".join(filter(None, (", ".join(operands[:-1]), operands[-1])))
     each = " of each" if operands[1:] else ""
@@ -184,7 +199,7 @@ def _of_attribute(raised: Raised, frame: Frame, where: str) -> str:
     if match is None:
         return ""
     kind, name, meant = match.group("type", "name", "meant")
-    if meant:
+    if meant and SequenceMatcher(None, name, meant).ratio() >= _ALIKE:
         return f"Write {meant} in place of {name} at {where}, if that is meant"
     source = SourceLine(frame)
     owner = source.the_one([node.value for node in source.all(ast.Attribute) if node.attr == name])

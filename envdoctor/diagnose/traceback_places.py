@@ -70,7 +70,7 @@ _PHASES = (
     ),
     _Phase(
         pattern(r"load_weights|load_model|from_pretrained|_load_state_dict\w*|create_weights"),
-        pattern(r"\bmodel\w*\.(?:to|cuda|half)\("),
+        pattern(r"\bmodel\w*\.(?:to|to_empty|cuda|half)\("),
         "while the weights were loaded",
         "Load them in bfloat16 or quantized, spread the model over more GPUs (tensor parallelism, "
         "device_map, ZeRO-3, FSDP), or take a smaller one",

@@ -459,7 +459,10 @@ def _of_known(
     wanted = f"{meeting.provider}{_brief(ask.specifier)}"
     extra = f" (its extra {ask.extra})" if ask.extra else ""
     lead = f"{_named(meeting, caller)} asks for {wanted}{extra}"
-    remedy = Remedy(f"Install {wanted}, or the {meeting.caller} that asks for what is here.")
+    remedy = Remedy(
+        f"Install {wanted}, or the {meeting.caller} that asks for what is here.",
+        (InstallerCall("install", (f"{meeting.provider}{ask.specifier}",)),),
+    )
     version = provider.version if provider is not None else None
     if provider is None or not version:
         text = f"{lead}; which {meeting.provider} is here is not known."

@@ -25,9 +25,11 @@ from ..model.calls import InstallerCall, OwnCall
 from ..model.change import Plan
 from ..model.finding import Finding, Remedy, severity_rank
 from ..model.requirement import try_requirement
+from ..model.versions import try_version
 from ..rules.installable import refused_here
 from ..rules.remedy_bounds import bounds_of, contradict
 from ..rules.remedy_trial import as_first, environment_after, is_of_line, refused
+from ..rules.requirement_lines import meets
 
 if TYPE_CHECKING:
     from ..matrix.loader import Matrix
@@ -40,6 +42,7 @@ __all__ = ["installs", "reconciled"]
 
 _GOALS = ("healthy", "working")
 _TOGETHER = 2  # findings, for which one change is looked for
+_MOST_NAMED = 8  # packages of one change that are written out: more are a lock, which fix shows
 Judge = Callable[["Facts"], Sequence[Finding]]
 
 
@@ -49,7 +52,11 @@ def installs(finding: Finding) -> bool:
 
 
 def reconciled(
-    findings: Sequence[Finding], facts: Facts, matrix: Matrix, judge: Judge
+    findings: Sequence[Finding],
+    facts: Facts,
+    matrix: Matrix,
+    judge: Judge,
+    asked_by_lines: Sequence[str] = (),
 ) -> List[Finding]:
     """Return findings whose remedies hold together.
 
@@ -58,13 +65,14 @@ def reconciled(
         facts: What was judged.
         matrix: What is known of versions and hardware.
         judge: Judges other facts in the same way.
+        asked_by_lines: Requirements: what lines of logs ask of packages, which no facts show.
     """
     others = _without_contradicted(_without_cured(findings, facts, matrix, judge), matrix)
     asked = [finding for finding in others if installs(finding)]
     first = {finding.key: next(filter(bounds_of, finding.remedies)) for finding in asked}
     if not _any_contradict(asked, matrix) and _hold_together(first, facts, judge, matrix, findings):
         return others
-    joint = _joint_change(asked, facts, matrix)
+    joint = _joint_change(asked, facts, matrix, asked_by_lines)
     if joint is None or _is_beside(joint, findings, asked[0], matrix):
         return _first_come(others, facts, matrix, judge)
     return _with_joint(others, joint, matrix)
@@ -218,7 +226,9 @@ class _JointChange(NamedTuple):
     cured: FrozenSet[str]
 
 
-def _joint_change(asked: Sequence[Finding], facts: Facts, matrix: Matrix) -> Optional[_JointChange]:
+def _joint_change(
+    asked: Sequence[Finding], facts: Facts, matrix: Matrix, asked_by_lines: Sequence[str]
+) -> Optional[_JointChange]:
     """Return the change after which nothing is warned of, or at least nothing fails; None where
     none is known, none that can be carried out here, or no two that ask for something are cured by
     it: of these the first comes first.
@@ -232,7 +242,7 @@ def _joint_change(asked: Sequence[Finding], facts: Facts, matrix: Matrix) -> Opt
         if sum(is_wanted(finding, goal) for finding in asked) < _TOGETHER:
             continue
         plan = _planned(facts, matrix, goal, within)
-        if not isinstance(plan, Plan) or not plan.changes:
+        if not isinstance(plan, Plan) or not plan.changes or _is_against(plan, asked_by_lines):
             continue
         known = frozenset([finding.key for finding in plan.errors])
         from .change_plan import steps_of
@@ -252,6 +262,16 @@ def _joint_change(asked: Sequence[Finding], facts: Facts, matrix: Matrix) -> Opt
             cured = known - {finding.key for finding in plan.remaining}
             return _JointChange(remedy, cured.union(finding.key for finding in of_lines))
     return None
+
+
+def _is_against(plan: Plan, asked_by_lines: Sequence[str]) -> bool:
+    """Tell whether a change brings a release with which a line of a log would have come."""
+    after = {change.name: try_version(change.after) for change in plan.changes if change.after}
+    asked = [entry for line in asked_by_lines if (entry := try_requirement(line)) is not None]
+    return any(
+        (version := after.get(entry.name)) is not None and meets(version, entry.specifier) is False
+        for entry in asked
+    )
 
 
 def _installed_by(finding: Finding) -> List[str]:
@@ -294,7 +314,7 @@ def _with_joint(findings: Sequence[Finding], joint: _JointChange, matrix: Matrix
             words = (
                 f"What cures {first.code} of {first.component} cures this, too." if first else ""
             )
-            remedies = (Remedy(words) if first else joint.remedy, *others)
+            remedies = (Remedy(words) if first else _in_short(joint.remedy), *others)
             first = first or finding
         elif installs(finding):
             remedies = tuple(
@@ -302,6 +322,17 @@ def _with_joint(findings: Sequence[Finding], joint: _JointChange, matrix: Matrix
             )
         changed.append(finding._replace(remedies=remedies))
     return changed
+
+
+def _in_short(remedy: Remedy) -> Remedy:
+    """Return a change of many packages as the command that lists them: nobody reads them one by
+    one, and few would want all of them.
+    """
+    names = bounds_of(remedy)
+    if len(names) <= _MOST_NAMED:
+        return remedy
+    words = f"{len(names)} packages have to change together; 'envdoctor fix' lists them."
+    return Remedy(words, (OwnCall("fix"),))
 
 
 def _first_come(

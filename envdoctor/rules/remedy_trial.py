@@ -93,7 +93,7 @@ def _tried(finding: Finding, trial: _Trial) -> Finding:
         objection = refused_here(remedy, trial.facts, trial.matrix)
         if not objection and is_judged:
             objection = trial.objection(remedy, finding)
-        other = trial.beyond(remedy, finding) if objection and is_judged else None
+        other = trial.instead(remedy, finding) if objection and is_judged else None
         if other is not None:
             fitting.append(other)
         elif objection:
@@ -224,7 +224,28 @@ class _Trial:
             is_met = before is None or meets(before, asked[name]) is not False
             if is_met and after is not None and meets(after, asked[name]) is False:
                 return f"the text itself asks for {name}{asked[name]}."
-        return self._asked_by_lines(changed) or self._model_taken_away(changed)
+        return (
+            self._asked_by_lines(changed)
+            or self._asked_by_text(changed)
+            or self._model_taken_away(changed)
+        )
+
+    def _asked_by_text(self, changed: Mapping[str, Distribution]) -> str:
+        """Return in words what a text says that a package of it requires, which holds now and not
+        after a change; "" for nothing.
+        """
+        there = self.facts.value("distributions", {})
+        for requirer, lines in self.facts.value("report.asked_otherwise", {}).items():
+            for asked in map(try_requirement, lines.split(", ")):
+                if asked is None or asked.name not in changed or requirer in changed:
+                    continue
+                before = try_version(there[asked.name].version) if asked.name in there else None
+                after = try_version(changed[asked.name].version)
+                if before is None or meets(before, asked.specifier) is not True:
+                    continue
+                if after is not None and meets(after, asked.specifier) is False:
+                    return f"the text says that {asked.name}{asked.specifier} is required."
+        return ""
 
     def _asked_by_lines(self, changed: Mapping[str, Distribution]) -> str:
         """Return in words what a line of a log asks of a release that is not so; "" for nothing.
@@ -264,6 +285,10 @@ class _Trial:
                 return f"then, though: {row.title}, which is run here."
         return ""
 
+    def instead(self, remedy: Remedy, finding: Finding) -> Optional[Remedy]:
+        """Return what cures in the place of a remedy that does not; None where nothing is known."""
+        return self.within_all(remedy, finding) or self.beyond(remedy, finding)
+
     def beyond(self, remedy: Remedy, finding: Finding) -> Optional[Remedy]:
         """Return the remedy with the next release that cures, where the nearest does not or brings
         something else: of each minor behind it the last.
@@ -288,6 +313,32 @@ class _Trial:
             if not fails and not refused_here(other, self.facts, self.matrix):
                 text = f"{remedy.text.rstrip('.')}: {requirement.name} {version}, the nearest that"
                 return other._replace(text=f"{text} brings nothing else.")
+        return None
+
+    def within_all(self, remedy: Remedy, finding: Finding) -> Optional[Remedy]:
+        """Return in the place of what one line of a log asks for the nearest release that all of
+        its lines ask for; None where there is none, or it does not cure.
+        """
+        call = remedy.commands[0] if len(remedy.commands) == 1 else None
+        if not isinstance(call, InstallerCall) or len(call.packages) != 1:
+            return None
+        asked = try_requirement(call.packages[0])
+        if asked is None or not is_of_line(finding):
+            return None
+        lines = [entry.specifier for entry in self._within if entry.name == asked.name]
+        package = self.matrix.package(asked.name)
+        there = try_version(self.facts.version_of(asked.name))
+        fitting = admitted(package, ",".join(lines)) if len(lines) > 1 else []
+        if there is not None:
+            fitting = [entry for entry in _by_distance(package, there, None) if entry in fitting]
+        else:
+            fitting = list(reversed(fitting))
+        for release in fitting[:_MOST_NEAREST]:
+            other = _exactly(asked.name, release, "")
+            fails = self.objection(other, finding)
+            if not fails and not refused_here(other, self.facts, self.matrix):
+                words = f"{other.text.rstrip('.')}, which has all that lines of the log ask for."
+                return other._replace(text=words)
         return None
 
     def with_release(self, remedy: Remedy) -> Remedy:
@@ -664,7 +715,8 @@ def _nearest(
     if newest:
         return fitting[-1] if fitting else None
     if here is None:
-        fitting = fitting[:1] if specifier.startswith(">") else fitting
+        is_open = specifier.startswith(">") and "<=" not in specifier
+        fitting = fitting[:1] if is_open else fitting
     newer = [entry for entry in fitting if here is not None and entry >= here]
     return newer[0] if newer else fitting[-1] if fitting else None
 
