@@ -206,6 +206,9 @@ def _of_tags(asked: _Asked, package: Package, context: Context) -> Optional[_Ans
         return _of_python(asked, package, meant, python, lead)
     if listing and not any(_takes(entry, minor, asked) for _, entry in meant for minor in listing):
         return _of_python(asked, package, meant, listing[-1], lead)
+    behind = _of_index_behind(asked, meant, python)
+    if behind is not None:
+        return behind
     place = platform_words(context.facts)
     built = [entry for _, entry in meant if entry.sdist and not asked.is_built]
     if place and not built and not any(serves_platform(e, context.facts) for _, e in meant):
@@ -213,6 +216,35 @@ def _of_tags(asked: _Asked, package: Package, context: Context) -> Optional[_Ans
         none = "No release of it has a wheel" if everywhere else f"{_title(asked)} has no wheel"
         return _Answer(f"{none} for {place}", ways_without_wheels(context, asked.name))
     return _of_files(asked, meant[-1][1], python)
+
+
+def _of_index_behind(
+    asked: _Asked, meant: Sequence[Tuple[Version, Release]], python: Optional[Version]
+) -> Optional[_Answer]:
+    """Say that an index ends before what is asked for, where what PyPI has of that is for every
+    platform and for this Python.
+    """
+    if python is None or len(asked.listed) < _FEW or asked.listed[-1] >= meant[0][0]:
+        return None
+    fitting = [entry for entry in meant if _takes(entry[1], python, asked)]
+    anywhere = [entry for entry in fitting if "any" in entry[1].platforms]
+    if not anywhere:
+        return None
+    index = "https://pypi.org/simple"
+    return _Answer(
+        f"The index that the installer asked ends with {asked.name} {asked.listed[-1]}; PyPI "
+        f"has {asked.name} {anywhere[-1][0]} for Python {minor_text(python)} on every platform",
+        (
+            Remedy(
+                "Install it from PyPI, or from a mirror that is up to date.",
+                (
+                    InstallerCall(
+                        "install", (f"{asked.name}{asked.specifier}",), ("--index-url", index)
+                    ),
+                ),
+            ),
+        ),
+    )
 
 
 def _of_python(

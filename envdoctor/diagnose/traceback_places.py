@@ -98,6 +98,8 @@ _PHASES = (
     ),
     _Phase(pattern(r"backward"), _NEVER, "in the backward pass", _TRAINED_LESS),
 )
+#: Printed where a share was set, and only there (c10/cuda/CUDACachingAllocator.cpp of torch 2.6).
+_SHARE = pattern(r"\b([\d.]{1,8} [KMG]iB) allowed;")
 _LONGEST_OUTPUT = 80  # lines of one step of pip
 _ISOLATED = pattern(r"pip-build-env-|/build-env-|/builds-v0/|\.tmp[\w-]{4,20}/(?:lib|bin)/")
 
@@ -409,8 +411,16 @@ def _frames_of(events: Sequence[Event], raised: Sequence[Raised]) -> List[Frame]
 
 def _tell_phase(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]) -> None:
     """Say in which phase memory ran out, by the innermost place that names one, and what helps
-    there.
+    there; first whether the process is held to a share of the GPU.
     """
+    share = _SHARE.search(draft.events[0].first.text)
+    if share is not None:
+        draft.finding = draft.finding._replace(
+            message=f"{draft.finding.message.rstrip('.')}; the process may hold {share.group(1)} "
+            "of them, a share that it set itself (torch.cuda.set_per_process_memory_fraction).",
+            remedies=(Remedy("Raise that share, or load less into it."),),
+        )
+        return
     for frame in reversed(frames):
         for phase in _PHASES:
             if phase.function.fullmatch(frame.function) or phase.code.search(frame.code):
@@ -421,6 +431,8 @@ def _tell_phase(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]
                 return
 
 
+#: What a package calls that took the place of a function and keeps the one that was there.
+_PATCHED = pattern(r"\b_?orig(?:inal)?_\w{2,80}\(")
 _NEAR_CALLS = 2  # around the one that hands on, which may have named what it hands on
 
 
@@ -433,6 +445,20 @@ def _tell_argument(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[s
     if place is None:
         if frames and is_own(frames[-1]) and not draft.is_dated and not draft.finding.remedies:
             _tell_own_call(draft, frames[-1], callee, name)
+        return
+    if _PATCHED.search(frames[-1].code):
+        draft.meaning = ""
+        draft.finding = draft.finding._replace(
+            message=f"{callee} does not take the argument '{name}', which a replacement of it at "
+            f"{frames[-1].file}, line {frames[-1].line}, hands on: that replacement was written "
+            "for another release of what it changes.",
+            remedies=(
+                Remedy(
+                    "Install the release of what replaces it that is made for the release of what "
+                    "it changes, or the other way round: its own table of versions says which."
+                ),
+            ),
+        )
         return
     outer = frames[: frames.index(place)]
     draft.meaning = (

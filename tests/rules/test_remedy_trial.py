@@ -478,3 +478,37 @@ def test_what_belongs_to_torch_changes_with_its_build(checked):
 def test_no_build_of_an_index_takes_the_place_of_a_vendors(checked):
     text = "Driver Version: 470.57.02\ntorch 2.4.0a0+07cecf4168.nv24.05\nGPU: A100\n"
     assert not [call for entry in checked(text) for way in entry.remedies for call in way.commands]
+
+
+# --------------------------------------------------------------------------------------------------
+# what lines of a log and a text ask for
+
+
+def of_line(*remedies):
+    return Finding("ED395", "peft", "too-new", "warning", "peft has no name.", remedies=remedies)
+
+
+def test_of_several_lines_about_one_package_the_release_that_has_all_is_named():
+    within = ["peft>=0.6.0,<=0.12.0", "peft>=0.4.0,<=0.10.0"]
+    (judged,) = tried_remedies(
+        [of_line(install("peft==0.12.0"))], FACTS, MATRIX, lambda _: (), within
+    )
+    (only,) = judged.remedies
+    assert [str(entry) for call in only.commands for entry in call.packages] == ["peft==0.10.0"]
+
+
+def test_lines_that_no_release_meets_leave_no_remedy():
+    within = ["peft>=0.12.0", "peft<=0.10.0"]
+    (judged,) = tried_remedies(
+        [of_line(install("peft==0.12.0"))], FACTS, MATRIX, lambda _: (), within
+    )
+    assert [way.is_refused for way in judged.remedies] == [True]
+
+
+@pytest.mark.parametrize(("said", "is_refused"), [("peft<=0.14.0", True), ("peft<=0.15.2", False)])
+def test_a_requirement_that_a_text_states_bounds_a_remedy(said, is_refused):
+    facts = parse_report("peft 0.14.0\ntransformers 4.46.3\n", MATRIX.package)
+    asked = Known({"swift": said}, Evidence("report"))
+    facts = type(facts)({**dict(facts), "report.asked_otherwise": asked})
+    (judged,) = tried_remedies([broken(install("peft==0.15.2"))], facts, MATRIX, lambda _: ())
+    assert [way.is_refused for way in judged.remedies] == [is_refused]

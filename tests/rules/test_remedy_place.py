@@ -1,0 +1,82 @@
+"""Remedies for another system, the host of a WSL or another vendor's devices are none here.
+
+Oracles: which of these words a system has at all; the remedies of all cases in view.
+"""
+
+import pytest
+
+from envdoctor import app
+from envdoctor.intake import parse_report
+from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.evidence import Evidence, Known
+from envdoctor.model.facts import Facts
+from envdoctor.model.finding import Finding, Remedy
+from envdoctor.rules.remedy_place import is_of_another_place, without_other_places
+
+MATRIX = load_matrix()
+
+
+def machine(**fields):
+    return Facts(
+        {name.replace("_", "."): Known(value, Evidence("test")) for name, value in fields.items()}
+    )
+
+
+WINDOWS, MACOS, LINUX = (machine(os_platform=name) for name in ("win32", "darwin", "linux"))
+WSL = machine(os_platform="linux", os_wsl=True)
+ROCM = machine(os_platform="linux", torch_version="2.6.0+rocm6.2")
+CUDA = machine(os_platform="linux", torch_version="2.6.0+cu124")
+
+
+@pytest.mark.parametrize(
+    ("text", "facts", "is_elsewhere"),
+    [
+        ("Take the system's cuDNN off LD_LIBRARY_PATH.", WINDOWS, True),
+        ("Take the system's cuDNN off LD_LIBRARY_PATH.", MACOS, True),
+        ("Take the system's cuDNN off LD_LIBRARY_PATH.", LINUX, False),
+        ("Take the system's cuDNN off LD_LIBRARY_PATH.", Facts(), False),
+        ("Put the folder on LD_LIBRARY_PATH, on Windows on PATH.", WINDOWS, False),
+        ("Install torch 2.4.0.", WINDOWS, False),
+        ("Reload it: modprobe nvidia_uvm.", WSL, True),
+        ("Reload it: modprobe nvidia_uvm.", LINUX, False),
+        ("Reboot; in WSL: wsl --shutdown.", WSL, False),
+        ("Look at nvidia-smi for another process.", ROCM, True),
+        ("Look at nvidia-smi for another process.", CUDA, False),
+    ],
+)
+def test_words_of_another_place(text, facts, is_elsewhere):
+    assert is_of_another_place(Remedy(text), facts) is is_elsewhere
+
+
+def test_commands_count_as_words_do():
+    remedy = Remedy("Install a compiler.", ("apt-get install build-essential",))
+    assert is_of_another_place(remedy, WINDOWS)
+    assert not is_of_another_place(remedy, LINUX)
+
+
+def test_what_is_left_keeps_its_order():
+    ways = (Remedy("Set LD_PRELOAD."), Remedy("Install a."), Remedy("Install b."))
+    (judged,) = without_other_places(
+        [Finding("ED390", "a", "too-old", "error", "It fails.", remedies=ways)], WINDOWS
+    )
+    assert judged.remedies == ways[1:]
+
+
+MISMATCH = "RuntimeError: cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH"
+
+
+@pytest.mark.parametrize(
+    ("system", "has_remedy"),
+    [
+        ("OS: Microsoft Windows 11 Home (10.0.26200 64-bit)", False),
+        ("OS: Ubuntu 22.04.5 LTS (x86_64)", True),
+    ],
+)
+def test_of_a_text_the_system_decides(system, has_remedy, tmp_path):
+    text = f"PyTorch version: 2.6.0+cu124\n{system}\n\n```\n{MISMATCH}\n```\n"
+    file = tmp_path / "issue.txt"
+    file.write_text(text, encoding="utf-8")
+    report = app.check(parse_report(text, MATRIX.package), MATRIX, logs=[str(file)])
+    of_line = [one for one in report.findings if "cuDNN" in one.message]
+    assert of_line
+    assert [bool(one.remedies) for one in of_line] == [has_remedy] * len(of_line)
