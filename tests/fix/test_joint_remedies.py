@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from envdoctor import app
+from envdoctor.fix import joint_remedies
 from envdoctor.fix.joint_remedies import reconciled
 from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
@@ -279,3 +280,27 @@ def test_a_joint_change_gives_what_a_line_of_the_log_asks_for(tmp_path):
     pins = {Requirement(line).name: Requirement(line).specifier for line in command.packages}
     assert pins["huggingface-hub"].contains("0.19.2")
     assert not pins["tokenizers"].contains("0.14.0")
+
+
+@pytest.mark.parametrize(("number", "is_listed"), [(8, True), (9, False)])
+def test_a_change_of_many_packages_is_a_command(number, is_listed, monkeypatch):
+    """Nobody reads forty requirements one by one; the command shows them, and changes nothing."""
+    changed = [f"{name}==1.0" for name in NAMES[:number]]
+    joint = Remedy("Together.", (InstallerCall("install", tuple(changed)),))
+    findings = [
+        Finding("ED302", name, "missing", "warning", f"{name} is missing.", remedies=(install,))
+        for name in NAMES[:2]
+        for install in (Remedy(f"Install {name}.", (InstallerCall("install", (name,)),)),)
+    ]
+    cured = frozenset(finding.key for finding in findings)
+    change = joint_remedies._JointChange(joint, cured)
+    monkeypatch.setattr(joint_remedies, "_joint_change", lambda *_: change)
+    monkeypatch.setattr(joint_remedies, "_hold_together", lambda *_: False)
+    facts = parse_report("numpy 1.26.4\n", MATRIX.package)
+    first, second = reconciled(findings, facts, MATRIX, lambda _: ())
+    (way,) = first.remedies
+    assert (way == joint) is is_listed
+    assert is_listed or (
+        f"{number} packages" in way.text and str(way.commands[0]) == "envdoctor fix"
+    )
+    assert second.remedies[0].text.startswith("What cures")
