@@ -69,7 +69,7 @@ _WANTED = Marked(
     built, compiled, linked, tied, made, meant, other, some, most, many, trained, saved,
     created, exported, pickled, install, build, use, switch, move to, pin, chang, fixes,
     compatible, minimum, at least, want, ask, please, if, would, could, n't,
-    需要, 要求, 建议, 推荐, 升级, 降级, 必须, 至少, 依赖, 换成, 应该, 支持
+    需要, 要求, 建议, 推荐, 升级, 降级, 必须, 至少, 依赖, 换, 应该, 支持
     """,
     r"\b(?:requires?|requires-python|required|needs?|expect(?:s|ed)?|should|must|instead|"
     r"upgrad\w*|downgrad\w*|recommend\w*|supports?|(?<!not )supported|docs? say|"

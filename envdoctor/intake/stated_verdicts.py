@@ -72,7 +72,7 @@ _TOKEN = re.compile(
 #: What says that something works, or that it began to fail between two releases.
 _MAY_WORK = Marked(
     f"""
-    no, n't, n’t, without, free of, affected, gone, disappear, went away, go away, goes away,
+    no, never, n't, n’t, without, free of, affected, gone, disappear, went away, go away, goes away,
     vanish, fixed, solved, resolved, work, fine, ok, good, pass, succe, run, ran, green, supported,
     between, will, does, do, did, is, was, 正常, 可以, 能训练, 能运行, 能使用, 能跑, 能够,
     问题, 错误, 报错, {", ".join(_TICKS)}
