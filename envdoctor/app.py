@@ -163,6 +163,13 @@ def _beside(
     return set_apart(rest, _reported(seen, traces, reading, knowledge))
 
 
+def _unasked(finding: Finding) -> Finding:
+    """Return of a log that shows no failure as advice what its packages make likely: the log is
+    what came of them.
+    """
+    return finding._replace(severity="advice") if finding.severity == "warning" else finding
+
+
 def _findings_of(traces: Sequence[Trace]) -> List[Finding]:
     """Return what a check says of a log. That something failed is certain even where nothing says
     why: it is said then, with what most likely stands behind it, and is no open question. That a
@@ -583,6 +590,8 @@ def diagnose(
     traces, notes, rest = _explained(reading, knowledge, nodes, matrix, findings)
     if not run:
         rest = _beside(traces, rest, reading, knowledge)
+    if not given and not any(trace.finding.verdict == "violated" for trace in traces):
+        rest = [_unasked(finding) for finding in rest]
     findings = [*[trace.finding for trace in traces], *rest]
     tried = _with_tried_remedies(findings, nodes, matrix, _asked_by_lines(traces))
     traces = [trace._replace(finding=finding) for trace, finding in zip(traces, tried)]

@@ -4,7 +4,8 @@ in which they would. The lines are of real logs, with other names.
 
 import pytest
 
-from envdoctor.app import diagnose
+from envdoctor.app import check, diagnose
+from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
 
 MATRIX = load_matrix()
@@ -176,3 +177,35 @@ def test_releases_for_every_platform_that_an_index_does_not_list(first, listed, 
         f"{listed})\nERROR: No matching distribution found for trl>=0.9.3\n"
     )
     assert ("from PyPI" in words_of(finding)) is is_behind
+
+
+# --------------------------------------------------------------------------------------------------
+# what nobody asked
+
+
+def test_a_log_without_a_failure_warns_of_no_pins(tmp_path):
+    log = tmp_path / "run.log"
+    lines = "torch 2.6.0\nvllm 0.8.5\ntransformers 4.40.0\ntokenizers 0.19.1\n"
+    log.write_text(f"{lines}Training done.\n", encoding="utf-8")
+    diagnosis = diagnose([str(log)], None, MATRIX)
+    assert not [one for one in diagnosis.findings if one.severity == "warning"]
+    given = parse_report(lines, MATRIX.package)
+    stated = diagnose([str(log)], given, MATRIX)
+    assert [one for one in stated.findings if one.severity == "warning"]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_told"),
+    [
+        ("--tp-size 8 --pp-size 2", False),
+        ("--tp-size 16", True),
+        ("--tp-size 8 --pp-size 1", False),
+    ],
+)
+def test_stages_of_a_pipeline_may_be_on_other_nodes(options, is_told):
+    text = (
+        "GPU 0,1,2,3,4,5,6,7: NVIDIA H100 80GB HBM3\nPyTorch: 2.11.0+cu130\nsglang: 0.5.13.post1\n"
+        f"\npython -m sglang.launch_server --model-path Qwen/Qwen3-8B {options}\n"
+    )
+    report = check(parse_report(text, MATRIX.package), MATRIX)
+    assert any(one.code == "ED615" for one in report.findings) is is_told
