@@ -13,6 +13,7 @@ from ..model.finding import Remedy
 from ..model.log import Raised
 from ..model.pattern import pattern
 from ..model.row import Source
+from ..model.versions import parse_version, try_version
 from ..rules.gpu_generations import cpu_build
 from ..rules.rule import Context
 from ..rules.wheel_tags import place_without_wheels, ways_without_wheels
@@ -29,6 +30,8 @@ _ASKS = pattern(
 #: (https://github.com/ggml-org/llama.cpp/blob/b5000/ggml/src/ggml-cuda/ggml-cuda.cu).
 _OF_GGML = pattern(r"\bggml_(?:cuda|backend)\w{0,60}: |\bggml-cuda(?:/\w{1,60})?\.cu:\d")
 _OF_TORCH = pattern(r"/torch/|\bimport torch\b|\btorch\.(?:cuda|AcceleratorError)|\bc10::")
+#: ``libbitsandbytes_cuda128``: of a package, and for CUDA 12.8.
+_BY_CUDA = pattern(r"\blib([a-z]\w{1,60})_cuda(\d{2})(\d)(?!\d)")
 _NO_CODE = ("cuda-no-kernel-image", "cuda-invalid-device-function")
 _BUILD_OF_GGML = Source(
     "https://github.com/ggml-org/llama.cpp/blob/master/docs/build.md",
@@ -58,6 +61,8 @@ def tell_lacking_builds(
             _tell_operators(draft, context, modules)
         elif draft.signature.id in _NO_CODE:
             _tell_ggml(draft, report, context)
+        elif draft.signature.id == "bitsandbytes-no-binary" and draft.events:
+            _tell_library(draft, context, modules)
 
 
 def _is_unexplained(draft: TraceDraft, raised: Raised) -> bool:
@@ -139,6 +144,35 @@ def _tell_operators(draft: TraceDraft, context: Context, modules: Mapping[str, s
         message=f"{groups['which']} has no compiled operator {groups['name']}: torch {version} "
         f"{_ALONE}, and what is compiled for such a one has fewer operators.",
         remedies=(Remedy("Install the engine's build for CUDA with the torch that it pins."),),
+    )
+
+
+def _tell_library(draft: TraceDraft, context: Context, modules: Mapping[str, str]) -> None:
+    """Of a library that a package takes by torch's CUDA: which of its releases hold one, as their
+    wheels were measured. The line itself says which CUDA that is.
+    """
+    match = _BY_CUDA.search(groups_of(draft.events[0], modules).get("library", ""))
+    if match is None:
+        return
+    package, cuda = match.group(1), f"{match.group(2)}.{match.group(3)}"
+    row = context.matrix.row(f"no-library-cuda-{cuda}:{package}")
+    if row is None or not row.pins:
+        return
+    stated = context.distributions.get(package)
+    version = stated.version if stated is not None else None
+    needed = row.pins[0].partition(">=")[2]
+    here = try_version(version) if version else None
+    if here is not None and here >= parse_version(needed):
+        return
+    draft.meaning = ""
+    draft.finding = draft.finding._replace(
+        code=row.code,
+        kind=row.kind,
+        message=f"{package} {f'{version} holds' if version else f'before {needed} holds'} no "
+        f"library for CUDA {cuda}, which it takes by torch's; {needed} is the first release that "
+        "does, as its wheels for Linux tell.",
+        sources=(*draft.finding.sources, *row.sources),
+        remedies=(Remedy(f"Install {row.pins[0]}.", (f"pip install '{row.pins[0]}'",)),),
     )
 
 

@@ -142,3 +142,22 @@ def test_who_printed_the_message_decides_whose_build_lacks_the_gpu(first):
     assert first(OF_TORCH).component != "ggml"
     assert first(GGML + OF_TORCH).component != "ggml"  # both ran: the line does not say whose
     assert first(GGML, "torch==2.6.0").component != "ggml"
+
+
+@pytest.mark.parametrize(
+    ("library", "assume", "says"),
+    [
+        ("libbitsandbytes_cuda128.so", (), "bitsandbytes before 0.45.3 holds no library for CUDA"),
+        ("libbitsandbytes_cuda128.dll", ("bitsandbytes==0.45.2",), "bitsandbytes 0.45.2 holds no"),
+        ("libbitsandbytes_cuda128.so", ("bitsandbytes==0.45.3",), "This bitsandbytes brings no"),
+        ("libbitsandbytes_cuda999.so", (), "This bitsandbytes brings no"),
+    ],
+)
+def test_the_first_release_with_a_library_for_this_cuda(first, library, assume, says):
+    """By the wheels of 0.45.2 and 0.45.3: the second is the first that holds one for CUDA 12.8."""
+    place = f"PosixPath('/v/site-packages/bitsandbytes/{library}')"
+    finding = first(f"Could not find the bitsandbytes CUDA binary at {place}\n", *assume)
+    assert finding.message.startswith(says)
+    assert ("Install bitsandbytes>=0.45.3." in [remedy.text for remedy in finding.remedies]) == (
+        "12.8" in finding.message
+    )
