@@ -269,7 +269,9 @@ def _is_in_paragraph(number: int, rows: Sequence[str]) -> bool:
 def _is_below_lead(number: int, rows: Sequence[str]) -> bool:
     """Tell whether a line stands directly below words as "I get the following error:"."""
     place = number - 2
-    if place >= 0 and not rows[place].strip():
+    if not 0 <= place < len(rows):
+        return False  # the text that was kept of a log ends above it
+    if not rows[place].strip():
         place -= 1
     for above in range(place, max(place - _BELOW_LEAD, -1), -1):
         row = rows[above][:LONGEST_WRITTEN].strip()

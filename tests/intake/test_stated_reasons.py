@@ -6,6 +6,7 @@ import pytest
 
 from envdoctor.errors import NothingRecognised
 from envdoctor.intake import parse_report
+from envdoctor.intake.stated_reasons import _is_below_lead
 
 
 def reasons_of(text):
@@ -152,3 +153,8 @@ def test_a_paragraph_below_a_quoted_error_may_give_the_reason():
 )
 def test_a_short_title_says_what_goes_wrong(title, is_quoted):
     assert bool(reasons_of(f"# {title}\n\ntorch 2.6.0, numpy 1.26.4")) == is_quoted
+
+
+def test_a_line_below_what_was_kept_of_a_log_has_no_lead():
+    rows = ["I get the following error:", "", "x"]
+    assert [_is_below_lead(number, rows) for number in (3, 900)] == [True, False]
