@@ -34,7 +34,6 @@ from .call_statements import argument_statements
 from .conditions import AS_TEXT, Limits
 from .cuda_files import cuda_check_statements, cuda_file_statements
 from .documents import read_document, runs, write_document
-from .kept_demands import Demanded, KeptDemands
 from .links import link_statements
 from .packages import PYTHON, Packages
 from .pairs import direction, meets, mending, third_packages
@@ -67,9 +66,6 @@ class Measurement:
         self._sources = sources
         self.matrices = matrices
         self.readings = Readings(sources)
-        self._kept = KeptDemands(packages, sources, self.readings, self.newest)
-        self._demanded: Dict[str, Tuple[List[Release], List[Demanded]]] = {}
-        self._newest: Dict[str, Optional[Release]] = {}
         self._releases: Dict[str, List[Release]] = {}
         self._missing: Dict[Tuple[str, str, str], List[Optional[bool]]] = {}
         self._requires: Dict[str, Dict[str, List[str]]] = {}
@@ -105,37 +101,14 @@ class Measurement:
         document = read_document(self.matrices / "surfaces" / f"{package}.json")
         known, listed = set(document.get("measured", ())), self.requires(package)
         known = known & listed.keys() if listed else known
-        return known <= {version for version, _ in self._sources.versions(package)}
+        return known <= {release.archive.version for release in self.releases(package)}
 
     def newest(self, package: Optional[str]) -> Optional[Release]:
         """Return the newest release of a package, which speaks for functions that another imports
         from it.
         """
-        if package is None or package not in self.packages.entries:
-            return None
-        if package not in self._newest:
-            self._newest[package] = self._read_newest(package)
-        return self._newest[package]
-
-    def _read_newest(self, package: str) -> Optional[Release]:
-        """The newest release alone: to read them all takes seconds."""
-        if package in self._releases or package == PYTHON or package in self.packages.elsewhere:
-            return next(reversed(self.releases(package)), None)
-        read = sorted(self._sources.versions(package), key=lambda entry: Version(entry[0]))
-        if not read:
-            return None
-        return Release(self._sources.archive(read[-1][1]), self.packages, self.readings)
-
-    def demanded(self, package: str) -> List[Demanded]:
-        """Return what each release of a package demands, oldest first; the releases have entered
-        then what their entries reach.
-        """
-        releases = self.releases(package)
-        if self._demanded.get(package, ([], []))[0] is not releases:
-            self._demanded = {package: (releases, [self._kept.of(each) for each in releases])}
-            for release, demanded in zip(*self._demanded[package]):
-                release.enter(demanded.entered)
-        return self._demanded[package][1]
+        releases = self.releases(package) if package in self.packages.entries else []
+        return releases[-1] if releases else None
 
     def forget(self, package: str) -> None:
         """Free a package's releases."""
@@ -292,11 +265,12 @@ def statements_of(
 def _asked(measurement: Measurement, consumer: str) -> Dict[_Key, Dict[int, Demand]]:
     """Return what the releases of a package import, and note what each always imports."""
     releases = measurement.releases(consumer)
+    entries = measurement.packages.entries[consumer]
     purposes = measurement.packages.purposes.get(consumer, ())
     asked: Dict[_Key, Dict[int, Demand]] = {}
     imported: Dict[str, Set[int]] = {}
-    for number, (release, demanded) in enumerate(zip(releases, measurement.demanded(consumer))):
-        for demand in demanded.demands:
+    for number, release in enumerate(releases):
+        for demand in release.demands(entries, measurement.newest):
             limits, entry = demand.limits, demand.entry
             always = limits == Limits() and not demand.alternatives
             if always and (entry.main or entry.use in purposes):
@@ -324,8 +298,8 @@ def gate_statements(
     """
     releases = measurement.releases(consumer)
     found: Dict[Gate, Dict[int, Tuple[str, int, Gate]]] = {}
-    for number, demanded in enumerate(measurement.demanded(consumer)):
-        for gate, path, line in demanded.gates:
+    for number, release in enumerate(releases):
+        for gate, path, line in release.gates(measurement.newest):
             provider = measurement.packages.distribution(gate.package)
             both = (consumer, provider or "")
             if provider and provider != consumer and not _is_text(gate.limits, both):

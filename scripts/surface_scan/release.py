@@ -428,10 +428,6 @@ class Release:
         """The modules that ``demands`` reached: what must be installed for it, and from where."""
         return self._entered
 
-    def enter(self, entered: Mapping[str, Tuple[Limits, Entry]]) -> None:
-        """Take what ``demands`` reached when it was asked before."""
-        self._entered = dict(entered)
-
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module."""
         return self._packages.owners(module)

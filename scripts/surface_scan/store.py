@@ -97,25 +97,6 @@ class Sources:
             ).fetchall()
         return [Archive(*row[:5], json.loads(zlib.decompress(row[5]))) for row in rows]
 
-    def versions(self, package: str) -> List[Tuple[str, str]]:
-        """Return the versions of a package that were read, with the hashes of their archives."""
-        with self._lock:
-            return self._database.execute(
-                "SELECT version, sha256 FROM archive WHERE package=?", (package,)
-            ).fetchall()
-
-    def archive(self, sha256: str) -> Archive:
-        """Return the archive with a hash; raises :class:`KeyError`."""
-        with self._lock:
-            row = self._database.execute(
-                "SELECT package, version, file, sha256, released, members FROM archive "
-                "WHERE sha256=?",
-                (sha256,),
-            ).fetchone()
-        if row is None:
-            raise KeyError(sha256)
-        return Archive(*row[:5], json.loads(zlib.decompress(row[5])))
-
     def days(self) -> Dict[str, List[Tuple[str, str]]]:
         """Return the versions of each package with the days on which they came."""
         with self._lock:
