@@ -230,20 +230,10 @@ def _of_index_behind(
     anywhere = [entry for entry in fitting if "any" in entry[1].platforms]
     if not anywhere:
         return None
-    index = "https://pypi.org/simple"
     return _Answer(
         f"The index that the installer asked ends with {asked.name} {asked.listed[-1]}; PyPI "
         f"has {asked.name} {anywhere[-1][0]} for Python {minor_text(python)} on every platform",
-        (
-            Remedy(
-                "Install it from PyPI, or from a mirror that is up to date.",
-                (
-                    InstallerCall(
-                        "install", (f"{asked.name}{asked.specifier}",), ("--index-url", index)
-                    ),
-                ),
-            ),
-        ),
+        (Remedy("Install it from PyPI, or from a mirror that is up to date."),),
     )
 
 

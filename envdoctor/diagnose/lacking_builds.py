@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Mapping, Optional, Sequence, Tuple
 
+from ..model.calls import InstallerCall
 from ..model.finding import Remedy
 from ..model.log import Raised
 from ..model.pattern import pattern
@@ -30,8 +31,9 @@ _ASKS = pattern(
 #: (https://github.com/ggml-org/llama.cpp/blob/b5000/ggml/src/ggml-cuda/ggml-cuda.cu).
 _OF_GGML = pattern(r"\bggml_(?:cuda|backend)\w{0,60}: |\bggml-cuda(?:/\w{1,60})?\.cu:\d")
 _OF_TORCH = pattern(r"/torch/|\bimport torch\b|\btorch\.(?:cuda|AcceleratorError)|\bc10::")
-#: ``libbitsandbytes_cuda128``: of a package, and for CUDA 12.8.
-_BY_CUDA = pattern(r"\blib([a-z]\w{1,60})_cuda(\d{2})(\d)(?!\d)")
+#: ``libbitsandbytes_cuda128.so``: of a package, and for CUDA 12.8. Only wheels for Linux are
+#: measured, and those for Windows may hold other libraries: 0.43.1's lacks that for CUDA 12.4.
+_BY_CUDA = pattern(r"\blib([a-z]\w{1,60})_cuda(\d{2})(\d)\.so\b")
 _NO_CODE = ("cuda-no-kernel-image", "cuda-invalid-device-function")
 _BUILD_OF_GGML = Source(
     "https://github.com/ggml-org/llama.cpp/blob/master/docs/build.md",
@@ -170,9 +172,9 @@ def _tell_library(draft: TraceDraft, context: Context, modules: Mapping[str, str
         kind=row.kind,
         message=f"{package} {f'{version} holds' if version else f'before {needed} holds'} no "
         f"library for CUDA {cuda}, which it takes by torch's; {needed} is the first release that "
-        "does, as its wheels for Linux tell.",
+        "does.",
         sources=(*draft.finding.sources, *row.sources),
-        remedies=(Remedy(f"Install {row.pins[0]}.", (f"pip install '{row.pins[0]}'",)),),
+        remedies=(Remedy(f"Install {row.pins[0]}.", (InstallerCall("install", row.pins),)),),
     )
 
 

@@ -81,10 +81,10 @@ _EXAMPLE = re.compile(
     re.IGNORECASE,
 )
 _FRAME_LINES = 3  # of a frame: the code and the marks below it come behind its place
-#: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL
-#: and uvicorn.
 #: A variable as printenv shows it: what a start found once, and no event of the run.
 _IS_VARIABLE = re.compile(r"(?:\([^()]{1,40}\) )?(?:\[[\w:]{1,20}\]:)?_?[A-Z][A-Z0-9]*_[A-Z0-9_]*=")
+#: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL
+#: and uvicorn.
 _MARKED = re.compile(
     r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?:^|[\s\[(])(?:INFO|DEBUG|TRACE)\b(?!=)"
     r"|\w{0,40}_TRACE:|\S{0,20}\[?[ID]\d{3,4} \d\d:"

@@ -82,9 +82,9 @@ _SAYS_OF = re.compile(
 #: Parts of an environment that are no distribution.
 _PARTS = re.compile(
     r"\b(?:docker\w*|podman|containers?|image|kubernetes|k8s|slurm|arm64|aarch64|x86(?:_64)?|"
-    r"rocm|cuda|cudnn|nccl|nvcc|drivers?|kernels?|gcc|glibc|libstdc\+\+|cmake|compiler|toolkit|python|"
-    r"conda|gpus?|vram|shm|shared memory|memory|disk|permissions?|root|windows|macos|mac|linux|"
-    r"wsl2?|ubuntu|bf16|bfloat16|fp16|fp8|fp4|int8|awq|gptq|tokenizers?|numa|infiniband|"
+    r"rocm|cuda|cudnn|nccl|nvcc|drivers?|kernels?|gcc|glibc|libstdc\+\+|cmake|compiler|toolkit|"
+    r"python|conda|gpus?|vram|shm|shared memory|memory|disk|permissions?|root|windows|macos|mac|"
+    r"linux|wsl2?|ubuntu|bf16|bfloat16|fp16|fp8|fp4|int8|awq|gptq|tokenizers?|numa|infiniband|"
     r"nvlink|ip|ipv[46]|ports?|interface|hostname|proxy|network|ulimit|sm_?\d{2,3}a?|hopper|ampere|"
     r"blackwell|volta|turing|[ABHLV]\d{2,3}|RTX|requirements(?:\.txt)?|dockerfile\S*|"
     r"environment variables?|(?-i:[A-Z]{2,}(?:_[A-Z0-9]+)+))\b"

@@ -24,9 +24,9 @@ __all__ = ["plain_names", "read_compared"]
 #: What each version below has in it.
 _RELEASE = re.compile(r"\d[\w.]")
 _NAME = r"[A-Za-z][\w-]{1,40}"
-_VERSION = r"(?:versions?\s+)?v?(?:\d+\.\d[\w.]*\w|\d+\.\d)"
-_VERSION_GROUP = r"(?:versions?\s+)?v?(?P<new>\d+\.\d[\w.]*\w|\d+\.\d)"
-_NUMBER = r"(?:versions?\s+)?v?(\d+\.\d[\w.]*\w|\d+\.\d)"
+_DIGITS = r"\d+\.\d[\w.]*\w|\d+\.\d"
+_VERSION = rf"(?:versions?\s+)?v?(?:{_DIGITS})"
+_NUMBER = rf"(?:versions?\s+)?v?({_DIGITS})"
 _MADE = (
     r"(?:(?:updat|upgrad|downgrad|switch|mov|bump|migrat|revert)(?:ed|ing)|"
     r"(?:rolled|rolling|going) back|went(?: back)?)"
@@ -104,10 +104,10 @@ _SINCE = Marked(
 #: ``if I use torch 2.5 it works``, ``when I set torch=2.5, it runs``: that one is not there.
 _WOULD_WORK = Marked(
     "if , when , once , after , by ",
-    rf"\b(?:(?:if|when|once|after)\s+(?:I|we|you|one)\s+(?:use|run|install|take|pin|tr(?:y|ied)|set|"
-    rf"switch(?:ed)?\s+to|chang\w+\s+to|go\s+back\s+to|went\s+back\s+to)(?:ed|d)?|"
+    r"\b(?:(?:if|when|once|after)\s+(?:I|we|you|one)\s+(?:use|run|install|take|pin|tr(?:y|ied)|"
+    rf"set|switch(?:ed)?\s+to|chang\w+\s+to|go\s+back\s+to|went\s+back\s+to)(?:ed|d)?|"
     rf"(?:by|after)\s+(?:using|installing|setting|pinning))\s+(?P<name>{_NAME})"
-    rf"(?:\s*={{1,2}}\s*|\s+(?:to\s+)?){_VERSION_GROUP}(?P<rest>[^.;]{{0,60}}?"
+    rf"(?:\s*={{1,2}}\s*|\s+(?:to\s+)?)(?:versions?\s+)?v?(?P<new>{_DIGITS})(?P<rest>[^.;]{{0,60}}?"
     r"\b(?:works?|worked|fine|gone|goes away|disappears?|runs?|ran|succe\w+|passe[sd]|trains?)\b)",
 )
 #: In what such a release does: that nobody has seen it.

@@ -25,17 +25,14 @@ _EXPERTS = re.compile(r"(?<![a-z\d])\d+e(?![a-z])|\d+x\d|moe", re.IGNORECASE)
 _SPEAKS = re.compile(r"(?<![a-z])omni(?![a-z])", re.IGNORECASE)
 #: Of a run that says all dimensions but its tokenizer's: Gemma has as many words as anybody.
 _LARGEST_VOCABULARY = 262_144
-#: Keys of the longest sequence in config.json, in vllm and SGLang.
+#: Keys of the longest sequence in config.json that both vllm and SGLang know: of n_positions and
+#: others SGLang knows nothing, and takes 2,048 tokens.
 _LENGTHS = (
     "max_position_embeddings",
-    "n_positions",
     "max_seq_len",
     "seq_length",
     "model_max_length",
-    "max_target_positions",
     "max_sequence_length",
-    "max_seq_length",
-    "seq_len",
 )
 #: Ways to scale positions whose models state the length that comes out.
 _SCALED_ALREADY = ("llama3", "longrope", "su")
@@ -321,7 +318,7 @@ def _longest(text: Mapping[str, Any], config: Mapping[str, Any]) -> int:
 
     The largest of the lengths that are stated, scaled as its positions may be: vllm takes the
     smallest and leaves some scalings out (``_get_and_verify_max_len`` in vllm/config, 0.2.0 to
-    0.33.0), SGLang the first (``get_context_length`` in sglang/srt/hf_transformers_utils.py).
+    0.33.0), SGLang the first (``get_context_length``, 0.1.3 to 0.5.23).
     """
     lengths = [_integer(table, key) for table in (text, config) for key in _LENGTHS]
     longest = max(lengths)

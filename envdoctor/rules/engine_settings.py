@@ -501,7 +501,7 @@ def check_length(
 
     Why it matters:
         vllm refuses to start: "User-specified max_model_len (…) is greater than the derived
-        max_model_len"; SGLang the same of its context length.
+        max_model_len"; SGLang, from 0.3.4.post2 on, the same of its context length.
 
     How to fix:
         Lower the length, or scale the model's positions as its card says (rope_scaling, YaRN).

@@ -685,32 +685,29 @@ def check_stated_regression(context: Context) -> Iterator[Finding]:
         README
     """
     for name, good in context.facts.value("report.works_with", {}).items():
-        if name in _COMPARED_FIELDS:
-            yield from _of_field(context, name, good)
-            continue
+        field = _COMPARED_FIELDS.get(name)
+        component, title = field or (name, name)
         distribution = context.distributions.get(name)
-        here = _shown(distribution) if distribution is not None else ""
+        if field is not None:
+            here = context.facts.value(name) or ""
+        else:
+            here = _shown(distribution) if distribution is not None else ""
         if not here or _is_among(here, good):
             continue
+        works = f"{name} {good}" if field is None else good
         is_release = here[0].isdigit()
-        other = f"{name} {here}, which is here" if is_release else f"the {name} that is here"
-        spec = good if good[0] in "<>=" else f"=={good}"
+        other = f"{title} {here}, which is here" if is_release else f"the {title} that is here"
         yield Finding(
             code="ED312",
-            component=name,
+            component=component,
             kind=_kind_of(here, good),
             severity="warning",
             effect="may-block",
             trust="reported",
-            message=f"By the report it fails with {other}, and works with {name} {good}.",
+            message=f"By the report it fails with {other}, and works with {works}.",
             evidence=context.evidence("report.works_with"),
-            remedies=(
-                Remedy(
-                    f"Install the release that works: {name}{spec}.",
-                    (InstallerCall("install", (f"{name}{spec}",)),),
-                ),
-            ),
-            packages=(name,),
+            remedies=(_back_to(name, good) if field is None else _where(title, good),),
+            packages=(name,) if field is None else (),
         )
 
 
@@ -724,22 +721,15 @@ _COMPARED_FIELDS = {
 }
 
 
-def _of_field(context: Context, field: str, good: str) -> Iterator[Finding]:
-    component, name = _COMPARED_FIELDS[field]
-    here = context.facts.value(field)
-    if not here or _is_among(here, good):
-        return
-    yield Finding(
-        code="ED312",
-        component=component,
-        kind=_kind_of(here, good),
-        severity="warning",
-        effect="may-block",
-        trust="reported",
-        message=f"By the report it fails with {name} {here}, which is here, and works with {good}.",
-        evidence=context.evidence("report.works_with"),
-        remedies=(Remedy(f"Run it where {name} is {good}, until what changed is known."),),
+def _back_to(name: str, good: str) -> Remedy:
+    asked = f"{name}{good if good[0] in '<>=' else f'=={good}'}"
+    return Remedy(
+        f"Install the release that works: {asked}.", (InstallerCall("install", (asked,)),)
     )
+
+
+def _where(title: str, good: str) -> Remedy:
+    return Remedy(f"Run it where {title} is {good}, until what changed is known.")
 
 
 def _is_among(here: str, good: str) -> bool:

@@ -55,6 +55,6 @@ def is_of_another_place(remedy: Remedy, facts: Facts) -> bool:
     if system in _NAMED and _OF_LINUX.search(words):
         return _NAMED[system].search(words) is None
     if facts.value("os.wsl") and _OF_HOST.search(words):
-        return "WSL" not in words and "wsl" not in words
+        return "wsl" not in words.casefold()
     is_elsewhere = vendor_of_builds(facts) in STATED_VENDORS
     return is_elsewhere and _OF_NVIDIA.search(words) is not None

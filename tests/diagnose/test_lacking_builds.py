@@ -148,7 +148,8 @@ def test_who_printed_the_message_decides_whose_build_lacks_the_gpu(first):
     ("library", "assume", "says"),
     [
         ("libbitsandbytes_cuda128.so", (), "bitsandbytes before 0.45.3 holds no library for CUDA"),
-        ("libbitsandbytes_cuda128.dll", ("bitsandbytes==0.45.2",), "bitsandbytes 0.45.2 holds no"),
+        ("libbitsandbytes_cuda128.so", ("bitsandbytes==0.45.2",), "bitsandbytes 0.45.2 holds no"),
+        ("libbitsandbytes_cuda128.dll", ("bitsandbytes==0.45.2",), "This bitsandbytes brings no"),
         ("libbitsandbytes_cuda128.so", ("bitsandbytes==0.45.3",), "This bitsandbytes brings no"),
         ("libbitsandbytes_cuda999.so", (), "This bitsandbytes brings no"),
     ],

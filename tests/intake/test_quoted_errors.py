@@ -198,8 +198,8 @@ def test_an_exception_that_is_told_without_a_traceback_is_told(tmp_path, text, h
     [
         (
             (
-                "B300 is `sm_103a`, which CUDA 12.8 doesn't know: `ptxas fatal: Value 'sm_103a' is not "
-                "\n  \u258e defined for option 'gpu-name'`."
+                "B300 is `sm_103a`, which CUDA 12.8 doesn't know: `ptxas fatal: Value 'sm_103a' is "
+                "not\n  \u258e defined for option 'gpu-name'`."
             ),
             "ptxas fatal: Value 'sm_103a' is not defined for option 'gpu-name'",
         ),

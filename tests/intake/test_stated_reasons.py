@@ -62,8 +62,8 @@ def test_what_a_sentence_names_as_the_reason_is_kept_with_its_line(sentence):
         "We tried the image of vllm 0.8.5 as well, which does not support this card.",
         "verl 0.2.0 requires tensordict<=0.6.2, which is not installed.",
         (
-            "I get the following error:\nThe installed version of bitsandbytes was compiled without "
-            "GPU support."
+            "I get the following error:\nThe installed version of bitsandbytes was compiled "
+            "without GPU support."
         ),
         "report errors:\n\nThe installed version of bitsandbytes was compiled without GPU support.",
     ],
@@ -136,8 +136,8 @@ def test_a_title_that_says_what_goes_wrong(title, kept):
 
 
 def test_a_paragraph_below_a_quoted_error_may_give_the_reason():
-    text = "I get the following error:\n```\nImportError: x\n```\n\nThe root cause is that torch 2.6.0 "
-    text += "removed it."
+    text = "I get the following error:\n```\nImportError: x\n```\n\nThe root cause is that "
+    text += "torch 2.6.0 removed it."
     assert reasons_of(text) == ("6: The root cause is that torch 2.6.0 removed it.",)
 
 

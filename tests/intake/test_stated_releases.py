@@ -174,8 +174,8 @@ def test_what_works_by_its_writer(text, name, here, works):
     [
         (
             (
-                "I have torch2.4.0+cu118 in my environment, but with sglang it automatically installs "
-                "the latest version of torch2.5.1+cu124 for me."
+                "I have torch2.4.0+cu118 in my environment, but with sglang it automatically "
+                "installs the latest version of torch2.5.1+cu124 for me."
             ),
             "2.5.1+cu124",
         ),

@@ -233,15 +233,16 @@ def test_config_json_counts_before_the_name(matrix):
             131072,
         ),
         ({"max_position_embeddings": 8192, "model_max_length": 131072}, 131072),
-        ({"n_positions": 1024}, 1024),
+        ({"n_positions": 1024}, 0),  # vllm takes 1,024 tokens, and SGLang 2,048
         ({"max_position_embeddings": 8192, "rope_parameters": {"full": {"factor": 8}}}, 0),
         ({"max_position_embeddings": 8192, "rope_scaling": {"factor": "auto"}}, 0),
         ({}, 0),
     ],
 )
-def test_the_longest_sequence_is_what_the_most_lenient_vllm_derives(matrix, config, longest):
-    """Figures of its own function, of 62 releases from 0.2.0 to 0.13.0, run on 2026-11-28 (but
-    llama3, which releases before 0.5.3.post1 multiplied and could not load).
+def test_the_longest_sequence_is_what_the_most_lenient_engine_derives(matrix, config, longest):
+    """Figures of their own functions, run on 2026-11-28: of 62 releases of vllm from 0.2.0 to
+    0.13.0, of scaled positions 60 to 0.11.2, and of 151 of SGLang from 0.1.3 to 0.5.23; but llama3,
+    which vllm before 0.5.3.post1 and SGLang before 0.1.24 multiplied.
     """
     shape = {
         "num_hidden_layers": 4,
