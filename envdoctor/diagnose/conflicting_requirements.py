@@ -10,6 +10,7 @@ from typing import Dict, Iterator, List, Sequence, Tuple
 from ..model.calls import OwnCall
 from ..model.finding import Remedy
 from ..model.record import NamedTuple
+from ..model.redaction import redact
 from ..model.requirement import Requirement, try_requirement
 from ..model.versions import InvalidSpecifier
 from .trace_draft import TraceDraft
@@ -38,6 +39,11 @@ _ASKS = re.compile(
     rf"|(?<![\w.-])(?P<name>{_NAME})(?:\[[\w,-]{{1,60}}\])?(?:==| )(?P<version>\d[\w.+]{{0,40}})"
     rf" depends on) (?P<needs>{_NAME}(?:\[[\w,-]{{1,60}}\])? ?{_CLAUSE}(?:, ?{_CLAUSE}){{0,9}})"
 )
+#: The lines of pip's list, whatever they name.
+_LISTED = re.compile(
+    r"^\s{2,}(?P<said>(?:The user requested|[\w.\[\],-]{1,80} .{0,60}depends on) .{1,200})$"
+)
+_MOST_LISTED = 4
 
 
 class _Ask(NamedTuple):
@@ -70,6 +76,32 @@ def tell_conflicts(drafts: Sequence[TraceDraft], report: str) -> None:
             pairs += [pair for pair in of_one if pair not in pairs]
         if pairs:
             _tell(draft, pairs[:_MOST_SAID])
+        else:
+            _quote(draft, _listed(report[:_LONGEST], begin))
+
+
+def _listed(report: str, begin: str) -> List[str]:
+    """Return what the last list of pip's says, where no two of its lines are known to exclude each
+    other: a release that it asks for may be for another Python.
+    """
+    lines = report.rpartition(begin)[2].split("\n")[1:] if begin in report else []
+    listed = []
+    for line in lines:
+        match = _LISTED.match(line.rstrip())
+        if match is None:
+            break
+        listed.append(redact(" ".join(match.group("said").split())))
+    return listed[:_MOST_LISTED]
+
+
+def _quote(draft: TraceDraft, listed: Sequence[str]) -> None:
+    if not listed:
+        return
+    finding = draft.finding
+    draft.finding = finding._replace(
+        message=f"{finding.message.rstrip('.')}: {'; '.join(listed)}. Where these do not exclude "
+        "each other, no release that is asked for has a file for this Python and platform."
+    )
 
 
 def _explanations(report: str, begin: str) -> List[str]:

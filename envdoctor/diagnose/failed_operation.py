@@ -13,6 +13,7 @@ from typing import Callable, List, Mapping, Sequence, Tuple, Type
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
+from .code_owner import is_own
 from .source_line import SourceLine, asking_frames, operand_text
 
 __all__ = ["of_operation"]
@@ -33,6 +34,14 @@ _MEANINGS: Mapping[str, str] = {
     "other GPUs",
     "torch.version.hip": "the torch that runs here is not built for ROCm",
 }
+
+
+#: Of torch 1.6 and 1.7 (torch/nn/modules/module.py).
+_SAME: Mapping[str, str] = {"ModuleAttributeError": "AttributeError"}
+#: What asks each element of its one argument for its place among the others.
+_ORDERING = ("argmax", "argmin", "argsort", "max", "min", "sort", "sorted")
+_OF_TOKENIZER = pattern(r"Tokenizer(?:Fast)?$")
+_OF_PROCESSOR = ("tokenizer", "image_processor", "feature_extractor", "video_processor")
 
 
 class _Said(NamedTuple):
@@ -56,6 +65,7 @@ def of_operation(raised: Raised) -> str:
     message = raised.message.partition("\n")[0].strip()
     said = _Said(raised, frames[-1], SourceLine(frames[-1]))
     kind = raised.kind.rpartition(".")[2]
+    kind = _SAME.get(kind, kind)
     if kind == "KeyError":
         return _of_key(message, said)
     if not said.source.is_read:
@@ -84,11 +94,35 @@ def _sentence(text: str, kind: str) -> str:
 
 def _of_attribute(groups: Mapping[str, str], said: _Said) -> str:
     name = groups["name"]
-    nodes = [node.value for node in said.source.all(ast.Attribute) if node.attr == name]
-    owner = said.source.the_one(nodes)
+    nodes = [
+        node.value
+        for node in said.source.all(ast.Attribute)
+        if node.attr == name and not isinstance(node.ctx, ast.Store)
+    ]
+    owner, kind = said.source.the_one(nodes), groups["type"]
     if owner == "self":
-        return f"Nothing has set self.{name} of {groups['type']} when that line asks for it."
-    return _sentence(owner, groups["type"])
+        began = (
+            ": it is in __init__ itself, above what would set it"
+            if said.frame.function == "__init__"
+            else ""
+        )
+        return f"Nothing has set self.{name} of {kind} when that line asks for it{began}."
+    words = _sentence(owner, kind)
+    if (
+        words
+        and kind[:1].isupper()
+        and kind not in ("NoneType", "Namespace")
+        and is_own(said.frame)
+    ):
+        words = f"{words[:-1]}, and neither its class nor what ran before gives it {name}."
+    if words and kind == "Namespace":
+        words += f" Such a one holds what a parser of arguments read: it defines no --{name}."
+    if words and name in _OF_PROCESSOR and _OF_TOKENIZER.search(kind):
+        words += (
+            " A processor, which has a tokenizer, was expected: a folder of a model without the "
+            "file of its processor (preprocessor_config.json) gives the tokenizer in its place."
+        )
+    return words
 
 
 def _of_subscript(groups: Mapping[str, str], said: _Said) -> str:
@@ -176,7 +210,28 @@ def _of_comparison(groups: Mapping[str, str], said: _Said) -> str:
         for left, right, compared in zip((node.left, *node.comparators), node.comparators, node.ops)
         if operator and isinstance(compared, operator)
     ]
-    return _of_sides(pairs, groups)
+    return _of_sides(pairs, groups) or _of_elements(groups, said)
+
+
+def _of_elements(groups: Mapping[str, str], said: _Said) -> str:
+    """Say what holds elements that cannot be compared, where a call puts all of them in order."""
+    own = [frame for frame in asking_frames(said.raised) if is_own(frame)]
+    if not own:
+        return ""
+    source = SourceLine(own[-1])
+    nodes = [
+        node.args[0]
+        for node in source.all(ast.Call)
+        if isinstance(node, ast.Call)
+        and len(node.args) == 1
+        and ast.unparse(node.func).rpartition(".")[2] in _ORDERING
+    ]
+    owner = source.the_one(nodes)
+    kinds = dict.fromkeys(groups[side] for side in ("left", "right"))
+    if not owner:
+        return ""
+    words = " and ".join("None" if kind == "NoneType" else f"values of {kind}" for kind in kinds)
+    return f"{owner} holds {words} there, which no order is defined for."
 
 
 def _of_sides(pairs: Sequence[Tuple[ast.AST, ast.AST]], groups: Mapping[str, str]) -> str:

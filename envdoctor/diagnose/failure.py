@@ -160,7 +160,8 @@ def explain(
     ]
     known = {*spoken, *(finding.key for finding in rest)}
     notes = [advice for advice in advice_of([*passed, *survived]) if advice.key not in known]
-    if not has_failed(drafts, failure) and all(lived.get(name) for name in reading.sources):
+    failed = has_failed(drafts, failure) or any(map(_is_complaint, drafts))
+    if not failed and all(lived.get(name) for name in reading.sources):
         outweighed = [finding for finding in rest if _is_outweighed(finding)]
         rest = [
             finding
@@ -238,6 +239,11 @@ def _toned(event: Event, knowledge: Knowledge) -> Event:
     if signature is None or not signature.tone:
         return event
     return event._replace(warned=signature.tone == "warning")
+
+
+def _is_complaint(draft: TraceDraft) -> bool:
+    """Tell whether a line says that something was not done at all, of which no end is printed."""
+    return draft.is_sure and draft.signature is not None and draft.signature.layer == "slurm"
 
 
 def _is_outweighed(finding: Finding) -> bool:

@@ -46,6 +46,11 @@ _ADVISING = (
 _REST = r"\b[^\n]{3,300}?)(?=[.;!](?:\s|$)|\n|$)"
 _ADVICE = pattern(rf"(?i)(?:^|(?<=[.;!?:] )|(?<=\n))\s*((?:{_ADVISING}){_REST}")
 _ADVICE_WITHIN = pattern(rf"\b((?:[Pp]lease|[Yy]ou (?:must|need to)){_REST}")
+#: A heading within a message, of what it came of.
+_CAME_OF = pattern(
+    r"(?i)^\s{0,8}(?:the )?(?:original|underlying|inner|root) (?:error|exception|cause)(?: was)?:"
+    r"\s*(?P<rest>.{0,300})$"
+)
 #: What a program says of the reason.
 _REASON = pattern(
     r"(?:^|(?<=[.!] )|(?<=\n))[^\n.!]{0,120}\b(?:usually|typically|mostly|most likely|often"
@@ -168,7 +173,10 @@ def _is_consequence(draft: TraceDraft, raised: Raised) -> bool:
 
 def _tell_own_place(draft: TraceDraft, raised: Raised) -> None:
     """Say at which line of the user's own code a known failure came."""
-    own = (frame for frame in reversed(raised.frames) if frame.line and is_own(frame))
+    # Of one that a pool raised again the place is where it was raised first.
+    links = [link for link in raised.chain() if any(map(link.has, draft.events))]
+    frames = [frame for link in [*reversed(links), raised] for frame in reversed(link.frames)]
+    own = (frame for frame in frames if frame.line and is_own(frame))
     frame = next((frame for frame in own if _IN_FOLDER.search(frame.file)), None)
     message = draft.finding.message.rstrip(".")
     if frame is not None and frame.file not in message:
@@ -318,16 +326,27 @@ def _joined(*sentences: str) -> str:
 
 def _worded(raised: Raised) -> str:
     """Return name and message in one line; one that only leads to the next is joined with it."""
-    said = ""
-    for line in raised.message.split("\n"):
+    said, lines = "", raised.message.split("\n")
+    for number, line in enumerate(lines):
         said = f"{said} {line.strip()}".strip()
         if said and not said.endswith(":"):
+            said = f"{said} {_reason_below(lines[number + 1 :])}".strip()
             break
     if len(said) > _SHOWN and len(inner_message(said)) < len(said):
         said = f"… {inner_message(said)}"
     said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
     name = raised.kind.rpartition(".")[2]
     return f"{name}: {said}" if name and said else name or said
+
+
+def _reason_below(lines: Sequence[str]) -> str:
+    """Return what a message says, under a heading of its own, that it came of."""
+    for number, line in enumerate(lines):
+        match = _CAME_OF.match(line)
+        if match is not None:
+            rest = match.group("rest") or next(filter(str.strip, lines[number + 1 :]), "")
+            return f"({rest.strip()})" if rest.strip() else ""
+    return ""
 
 
 def _origin(raised: Raised) -> Raised:

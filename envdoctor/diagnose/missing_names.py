@@ -345,9 +345,21 @@ def doubt_builds(
         )
 
 
+#: Folders that packages have within them, and no checkout lies in.
+_INNER_FOLDER = pattern(
+    r"/(?:layers|quantization|model_executor|models|ops|kernels|utils|trainer|engine|integrations"
+    r"|backends|worker|third_party|srt)/"
+)
+
+
 def is_checkout(file: str, module: str) -> bool:
-    """Tell whether a file lies in a folder of a module's name that nothing installed."""
-    return f"/{module}/" in file and "-packages/" not in file and "/lib/python" not in file
+    """Tell whether a file lies in a folder of a module's name that nothing installed, and that is
+    no part of another package's sources.
+    """
+    above, folder, _ = file.partition(f"/{module}/")
+    if not folder or "-packages/" in file or "/lib/python" in file:
+        return False
+    return _INNER_FOLDER.search(f"{above}/") is None
 
 
 def _frames_of(event: Event, raised: Sequence[Raised]) -> Tuple[Frame, ...]:

@@ -133,6 +133,7 @@ _RESERVED = re.compile(
     rf"(?P<free2>{_SIZE}) free; (?P<reserved>{_SIZE}) reserved in total by PyTorch)"
 )
 _MUCH_IDLE = 0.05  # of a GPU
+_BESIDE_TORCH = 4 << 30  # bytes
 _HOLDER = re.compile(rf"Process (\d{{1,9}}) has ({_SIZE}) memory in use")
 _MAKE_ROOM = (
     "See who holds it (nvidia-smi, fuser -v /dev/nvidia*): end what a former run left behind, "
@@ -564,7 +565,8 @@ def _of_holders(text: str) -> Optional[_Relation]:
     wanted, free, torch = (parse_size(refused.group(name)) for name in ("wanted", "free", "torch"))
     if wanted is None or free is None or torch is None:
         return None
-    own = [number for number, size in holders.items() if size >= torch]
+    # Beside what torch holds there are its context, its libraries and what it keeps in reserve.
+    own = [number for number, size in holders.items() if torch <= size <= torch + _BESIDE_TORCH]
     others = [(number, size) for number, size in holders.items() if number not in own]
     if len(own) != 1 or sum(size for _, size in others) < wanted - free:
         return None

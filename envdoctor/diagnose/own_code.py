@@ -32,6 +32,7 @@ _FEW = 4  # operands that are named
 #: Functions of Python itself that call nothing written in Python but special methods.
 _FRAMELESS = frozenset(("abs", "float", "int", "isinstance", "len", "max", "min", "round", "str"))
 _ALIKE = 0.85  # of a name and the one that Python takes for meant, by difflib
+_OF_CYTHON = (".pyx", ".pxi", ".pxd")  # places of compiled code, as it was written
 _CHECKS = pattern(r"^(?:raise|assert)\b")
 _MISSING = pattern(
     r"^(?P<function>[\w.<>]{1,120})\(\) missing \d+ required (?:positional|keyword-only) "
@@ -61,7 +62,8 @@ _MODULES = {
 def _own_place(raised: Raised) -> Optional[Frame]:
     """Return the innermost place in the program's own code, None where there is none."""
     frames = asking_frames(raised)
-    return next((frame for frame in reversed(frames) if frame.line and is_own(frame)), None)
+    own = (frame for frame in reversed(frames) if frame.line and is_own(frame))
+    return next((frame for frame in own if not frame.file.endswith(_OF_CYTHON)), None)
 
 
 def own_remedy(raised: Raised) -> str:

@@ -14,6 +14,7 @@ from ..matrix.signatures import distribution_of
 from ..model.finding import Finding
 from ..model.log import PLACES_OF_LINE, Event, Frame, Raised
 from ..model.pattern import pattern
+from .code_owner import is_own
 from .trace_draft import TraceDraft
 
 __all__ = [
@@ -35,6 +36,7 @@ _RUNS = 3  # that fail one after the other
 #: Lines behind an exception that nothing caught, as far as other lines do not say that the run
 #: failed: the summary of a logger, the epilogue of a scheduler.
 _FEW_BEHIND = 200
+_NEXT_STEP = 100  # lines between what ended a program and what ended the next one for lack of it
 _LAST_WORDS = 3  # lines behind an exception that was logged, and that nothing came after
 LAST_LINES = 40  # behind an exception that was logged
 FAR = 2000  # lines between an exception and what it brought down
@@ -85,6 +87,11 @@ _TRIED = pattern(
     r"|\b(?:exceed|exhaust|fail)\w*\b.{0,30}\b(?:retries|attempts|tries)\b"
 )
 _CONNECTIONS = "multiprocessing/connection.py"
+#: Files of what fetches models, data sets and packages: at the other end is no process of the run.
+_FETCHING = pattern(
+    r"/(?:huggingface_hub|modelscope|datasets/(?:utils|download)|pip/_internal/network)/\w+\.py$"
+    r"|/torch/hub\.py$"
+)
 
 
 class Failure:
@@ -180,6 +187,8 @@ def _is_last_line(raised: Raised) -> bool:
 
 def of_another(raised: Raised) -> bool:
     """Tell whether an exception says no more than that another process failed."""
+    if any(_FETCHING.search(frame.file) for frame in raised.frames):
+        return False
     if _OF_ANOTHER.search(raised.kind) or _SAYS_ANOTHER.search(raised.message):
         return True
     place = raised.frames[-1].file if raised.frames else ""
@@ -324,8 +333,27 @@ def _of_most_runs(certain: Sequence[Raised], living: Sequence[Raised]) -> Option
 
 
 def _first_process(certain: Sequence[Raised]) -> Raised:
-    """Return of the last exception of each process the first."""
+    """Return of the last exception of each process the first: of programs that a script starts one
+    behind the other, that of the first, without which those behind it failed.
+    """
     last: Dict[Tuple[str, str], Raised] = {}
     for raised in certain:
-        last[raised.first.source, raised.first.process] = raised
+        key = raised.first.source, raised.first.process
+        if key not in last or not _is_next_step(last[key], raised):
+            last[key] = raised
     return min(last.values(), key=lambda raised: raised.order)
+
+
+def _is_next_step(one: Raised, other: Raised) -> bool:
+    """Tell whether an exception is of another program that was started when one had failed."""
+    programs = [_program(one), _program(other)]
+    lines = other.first.number - max(one.until, one.line.number)
+    return all(programs) and programs[0] != programs[1] and 0 <= lines <= _NEXT_STEP
+
+
+def _program(raised: Raised) -> str:
+    """Return the file of the program that an exception ended, "" for one that a shell handed over
+    or that is not seen.
+    """
+    own = [frame for frame in raised.frames if frame.function == "<module>" and is_own(frame)]
+    return own[0].file if own and not own[0].file.startswith("<") else ""

@@ -190,7 +190,7 @@ def _values(
         if name not in chosen and name not in text:
             yield f"{settings[name]} is {name}", context.evidence("request")
     for name in chosen:
-        if _is_value(settings[name]):
+        if _is_value(settings[name]) and settings[name].lower() != name:  # of a line of usage
             yield f"{name} is {settings[name]}", context.evidence("request")
     asked = [name for entry in about for name in entry.variables]
     for name in _chosen(asked, variables, words):

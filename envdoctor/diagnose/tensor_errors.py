@@ -319,8 +319,71 @@ def _of_target(match: re.Match[str]) -> str:
     return words
 
 
+def _of_cut(match: re.Match[str]) -> str:
+    start, length, size = (int(match.group(name)) for name in ("start", "length", "size"))
+    words = f"The part from {start} to {start + length} is asked for, of {size} that there are."
+    if length and start and start % length == 0 and size % length == 0:
+        words += (
+            f" That is share {start // length + 1}, and the tensor has {size // length} of that "
+            "length: where each rank takes its share of a weight, this one is not split, or not "
+            "into so many, as the ranks take it."
+        )
+    return words
+
+
+def _of_groups(match: re.Match[str]) -> str:
+    size, groups = int(match.group("size")), int(match.group("groups"))
+    return (
+        f"The share of the weights that this rank has is {size} long, and its scales are "
+        f"{groups} groups: {size} is no multiple of the size of a group, so that the last one is "
+        "cut off."
+    )
+
+
+def _of_json(match: re.Match[str]) -> str:
+    kind = match.group("type")
+    maker = "NumPy" if kind in _NUMPY else "torch" if kind in _TORCH else ""
+    what = f"{kind} is a type of {maker}" if maker else f"A value is of type {kind}"
+    return (
+        f"{what}, and JSON has no word for it: .item(), .tolist() or str() makes one of Python's."
+    )
+
+
+_NUMPY = frozenset(
+    ("bool_", "ndarray", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+     "float16", "float32", "float64", "complex64", "complex128", "datetime64")
+)  # fmt: skip
+_TORCH = frozenset(("Tensor", "Parameter", "dtype", "device", "Size"))
 _SHAPES = "Print the shapes of what goes in, and give both one that fits"
 _REFUSED: Tuple[_Refused, ...] = (
+    _Refused(
+        pattern(
+            r"^start \((?P<start>\d{1,12})\) \+ length \((?P<length>\d{1,12})\) exceeds dimension "
+            r"size \((?P<size>\d{1,12})\)"
+        ),
+        _of_cut,
+        "Compare the number of ranks with what is split (heads, experts, groups of a quantization):"
+        " fewer ranks, or a checkpoint that is made for as many",
+    ),
+    _Refused(
+        pattern(
+            r"\bsize_[kn] = (?P<size>\d{1,9}),? is not divisible by b_scales\.size\(\d\) = "
+            r"(?P<groups>\d{1,9})"
+        ),
+        _of_groups,
+        "Take a tensor parallel size by which the layer's size can be divided into whole groups, "
+        "split the experts instead (expert parallel), or a checkpoint with smaller groups",
+    ),
+    _Refused(
+        pattern(r"^Object of type (?P<type>[A-Za-z_]\w{0,60}) is not JSON serializable"),
+        _of_json,
+        "",
+    ),
+    _Refused(
+        pattern(r"\bExpected reduction dim to be specified for input\.numel\(\) == 0"),
+        "The tensor is empty there: nothing was chosen, read or computed before.",
+        "",
+    ),
     _Refused(
         pattern(
             r"floating point or complex(?: tensor as input| dtype)?\. Got:? (?P<type>\w{3,20})"

@@ -84,7 +84,7 @@ _PHASES = (
     ),
     _Phase(
         _NEVER,
-        pattern(r"\blogits\b.{0,60}\.float\(|log_softmax\(|\bcross_entropy\("),
+        pattern(r"\blogits\b.{0,60}\.(?:float|contiguous)\(|log_softmax\(|\bcross_entropy\("),
         "for the logits of the whole vocabulary",
         "Lower micro batch times length, or have the loss computed in chunks or fused with the "
         "head (Liger kernel, chunked cross-entropy), so that these logits are never whole",
@@ -396,7 +396,7 @@ def _frames_of(events: Sequence[Event], raised: Sequence[Raised]) -> List[Frame]
     of.
     """
     frames: List[Frame] = []
-    for entry in raised:
+    for entry in (link for outer in raised for link in outer.chain()):
         for event in events:
             # Of an exception that was printed more than once one of its lines stands for all.
             if any(
@@ -431,6 +431,17 @@ def _tell_phase(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]
                 return
 
 
+def _to_call(frames: Sequence[Frame], callee: str, name: str) -> Sequence[Frame]:
+    """Return the places up to the call that names an argument: a pool raises the same again in
+    another process, behind it.
+    """
+    called = re.compile(rf"\b{re.escape(callee.rpartition('.')[2])}\(.*\b{re.escape(name)} ?=(?!=)")
+    for number in range(len(frames) - 1, -1, -1):
+        if called.search(frames[number].code):
+            return frames[: number + 1]
+    return frames
+
+
 #: What a package calls that took the place of a function and keeps the one that was there.
 _PATCHED = pattern(r"\b_?orig(?:inal)?_\w{2,80}\(")
 _NEAR_CALLS = 2  # around the one that hands on, which may have named what it hands on
@@ -441,6 +452,7 @@ def _tell_argument(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[s
     releases are not in question; of one that the program's own code hands over, where.
     """
     callee, name = groups.get("callee", ""), groups.get("name", "")
+    frames = _to_call(frames, callee, name)
     place = handed_on(name, frames)
     if place is None:
         if frames and is_own(frames[-1]) and not draft.is_dated and not draft.finding.remedies:
@@ -502,17 +514,54 @@ _PEERS = (
     (pattern(r"/multiprocessing/pool\.py$"), "a worker of the pool"),
     (pattern(r"/vllm/v1/engine/core_client\.py$"), "the process of vLLM's engine"),
 )
+#: What fetches files, by its own files, and from where.
+_FETCHERS = (
+    (pattern(r"/huggingface_hub/(?:file_download|hf_api|_snapshot_download)\.py$"), "the hub"),
+    (pattern(r"/modelscope/hub/"), "ModelScope"),
+    (pattern(r"/pip/_internal/network/"), "the index of packages"),
+    (pattern(r"/torch/hub\.py$"), "the address of torch.hub"),
+    (
+        pattern(r"/datasets/(?:utils/file_utils|download/download_manager)\.py$"),
+        "the data set's host",
+    ),
+)
+_OF_PROXY = ("_prepare_proxy", "_connect_tls_proxy", "_tunnel")
 
 
 def _tell_peer(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]) -> None:
-    """Say which process was at the other end of a connection."""
+    """Say what was at the other end of a connection: a process, or whoever gives files."""
     files = [frame.file.replace("\\", "/") for frame in frames]
+    source = next((words for file, words in _FETCHERS if any(map(file.search, files))), "")
     peer = next((words for file, words in _PEERS if any(map(file.search, files))), "")
-    if peer:
+    if source:
+        _tell_fetched(draft, source, any(frame.function in _OF_PROXY for frame in frames))
+    elif peer:
         message = (
             f"{draft.finding.message.rstrip('.')}: at its other end was {peer}, which is gone."
         )
         draft.finding = draft.finding._replace(message=message)
+
+
+def _tell_fetched(draft: TraceDraft, source: str, has_proxy: bool) -> None:
+    """Say that a connection broke over which a file was fetched: no other rank has a part in it."""
+    way = ", through a proxy" if has_proxy else ""
+    draft.meaning = ""
+    draft.role, draft.certainty = "cause", "likely"
+    draft.finding = draft.finding._replace(
+        component="network",
+        verdict="violated",
+        message=f"The connection to {source} broke while the program fetched from it{way}: the "
+        "network, a proxy or a firewall on the way, or the server itself cut it off.",
+        remedies=(
+            Remedy(
+                "Try again; where it breaks each time, fetch the files beforehand where the way is "
+                "open and give their folder (or run offline from the cache), take a mirror "
+                "(HF_ENDPOINT for the hub), or set or unset the proxy (HTTPS_PROXY)."
+            ),
+        ),
+    )
+    if draft.signature is not None:
+        draft.signature = draft.signature._replace(role="cause", causes=(), collect=())
 
 
 _TellFrames = Callable[[TraceDraft, Sequence[Frame], Mapping[str, str]], None]

@@ -81,8 +81,10 @@ _EXAMPLE = re.compile(
     re.IGNORECASE,
 )
 _FRAME_LINES = 3  # of a frame: the code and the marks below it come behind its place
-#: A variable as printenv shows it: what a start found once, and no event of the run.
-_IS_VARIABLE = re.compile(r"(?:\([^()]{1,40}\) )?(?:\[[\w:]{1,20}\]:)?_?[A-Z][A-Z0-9]*_[A-Z0-9_]*=")
+#: A variable as env, printenv and export -p show it: what a start had, and no event of the run.
+_IS_VARIABLE = re.compile(
+    r"(?:\([^()]{1,80}\) ?|\d{1,5}: ?|\[[\w:]{1,20}\]:)?(?:declare -x )?_?[A-Z][A-Z\d_]{2,60}="
+)
 #: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL
 #: and uvicorn.
 _MARKED = re.compile(
@@ -102,7 +104,9 @@ _PASSED_OVER = re.compile(
     r"|\b[Ss]ilently ignor(?:ed|ing)\b| - skipping$"
 )
 
-_NEXT_LINE = 400  # bytes of the line below
+_NEXT_LINES = 1600  # bytes below
+_MOST_BELOW = 10  # lines
+_FALLS_BACK_NOW = re.compile(rb"(?i)^(?:warning: )?(?:-> |=> )?fall(?:ing|s)?[ -]?back (?:on|to)\b")
 
 #: What begins a description of an environment, how much of one is kept, and of all behind the
 #: beginning of a log, which is kept whole.
@@ -535,13 +539,15 @@ def _is_warning(line: LogPlace) -> bool:
 
 
 def _falls_back(data: bytes, position: int) -> bool:
-    """Tell whether the next line says that the program takes another way."""
+    """Tell whether the lines below say that the program takes another way."""
     end = data.find(b"\n", position, position + _AFTER)
     if end < 0:
         return False
-    below = data.find(b"\n", end + 1, end + _NEXT_LINE)
-    line = data[end + 1 : below if below >= 0 else end + _NEXT_LINE]
-    return FALLS_BACK.search(cleaned(line)) is not None
+    lines = data[end + 1 : end + _NEXT_LINES].split(b"\n")[:_MOST_BELOW]
+    # Behind a message of several lines its program says so in a line of its own.
+    return FALLS_BACK.search(cleaned(lines[0])) is not None or any(
+        _FALLS_BACK_NOW.match(line) is not None for line in lines[1:]
+    )
 
 
 def _text_around(data: bytes, start: int, position: int) -> str:

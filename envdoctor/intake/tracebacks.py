@@ -39,6 +39,7 @@ _MESSAGE = 1500  # characters
 _PLACE_OF_VALUE = re.compile(r"%(?:[%srdgf]|\.\d[fg])")
 _CODE = 300
 _MESSAGE_LINES = 16
+_LISTING = "ChildFailedError"  # lists each rank in five lines, and ends with a line of "="
 _ABOVE = 2048
 _TAIL = 64 << 10
 
@@ -76,6 +77,7 @@ _BROKEN_BOXED = re.compile(r"^[│|] (?:[/\\]|[A-Za-z]:[/\\])[^\s│|]{1,400}(?:
 #: (``traceback.StackSummary.format``).
 _MARKS = re.compile(r"^ {4,}~*\^+~*\s*$")
 _INDENTED = 4
+_OF_PLACE = 2  # spaces before a place
 _EDGE = re.compile(r"^[│|] | {1,400}[│|]$")
 _BOXED_CODE = re.compile(r"^[│|] ❱ {1,8}(?P<line>\d{1,9}) (?:│ {1,4})*(?P<code>\S.{0,300}?) *[│|]$")
 #: Of a function whose name was broken: no exception that is raised without a word is called so.
@@ -458,6 +460,8 @@ class _Block:
         self._cut = cut
         self._may_be_words = bool(prefix)
         self._starts = _writer(prefix)
+        name = RAY.match(prefix) or RANK.match(prefix)
+        self._name = name.group() if name is not None else ""  # of the process, without its words
         self._first = self._line = (number, text)
         self._until = number
         self._above = above
@@ -468,6 +472,7 @@ class _Block:
         self._is_current = False  # the stack is that of the thread that crashed
         self._pieces: List[str] = []  # of a place that goes on in the next line
         self._is_broken = False
+        self._is_bare = False  # without a message
         #: What came before the exception of a remote error.
         self._told: Optional[Tuple[str, List[str], Tuple[int, str], List[Frame]]] = None
 
@@ -479,13 +484,17 @@ class _Block:
     def own(self, text: str) -> Optional[str]:
         """Return a line without what its writer puts before each; None for one of another."""
         match = self._starts(text)
-        if self._may_be_words and (_FRAME.match(text) or _CELL.match(text)):
+        # "(WorkerDict pid=7) Scheduler hit an exception: Traceback …": only the name is before each
+        name = self._name if text.startswith(self._name) else ""
+        rest = text[len(name) :]
+        if self._may_be_words and (_FRAME.match(rest) or _CELL.match(rest)):
             self._may_be_words = False
             if match is None or not _FRAME.match(text[match.end() :]):
-                # "Scheduler hit an exception: Traceback …": no prefix of each line
-                self._starts = _writer("")
-                self.prefix = ""
-                return text
+                # Of torch's summary of its workers all lines are further in than by themselves.
+                further = len(rest) - len(rest.lstrip()) - _OF_PLACE
+                self.prefix = name + " " * max(0, further)
+                self._starts = _writer(self.prefix)
+                return rest[max(0, further) :]
         if match is not None and (self.prefix or not _is_anothers(text)):
             self._may_be_words = False
             return text[match.end() :]
@@ -615,6 +624,8 @@ class _Block:
         if match is None or not _is_raised(match):
             self._junk += 1
             return
+        # Python puts a colon where there is a message.
+        self._is_bare = match.group("message") is None and not self._is_broken
         self.kind = match.group("inner") or match.group("kind")
         self._message = [match.group("message") or ""]
         self._is_remote = self._is_remote or "ray::" in self._message[0]
@@ -640,14 +651,13 @@ class _Block:
             self.fate = "ended"
             self._frames = []
             return self.take(text, number)
-        is_end = text == '"""' or _OF_PAGE.match(text) is not None
-        if is_end or _HEAD in text or any(link in text for link in _LINKS):
-            return False
-        if _LOGGED.match(text) or _ANOTHER_WARNING.match(text) or _WHOSE.match(text):
+        if self._is_behind(text):
             return False
         if text.startswith((self.kind, "ray::")):
             return True  # the same of another process; the next of Ray's nested tasks
         blank = not text.strip()
+        if len(self._message) >= _MESSAGE_LINES and self.kind.endswith(_LISTING):
+            return not text.startswith("====")
         if len(self._message) >= _MESSAGE_LINES or (blank and not self._message[-1].strip()):
             return blank and len(self._message) == 1
         if text.strip().startswith("what():"):  # of std::terminate: the message begins here
@@ -655,6 +665,15 @@ class _Block:
         self._message.append(text.strip().replace("what():  ", "", 1))
         self._until = self._until if blank else number
         return True
+
+    def _is_behind(self, text: str) -> bool:
+        """Tell whether a line is no part of the message, but stands behind the traceback."""
+        if self._is_bare and text.strip() and not self._is_remote:
+            return True
+        if text == '"""' or _HEAD in text or any(link in text for link in _LINKS):
+            return True
+        forms = (_OF_PAGE, _LOGGED, _ANOTHER_WARNING, _WHOSE)
+        return any(form.match(text) for form in forms)
 
     def whole(self) -> Optional[_Block]:
         """Return it, or where it is cut off the one that quotes it; None where nothing is told."""
