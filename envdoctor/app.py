@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from .diagnose.trace_draft import Knowledge
     from .matrix.loader import Matrix
-    from .model.diagnosis import Diagnosis, Suspect, Trace
+    from .model.diagnosis import Diagnosis, Trace
     from .model.evidence import Fact
-    from .model.log import Event, Pattern, Raised, Reading
+    from .model.log import Reading
     from .model.memory_plan import PlanResult, Variant
     from .model.node_answers import NodeAnswer, Snapshot
     from .model.run_places import RunPlaces
@@ -57,9 +57,6 @@ __all__ = [
     "probe",
     "watch",
 ]
-
-_SUSPECTS_SAID = 3
-"""In a sentence; ``diagnose`` lists all."""
 
 
 def check(
@@ -102,12 +99,13 @@ def check(
     findings = _judge_all(nodes, matrix, run, framework, judged, before)
     within: Sequence[str] = ()
     if reading is not None and knowledge is not None:
+        from .diagnose.trace_findings import findings_of
         from .rules.relevance import reasons_first, set_apart
 
         traces, notes, rest = _explained(
             reading, knowledge, nodes, matrix, findings, complained_of=True
         )
-        seen = _findings_of(traces)
+        seen = findings_of(traces)
         within = _asked_by_lines(traces)
         apart = set_apart([*seen, *rest, *notes], _reported(seen, traces, reading, knowledge))
         findings = [*apart[: len(seen)], *reasons_first(apart[len(seen) :])]
@@ -168,67 +166,6 @@ def _unasked(finding: Finding) -> Finding:
     what came of them.
     """
     return finding._replace(severity="advice") if finding.severity == "warning" else finding
-
-
-def _findings_of(traces: Sequence[Trace]) -> List[Finding]:
-    """Return what a check says of a log. That something failed is certain even where nothing says
-    why: it is said then, with what most likely stands behind it, and is no open question. That a
-    run was stopped from outside is no failure.
-    """
-    from .diagnose.raised import tells_of_stop
-
-    # A line that the log holds is no presumption.
-    findings = [_with_reason(trace)._replace(presumed=False) for trace in traces]
-    roots = [entry for entry in findings if entry.verdict == "violated" and not entry.caused_by]
-    is_open = not roots or all(map(tells_of_stop, roots))
-    if is_open and findings and tells_of_stop(findings[0]):
-        return [_as_stop(findings[0]), *findings[1:]]
-    for number, trace in enumerate(traces):
-        if trace.certainty != "candidate" or trace.finding.caused_by:
-            continue
-        if trace.is_failure or (is_open and trace.meaning):
-            findings[number] = _open_failure(trace, findings[number])
-            break
-    return findings
-
-
-def _as_stop(finding: Finding) -> Finding:
-    """Return what a check says of a run that was stopped: a note, not a fault."""
-    message = f"{finding.message.rstrip('.')}: it was stopped from outside, and nothing in the log "
-    return finding._replace(
-        verdict="violated",
-        severity="advice",
-        missing=None,
-        message=f"{message}shows that it had failed.",
-    )
-
-
-def _with_reason(trace: Trace) -> Finding:
-    """Return the finding of a trace; of an exception that no signature knows, with what its package
-    says of why it is raised.
-    """
-    finding = trace.finding
-    if finding.subject != "raised" or not trace.meaning or finding.caused_by:
-        return finding
-    return finding._replace(message=f"{finding.message.rstrip('.')}. {trace.meaning}")
-
-
-def _open_failure(trace: Trace, finding: Finding) -> Finding:
-    """Return the finding of a failure without a known cause, with its likeliest suspects. That the
-    run failed with this exception is an error, whatever stands behind it.
-    """
-    likely = [suspect for suspect in trace.suspects if suspect.confidence == "high"]
-    if trace.is_failure and not likely:
-        fair = [suspect for suspect in trace.suspects if suspect.confidence != "low"]
-        suspects: Sequence[Suspect] = fair or trace.suspects
-    else:
-        suspects = likely
-    behind = "; or: ".join(suspect.text.rstrip(".") for suspect in suspects[:_SUSPECTS_SAID])
-    message = f"{finding.message.rstrip('.')}. No line that was understood says why."
-    if behind:
-        message += f" {'Most likely' if likely else 'Candidates, none established'}: {behind}."
-    severity = "error" if trace.is_failure else "warning"
-    return finding._replace(verdict="violated", severity=severity, message=message)
 
 
 def _asked_by_lines(traces: Sequence[Trace]) -> List[str]:
@@ -627,77 +564,11 @@ def _read_logs(
     signatures = {signature.id: signature for signature in matrix.signatures}
     knowledge = Knowledge(signatures, rows_of, matrix.modules, len(patterns))
     reading = read_logs(logs, patterns, progress)
-    return (_with_quoted(reading, patterns, matrix) if quoted else reading), knowledge
+    if quoted:
+        from .intake.quoted_lines import with_quoted
 
-
-def _with_quoted(reading: Reading, patterns: Sequence[Pattern], matrix: Matrix) -> Reading:
-    """Add what titles and sentences quote, where the line itself says nothing that is known, and
-    the first exception that they name, where nothing else was raised.
-    """
-    from .intake.log_reader import read_text
-    from .intake.quoted_errors import quoted_errors, quoted_spans
-
-    if len(reading.sources) != 1:
-        return reading
-    answered = {
-        event.first.number for event in reading.events if not event.pattern.startswith("symptom:")
-    }
-    known = set(map(_content_of, reading.events))
-    rows = reading.report.split("\n")
-    added: List[Event] = []
-    raised = list(reading.raised)
-    for text in (quoted_errors(reading.report, matrix.modules), *quoted_spans(reading.report)):
-        if not text.strip():
-            continue
-        quoted = read_text(reading.sources[0], text, patterns)
-        if not raised:
-            alone = (entry for entry in quoted.raised if entry.kind and _stands_alone(entry))
-            raised = [_as_quoted(entry, rows) for entry in alone][:1]
-        for event in quoted.events:
-            if event.first.number in answered or _content_of(event) in known:
-                continue
-            if not any(_says_less(event, other) for other in reading.events):
-                known.add(_content_of(event))
-                added.append(_as_written(event, rows))
-    events = sorted((*reading.events, *added), key=lambda event: event.order)
-    return reading._replace(events=tuple(events), raised=tuple(raised))
-
-
-def _says_less(event: Event, other: Event) -> bool:
-    """Tell whether an event is another one with names that were cut short."""
-    return event.pattern == other.pattern and all(
-        other.groups.get(name, "").startswith(value) for name, value in event.groups.items()
-    )
-
-
-def _as_written(event: Event, rows: Sequence[str]) -> Event:
-    """Return an event with the lines that were written, not what they were taken for."""
-    from .intake.log_line import SHOWN
-    from .model.redaction import redact
-
-    first, last = (
-        line._replace(text=redact(rows[line.number - 1].strip())[:SHOWN])
-        for line in (event.first, event.last)
-    )
-    return event._replace(first=first, last=last)
-
-
-def _stands_alone(raised: Raised) -> bool:
-    """Tell whether an exception is named, without a traceback that was cut."""
-    return raised.cut and not raised.frames
-
-
-def _as_quoted(raised: Raised, rows: Sequence[str]) -> Raised:
-    """Return an exception that somebody quotes, with the line that was written."""
-    from .intake.log_line import SHOWN
-    from .model.redaction import redact
-
-    line = raised.line._replace(text=redact(rows[raised.line.number - 1].strip())[:SHOWN])
-    return raised._replace(fate="quoted", first=line, line=line)
-
-
-def _content_of(event: Event) -> Tuple[str, Tuple[Tuple[str, str], ...]]:
-    return event.pattern, tuple(sorted(event.groups.items()))
+        reading = with_quoted(reading, patterns, matrix.modules)
+    return reading, knowledge
 
 
 def _explained(
