@@ -82,6 +82,17 @@ class _Asked:
         there = {*self.named, *self.installed, self.component}
         return [owner for owner in owners if owner.package in there]
 
+    def callees(self, function: str, name: str) -> List[PackageNames]:
+        """Return who has a function, or a class that is called; of a word that any program may have
+        all, where the parameter is of several words: both together hardly two packages have.
+        """
+        word = function.split(".")[0]
+        owners = self.owners(word)
+        if owners or not is_telling(name):
+            return owners
+        every: List[PackageNames] = self.matrix.owners_of(word)
+        return every if len(every) <= _MOST_OWNERS else []
+
     def is_like(self, other: _Asked) -> bool:
         """Whether another line asks for the same name of the same owner."""
         words = ("module", "which", "callee", "name", "part")
@@ -375,7 +386,7 @@ def _frames_of(event: Event, raised: Sequence[Raised]) -> Tuple[Frame, ...]:
 
 def _asker(frames: Sequence[Frame], modules: Mapping[str, str]) -> Tuple[str, Optional[Frame]]:
     for frame in reversed(frames):
-        if "importlib" in frame.file or frame.file.startswith("<"):
+        if "importlib" in frame.file or frame.file.startswith("<") or frame.is_relay:
             continue
         return (distribution_of(frame.file, modules) if "-packages/" in frame.file else ""), frame
     return "", None
@@ -431,7 +442,7 @@ def _parameter(asked: _Asked) -> Iterator[Optional[NameHistory]]:
     callee = asked.groups.get("callee") or f"{asked.groups.get('which', '')}.__init__"
     name = asked.groups.get("name", "")
     is_known = False
-    for owner in asked.owners(callee.split(".")[0]):
+    for owner in asked.callees(callee, name):
         history = owner.of_parameter(callee, name)
         is_known = is_known or history is not None
         yield history
@@ -452,9 +463,9 @@ def _parameter(asked: _Asked) -> Iterator[Optional[NameHistory]]:
 
 
 def _required(asked: _Asked) -> Iterator[Optional[NameHistory]]:
-    callee = asked.groups.get("callee", "")
-    for owner in asked.owners(callee.split(".")[0]):
-        yield owner.of_parameter(callee, asked.groups.get("name", ""), required=True)
+    callee, name = asked.groups.get("callee", ""), asked.groups.get("name", "")
+    for owner in asked.callees(callee, name):
+        yield owner.of_parameter(callee, name, required=True)
 
 
 def _model(asked: _Asked) -> Iterator[Optional[NameHistory]]:
@@ -549,7 +560,7 @@ def _installed_and_askers(history: NameHistory, asked: _Asked) -> str:
     if version is not None:
         words = f"; {history.package} {version} is installed"
     else:
-        sides = history.sides()
+        sides = history.sides() or history.having()
         words = f", so the {history.package} here is {' or '.join(sides)}" if sides else ""
         if words and _is_old(history, asked):
             words = (
@@ -615,11 +626,14 @@ def _remedy(
     """
     package, frame = asked.asker
     if history.kind == "required":
-        return Remedy(
-            f"Pass {history.name}, or install releases of {history.package} and of what calls it"
-            " that go together.",
-            (),
-        )
+        fitting = history.fitting()
+        caller = package if package and package != history.package else "what calls it"
+        if not fitting:
+            text = f"Pass {history.name}, or install releases of {history.package} and of {caller}"
+            return Remedy(f"{text} that go together.", ())
+        text = f"Pass {history.name}, or install {fitting}, or a newer release of {caller}, which"
+        call = InstallerCall("install", (fitting,))
+        return Remedy(f"{text} passes it.", () if frame is not None and not package else (call,))
     if frame is not None and package == history.package and history.kind == "name":
         call = InstallerCall("install", (package,), ("--force-reinstall", "--no-deps"))
         return Remedy(f"Install {package} anew, so that all its files are of one release.", (call,))

@@ -106,6 +106,8 @@ def handed_on(name: str, frames: Sequence[Frame]) -> Optional[Frame]:
     for number, frame in enumerate(reversed(frames)):
         if re.search(rf"\b{re.escape(name)} ?=(?!=)", frame.code):
             return None
+        if frame.is_relay:
+            continue
         if _PASSES.search(frame.code):
             place = frame
         elif number == 0 or not is_open(frame):

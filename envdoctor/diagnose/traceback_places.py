@@ -455,8 +455,10 @@ def _tell_argument(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[s
     frames = _to_call(frames, callee, name)
     place = handed_on(name, frames)
     if place is None:
-        if frames and is_own(frames[-1]) and not draft.is_dated and not draft.finding.remedies:
-            _tell_own_call(draft, frames[-1], callee, name)
+        asking = next((frame for frame in reversed(frames) if not frame.is_relay), None)
+        is_open_still = not draft.is_dated and not draft.finding.remedies
+        if asking is not None and is_own(asking) and is_open_still:
+            _tell_own_call(draft, asking, callee, name)
         return
     if _PATCHED.search(frames[-1].code):
         draft.meaning = ""

@@ -218,7 +218,8 @@ def _meeting(raised: Raised, owners: _Owners) -> Optional[_Meeting]:
     match = next(filter(None, (form.search(head) for form in _FORMS)), None)
     if match is None:
         return _refused(frames, owners)
-    last, _ = owners.of_frame(frames[-1])
+    asking = [frame for frame in frames if not frame.is_relay]
+    last, _ = owners.of_frame((asking or frames)[-1])
     argument = _ARGUMENT.search(head)
     if argument is not None and handed_on(argument.group(1), frames):
         return None  # a key too many in what the program hands on

@@ -33,7 +33,7 @@ from typing import (
 )
 
 from ..errors import InputError
-from ..model.log import PLACES_OF_LINE, Event, Pattern, Reading
+from ..model.log import PLACES_OF_LINE, Event, Pattern, Reading, is_relay, raises_on
 from ..model.pattern import pattern
 from ..model.redaction import HIDDEN, redact
 from ..text_files import standard_input
@@ -571,6 +571,21 @@ def _shown_groups(known: _Known, groups: Dict[str, str], quoted: LogPlace) -> Di
     return shown
 
 
+def _asking_line(lines: Sequence[str]) -> str:
+    """Return the line of the last place that does not only hand on what it was called with; "" for
+    none, or where the last one raises what another process did.
+    """
+    code = ""
+    for line in reversed(lines):
+        if 'File "' not in line:
+            code = line if line.strip(" ^~") else code
+        elif raises_on(code):
+            return ""
+        elif not is_relay(code):
+            return line
+    return ""
+
+
 def _frame(before: bytes) -> Tuple[str, str]:
     """Return the package that the traceback directly above a line names last, and the package of
     its last place, which is none where that is code of the user's own.
@@ -587,6 +602,5 @@ def _frame(before: bytes) -> Tuple[str, str]:
     frame = ""
     for match in _FRAME.finditer("\n".join(lines[first:])):
         frame = match.group("file") or match.group("module")
-    last = next((line for line in reversed(lines[first:]) if 'File "' in line), "")
-    place = _FRAME.search(last)
+    place = _FRAME.search(_asking_line(lines[first:]))
     return frame, (place.group("file") or "") if place is not None else ""

@@ -108,6 +108,14 @@ class NameHistory(NamedTuple):
         older = [f"older than {first}"] if first != self.first else []
         return older + ([f"newer than {last}"] if last != self.last else [])
 
+    def having(self) -> List[str]:
+        """Say which releases cannot do without a parameter, where that began or ended once."""
+        if self.kind != "required" or not self.fitting():
+            return []
+        (first, _), (_, last) = self.present[0], self.present[-1]
+        began = len(self.present) == 1 and first not in (self.read[0], self.first)
+        return [f"{first} or newer"] if began else [f"{last} or older"]
+
     def requirement(self, near: Optional[Version] = None) -> str:
         """Return the requirement for releases that have it: the span nearest to a version, which
         has no end on the side where nothing else was read.

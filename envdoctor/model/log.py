@@ -7,12 +7,39 @@ from __future__ import annotations
 
 from typing import FrozenSet, Iterator, Mapping, Optional, Tuple
 
+from .pattern import pattern
 from .record import NamedTuple
 
-__all__ = ["PLACES_OF_LINE", "Clock", "Event", "Frame", "LogLine", "Pattern", "Raised", "Reading"]
+__all__ = [
+    "PLACES_OF_LINE",
+    "Clock",
+    "Event",
+    "Frame",
+    "LogLine",
+    "Pattern",
+    "Raised",
+    "Reading",
+    "is_relay",
+    "raises_on",
+]
 
 #: Places that one line has in the order of events: an exception's, then those of the patterns.
 PLACES_OF_LINE = 1 << 16
+#: Hands on all that it was called with itself.
+_RELAY = pattern(r"\(\s*(?:self\s*,\s*)?\*\w{1,80}\s*,\s*\*\*\w{1,80}\s*\)")
+_RAISES_ON = pattern(r"(?<![\w.])raise [a-z_][\w.]{0,80}\s*$")
+
+
+def is_relay(code: str) -> bool:
+    """Tell whether a line of source hands on all that its function was called with, as those of
+    torch.nn.Module do.
+    """
+    return _RELAY.search(code) is not None
+
+
+def raises_on(code: str) -> bool:
+    """Tell whether a line of source raises what was raised elsewhere, mostly in another process."""
+    return _RAISES_ON.search(code) is not None
 
 
 class Pattern(NamedTuple):
@@ -85,6 +112,11 @@ class Frame(NamedTuple):
     function: str
     code: str = ""
     marked: Tuple[int, int] = (0, 0)
+
+    @property
+    def is_relay(self) -> bool:
+        """Whether it only hands on what it was called with: another place gives the arguments."""
+        return is_relay(self.code)
 
 
 class Raised(NamedTuple):

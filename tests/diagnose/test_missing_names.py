@@ -1,5 +1,8 @@
 """Errors that Python prints about names, answered from the histories of the names."""
 
+import subprocess
+import sys
+
 import pytest
 
 from envdoctor.app import diagnose
@@ -117,6 +120,92 @@ def test_what_the_release_is_without_its_version(finding):
 def test_a_class_of_any_program_is_not_taken_for_a_package(finding):
     """Of a Client that httpx may not even be installed beside nothing is said."""
     assert "httpx" not in finding(TRACEBACK).message
+
+
+TITLE = "TypeError: Accelerator.__init__() got an unexpected keyword argument '{name}'\n"
+
+
+def test_a_class_and_its_parameter_tell_the_package_together(finding, traces):
+    """Of a class whose name any program may have: where no version of any package is known."""
+    said = finding(TITLE.format(name="dispatch_batches"))
+    assert "so the accelerate here is newer than 0.34.2" in said.message
+    assert commands(said) == installed("accelerate<=0.34.2")
+    for name in ("colour", "no_such_name"):
+        for trace in traces(TITLE.format(name=name)):
+            assert "accelerate" not in f"{trace.finding.message} {trace.finding.remedies}"
+
+
+MISSING = (
+    "TypeError: seed_worker() missing 2 required positional arguments: 'num_workers' and 'rank'\n"
+)
+
+
+def test_what_a_function_asks_for_tells_its_release(finding):
+    said = finding(MISSING)
+    assert "so the transformers here is 4.52.0 or newer" in said.message
+    assert commands(said) == installed("transformers<4.52.0")
+    said = finding(MISSING, "transformers==4.56.1")
+    assert "transformers 4.56.1 is installed" in said.message
+    assert commands(said) == installed("transformers<4.52.0")
+
+
+RELAYED = """\
+class Module:
+    def __call__(self, *args, **kwargs):
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args, **kwargs):
+        return self.forward(*args, **kwargs)
+
+
+class SomeModel(Module):
+    def forward(self, hidden_states):
+        return hidden_states
+"""
+CALLS = """\
+from relaying import SomeModel
+
+SomeModel()(
+    image_emb=1,
+)
+"""
+POOLED = """\
+from multiprocessing import Pool
+
+from relaying import SomeModel
+
+if __name__ == "__main__":
+    with Pool(1) as pool:
+        pool.apply(SomeModel(), kwds={"image_emb": 1})
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "is_named"), [(CALLS, True), (POOLED, False)], ids=["relayed", "raised on"]
+)
+def test_what_only_hands_on_asks_for_nothing(traces, tmp_path, program, is_named):
+    """Frames as Python prints them: of an installed class whose ``__call__`` hands all on, as those
+    of torch do, and of an exception that a pool raises a second time.
+    """
+    package = tmp_path / "lib" / "site-packages"
+    package.mkdir(parents=True)
+    (package / "relaying.py").write_text(RELAYED, encoding="utf-8")
+    (tmp_path / "train.py").write_text(program, encoding="utf-8")
+    run = subprocess.run(
+        [sys.executable, str(tmp_path / "train.py")],
+        env={"PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "unexpected keyword argument 'image_emb'" in run.stderr
+    said = " ".join(
+        f"{trace.finding.message} {trace.meaning} {trace.finding.remedies}"
+        for trace in traces(run.stderr)
+    )
+    assert ("train.py, line 3" in said) is is_named
+    assert "relaying passes" not in said
+    assert "handed on" not in said
 
 
 def test_an_attribute_of_a_class(finding):
