@@ -28,7 +28,7 @@ from ..model.versions import canonicalize_name
 from ..rules.matrix_rows import remedies_of_row
 from ..rules.observations import AT_WORK, REFUTED_BY
 from ..rules.remedy_bounds import bounds_of, contradict
-from ..rules.rule import Context
+from ..rules.rule import Context, is_for_other_vendor
 from .collectives import tell_collectives
 from .conflicting_requirements import tell_conflicts
 from .device_features import tell_lacking_features
@@ -114,7 +114,9 @@ def explain(
     drafts = [
         draft
         for draft in drafts_of(events, knowledge)
-        if not draft.is_done_without and not _is_mended(draft, contexts[0], knowledge)
+        if not draft.is_done_without
+        and not _is_mended(draft, contexts[0], knowledge)
+        and not _asks_for_cuda(draft, contexts)
     ]
     lived = _lived(reading, knowledge)
     stepped = reading.stepped if was_stopped(reading.raised, reading.events) else {}
@@ -210,16 +212,28 @@ def _is_known(call: Call, context: Context) -> bool:
 
 def _join_comparisons(drafts: List[TraceDraft], findings: Sequence[Finding]) -> None:
     """Put what does not say its own cause under the releases of which a text says that one fails
-    and another works: who compared them has found it.
+    and another works: who compared them has found it. So what a line of the machine mostly comes
+    of, where releases of its kernel, driver or the like were compared.
     """
     compared = next((finding for finding in findings if finding.code == _COMPARED), None)
     if compared is None:
         return
     for draft in list(drafts):
         says_nothing = draft.role == "effect" or draft.finding.kind == "not-judged"
+        is_guess = draft.certainty == "likely" and draft.signature is not None
+        if is_guess and not (draft.finding.packages or compared.packages):
+            says_nothing |= draft.finding.component != compared.component
         if draft.parent is None and says_nothing and draft.finding.code != _COMPARED:
             draft.parent = confirm(drafts, compared, [])
             draft.suspects = []
+
+
+def _asks_for_cuda(draft: TraceDraft, contexts: Sequence[Context]) -> bool:
+    """Tell whether what a line says comes of NVIDIA's driver and devices, where the builds are for
+    those of another maker: what it would send its reader to is not there.
+    """
+    is_of_cuda = draft.signature is not None and draft.signature.layer == "cuda"
+    return is_of_cuda and draft.role == "effect" and all(map(is_for_other_vendor, contexts))
 
 
 def _is_mended(draft: TraceDraft, context: Context, knowledge: Knowledge) -> bool:

@@ -46,6 +46,7 @@ _OF_CUDA = {
 _UNSUFFIXED = 13  # from this CUDA on the wheels have no -cuNN
 #: Platforms on which no build for CUDA runs.
 _WITHOUT_CUDA = (*STATED_VENDORS, "macOS")
+_ASCEND = "Ascend NPUs"
 #: Packages that bring a part of cuDNN and open the others by name: the first release of each cuDNN
 #: major. https://github.com/OpenNMT/CTranslate2/releases/tag/v4.5.0
 _OPEN_CUDNN = {"ctranslate2": ((8, "3.0.0"), (9, "4.5.0"))}
@@ -77,6 +78,38 @@ _OF_DEBIAN = {
 }
 #: Libraries that Intel's oneAPI puts outside the loader's path.
 _OF_ONEAPI = re.compile(r"lib(?:mkl_\w+|sycl|svml|imf|irng|intlc|iomp5|ccl|tbb|dnnl|OpenCL)\.so")
+#: Libraries of Ascend's software, what they are of, and what puts them on the loader's path.
+#: https://docs.vllm.ai/projects/ascend/en/latest/installation.html: NNAL "required for libatb.so"
+_OF_CANN = (
+    (
+        re.compile(r"lib(?:atb|mki|asdops|lcal)\w*\.so"),
+        "NNAL, which Ascend ships beside CANN",
+        (
+            "Install the NNAL of CANN's own release (Ascend-cann-nnal), and run 'source "
+            "/usr/local/Ascend/nnal/atb/set_env.sh' in the shell that starts the program, before "
+            "it starts."
+        ),
+    ),
+    (
+        re.compile(
+            r"lib(?:ascendcl|hccl|ge_\w+|graph\w*|opapi|nnopbase|acl_\w+|tbe_\w+|error_manager|"
+            r"profapi|msprofiler|ascend_(?:dump|protobuf))\.so"
+        ),
+        "CANN, Ascend's toolkit",
+        (
+            "Run 'source /usr/local/Ascend/ascend-toolkit/set_env.sh' of the installed CANN in the "
+            "shell that starts the program, before it starts."
+        ),
+    ),
+    (
+        re.compile(r"lib(?:ascend_hal|dcmi|drvdsmi_host)\.so"),
+        "Ascend's driver",
+        (
+            "Put /usr/local/Ascend/driver/lib64 on LD_LIBRARY_PATH; a container is given it from "
+            "the host (-v)."
+        ),
+    ),
+)
 #: Which year's oneAPI has a number of a library: files of intel-sycl-rt 2024.2.1, 2025.0.4,
 #: 2025.2.0 and 2025.3.0, and of onemkl-sycl-blas 2024.2.1 and 2025.0.1, on the index.
 _YEARS_OF_ONEAPI = {
@@ -129,12 +162,7 @@ def tell_sonames(
         if draft.signature.id == _OF_DRIVER:
             continue
         name = groups.get("library", "")
-        package = _OF_DEBIAN.get(name)
-        if package is not None:
-            _tell_system(draft, package)
-            continue
-        if _OF_ONEAPI.match(name):
-            _tell_oneapi(draft, name, report)
+        if _tell_system(draft, name, report, place):
             continue
         match = _SONAME.match(f"{name}.so.{groups['major']}" if "major" in groups else name)
         if match is None:
@@ -185,15 +213,22 @@ def _tell_place(
     )
 
 
-def _tell_system(draft: TraceDraft, package: str) -> None:
-    """Name the package of the distribution that holds a library."""
-    remedy = Remedy(
-        "Install it where the program runs, in its image for instance: on Debian and Ubuntu it is "
-        f"in {package}.",
-        (f"sudo apt-get install {package}",),
-        "changes-host",
-    )
-    draft.finding = draft.finding._replace(remedies=(remedy,))
+def _tell_system(draft: TraceDraft, name: str, report: str, place: str) -> bool:
+    """Name what holds a library of a distribution, of oneAPI or of CANN; False for any other."""
+    package = _OF_DEBIAN.get(name)
+    if package is not None:
+        remedy = Remedy(
+            "Install it where the program runs, in its image for instance: on Debian and Ubuntu it "
+            f"is in {package}.",
+            (f"sudo apt-get install {package}",),
+            "changes-host",
+        )
+        draft.finding = draft.finding._replace(remedies=(remedy,))
+    elif _OF_ONEAPI.match(name):
+        _tell_oneapi(draft, name, report)
+    else:
+        return place == _ASCEND and _tell_cann(draft, name)
+    return True
 
 
 def _tell_oneapi(draft: TraceDraft, name: str, report: str) -> None:
@@ -221,6 +256,19 @@ def _tell_oneapi(draft: TraceDraft, name: str, report: str) -> None:
     draft.finding = draft.finding._replace(
         message=f"{draft.finding.message.rstrip('.')}. {said}", remedies=(Remedy(fix),)
     )
+
+
+def _tell_cann(draft: TraceDraft, name: str) -> bool:
+    """Say of which part of Ascend's software a library is; False for any other."""
+    for names, part, fix in _OF_CANN:
+        if names.match(name):
+            draft.finding = draft.finding._replace(
+                message=f"{draft.finding.message.rstrip('.')}. It is of {part}, whose folder is "
+                "not on the path by itself.",
+                remedies=(Remedy(fix),),
+            )
+            return True
+    return False
 
 
 def _year_here(match: re.Match[str]) -> Optional[int]:

@@ -245,6 +245,9 @@ def _is_value(value: str) -> bool:
 
 
 def _device(context: Context) -> Iterator[Tuple[str, Tuple[Evidence, ...]]]:
+    if not context.visible_gpus():
+        for name in (context.facts.value("gpus.other") or ())[:1]:
+            yield f"the GPU is {name}", context.evidence("gpus.other")
     for device in context.visible_gpus()[:1]:
         model = context.matrix.gpu(device.name, device.pci_id)
         capability = device.compute_capability or (model.compute_capability if model else "")

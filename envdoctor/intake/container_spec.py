@@ -351,7 +351,7 @@ def _read_run(runtime: str, arguments: str, line: Line, draft: Draft) -> None:
     if gpus or "..." not in arguments:
         draft.put("container.gpus_requested", gpus, line)
     whole = "..." not in arguments and "…" not in arguments
-    if whole and not _settles_shm(options):
+    if whole and not _settles_shm(options) and not _only_looks(command[1:]):
         draft.put(
             "shm.size",
             _DOCKER_SHM,
@@ -359,6 +359,15 @@ def _read_run(runtime: str, arguments: str, line: Line, draft: Draft) -> None:
             PROSE,
             "Docker's default: neither --shm-size nor --ipc=host is given",
         )
+
+
+#: Programs that a container is started with to see what it is shown: they share no memory.
+_THAT_LOOK = frozenset(["nvidia-smi", "ls", "cat", "env", "uname", "df", "true", "nvcc", "id"])
+
+
+def _only_looks(command: Sequence[str]) -> bool:
+    """Tell whether a container only runs a program that shows something."""
+    return bool(command) and command[0].rpartition("/")[2] in _THAT_LOOK
 
 
 def _parted(words: Sequence[str]) -> Tuple[List[Tuple[str, str]], Sequence[str]]:

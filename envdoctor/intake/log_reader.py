@@ -84,6 +84,7 @@ _FRAME_LINES = 3  # of a frame: the code and the marks below it come behind its 
 #: A variable as env, printenv and export -p show it: what a start had, and no event of the run.
 _IS_VARIABLE = re.compile(
     r"(?:\([^()]{1,80}\) ?|\d{1,5}: ?|\[[\w:]{1,20}\]:)?(?:declare -x )?_?[A-Z][A-Z\d_]{2,60}="
+    r"(?!.*(?:Error|Exception): )"
 )
 #: A line that its writer marks as of no weight, in the forms of Python's logging, glog, Ray, NCCL
 #: and uvicorn.

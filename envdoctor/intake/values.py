@@ -403,7 +403,16 @@ def _gpus(statement: Claim, draft: Draft) -> bool:
 
 def _gpu_models(statement: Claim, draft: Draft) -> bool:
     # torch's ROCm builds name other makers' devices here, which are not judged.
-    return "gfx" in statement.value or _gpus(statement, draft)
+    if "gfx" not in statement.value:
+        return _gpus(statement, draft)
+    match = _OF_ROCM.match(statement.value)
+    if match is not None:
+        draft.put("gpus.other", (match.group().rstrip(":") + ")",), statement.line)
+    return True
+
+
+#: ``AMD Instinct MI100 (gfx908:sramecc+:xnack-)``, up to what says how its memory is checked.
+_OF_ROCM = re.compile(r"[\w /.-]{0,60}\(gfx\w{3,5}")
 
 
 def _no_gpus(statement: Claim, draft: Draft) -> bool:

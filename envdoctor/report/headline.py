@@ -165,6 +165,9 @@ def _driver(facts: Facts) -> str:
 def _gpus(facts: Facts) -> str:
     fact = facts.get("gpus")
     if not isinstance(fact, Known):
+        others = facts.value("gpus.other")
+        if others:
+            return ", ".join(others)
         return "no GPU" if isinstance(fact, Absent) else "GPUs not known"
     names: Dict[str, int] = {}
     for device in fact.value:

@@ -14,6 +14,7 @@ from ..model.facts import Facts, Gpu
 from ..model.finding import Finding, Remedy
 from ..model.row import Source
 from ..model.sizes import GIB, gib_text
+from ..model.versions import parse_version, try_version
 from ..model.workload import Workload
 from .rule import Rule
 
@@ -92,6 +93,8 @@ _SMALLEST_OF_NODES = 4
 _ALLOWED_LONG = ("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
 #: Settings that an engine gets as the longest sequence that it shall take.
 _LENGTH_KEY = re.compile(r"max[-_]model[-_]len(?:gth)?$|context[-_]length$|\bmax[-_]len$")
+#: sglang/srt/configs/model_config.py: "is greater than the derived context_length".
+_SGLANG_REFUSES = parse_version("0.3.4.post2")
 #: Settings, not understood, that may change what the model's configuration says.
 _CHANGES_MODEL = re.compile(r"rope|overrid|config", re.IGNORECASE)
 _SPLITS = (2, 4, 8, 16, 32)
@@ -483,9 +486,16 @@ def check_parallel_gpus(workload: Workload, facts: Facts) -> Iterator[Finding]:
 def _stated_length(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[Finding]:
     model = workload.value("actor.model")
     size = size_of(model, matrix) if model and _serves(workload, facts) else None
-    if size is not None:
+    if size is not None and not _takes_any_length(workload, facts):
         variables = facts.value("variables") or {}
         yield from check_length(workload, size, variables, _evidence(facts))
+
+
+def _takes_any_length(workload: Workload, facts: Facts) -> bool:
+    """Tell whether the length is SGLang's, of a release that refuses none."""
+    is_its = "context" in workload.key_of("rollout.max_model_len")
+    release = try_version(facts.version_of("sglang")) if is_its else None
+    return release is not None and release < _SGLANG_REFUSES
 
 
 def check_length(

@@ -334,7 +334,7 @@ def check_gpu_count(run: Preflight) -> Iterator[Finding]:
     is_assumed = evidence is not None and evidence.source == ASSUMED
     if int(asked) <= count or (is_assumed and count == 1):  # "gpu=H100" names the kind
         return
-    stages = int(run.workload.value("rollout.pipeline_parallel") or 1)
+    stages = 1 if by_processes else int(run.workload.value("rollout.pipeline_parallel") or 1)
     if stages > 1 and not run.is_here and int(asked) <= count * stages:
         return  # stages are for several nodes, and nobody said that this is one
     sure = by_processes and run.is_here and run.workload.value("nodes") == 1

@@ -29,6 +29,7 @@ _ENGINES = frozenset(["lmdeploy", "sglang", "tensorrt-llm", "vllm"])
 #: What most tracebacks go through, and what is imported with whatever is built for it.
 _TORCH = frozenset(["torch"])
 _REASONS = "ED908"  # what a report itself says of the reason
+_COMPARED = "ED312"  # releases of which it says that one fails and one works
 #: Whose failure is that of no package.
 _OF_ANYONE = frozenset(["application"])
 
@@ -60,6 +61,7 @@ def set_apart(findings: Sequence[Finding], reported: Reported) -> List[Finding]:
     """Return the findings of a pasted text, as advice those beside what failed, and advice without
     remedies.
     """
+    findings = _said_once(findings)
     placed = [_placed(finding, reported) for finding in findings]
     refuted = {
         now.key for then, now in zip(findings, placed) if then.severity != now.severity == "advice"
@@ -74,6 +76,21 @@ def set_apart(findings: Sequence[Finding], reported: Reported) -> List[Finding]:
 def reasons_first(findings: Sequence[Finding]) -> List[Finding]:
     """Return findings by severity, of advice the reasons that the report itself gives first."""
     return sorted(findings, key=lambda one: (severity_rank(one.severity), one.code != _REASONS))
+
+
+def _said_once(findings: Sequence[Finding]) -> List[Finding]:
+    """Return findings without the sentences of a report whose releases were compared."""
+    compared = {
+        entry.source
+        for one in findings
+        if one.code == _COMPARED and one.severity != "advice"
+        for entry in one.evidence
+    }
+    return [
+        one
+        for one in findings
+        if one.code != _REASONS or compared.isdisjoint([entry.source for entry in one.evidence])
+    ]
 
 
 def _placed(finding: Finding, reported: Reported) -> Finding:

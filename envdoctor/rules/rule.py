@@ -184,20 +184,23 @@ STATED_VENDORS = {
 }
 #: Packages that are installed for nothing else. Those of Intel are for its processors, too, where
 #: torch is a build for the CPU.
+_INTEL = "Intel GPUs"
 _OF_VENDORS = {
-    **dict.fromkeys(("bigdl-llm", "intel-extension-for-pytorch", "ipex-llm"), "Intel GPUs"),
+    **dict.fromkeys(("bigdl-llm", "intel-extension-for-pytorch", "ipex-llm"), _INTEL),
     **dict.fromkeys(("mindie-llm", "torch-npu", "vllm-ascend"), "Ascend NPUs"),
     **dict.fromkeys(("libtpu", "torch-xla", "vllm-tpu"), "TPUs"),
 }
 #: The local labels of torch's builds (https://download.pytorch.org/whl/).
-_OF_LABELS = (("rocm", "ROCm"), ("xpu", "Intel GPUs"), ("cpu", "the CPU"), ("cu", ""))
+_OF_LABELS = (("rocm", "ROCm"), ("xpu", "Intel GPUs"), ("cu", ""))
 
 
 def vendor_of_builds(facts: Facts) -> str:
     """Return for which devices the builds of an environment are, where that is not CUDA: "ROCm",
     "Intel GPUs", "Ascend NPUs", "TPUs", "the CPU"; "" for CUDA, or where nothing tells.
 
-    The torch that is there says more than what else is, and that more than what a report says.
+    The torch that is there says more than what else is, and that more than what a report says. One
+    for the CPU is what plug-ins for other devices are installed beside
+    (https://github.com/Ascend/pytorch: "torch==2.5.1+cpu").
     """
     torch = facts.value("torch.version") or facts.version_of("torch") or ""
     label = torch.rpartition("+")[2] if "+" in torch else ""
@@ -206,9 +209,12 @@ def vendor_of_builds(facts: Facts) -> str:
             return vendor
     if isinstance(facts.get("torch.hip"), Known) or "rocm" in torch:
         return "ROCm"
+    is_for_cpu = label.startswith("cpu")
     for package, vendor in _OF_VENDORS.items():
-        if package in facts.value("distributions", {}):
+        if package in facts.value("distributions", {}) and not (is_for_cpu and vendor == _INTEL):
             return vendor
+    if is_for_cpu:
+        return "the CPU"
     for vendor, field in STATED_VENDORS.items():
         if isinstance(facts.get(field), Known):
             return vendor

@@ -436,3 +436,15 @@ def test_a_loss_that_hangs_on_nothing_that_is_trained(printed, said, tmp_path):
     message = finding(text, tmp_path).message
     assert ("The run counted" in message) is bool(said)
     assert (said or "") in message
+
+
+def test_a_limit_that_mostly_is_the_cause_yields_to_kernels_that_were_compared(tmp_path):
+    line = "NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory\n"
+    text = f"Startup fails on kernel 6.11.0-1014, it works with 6.8.0-1022.\n\n{line}"
+    for report, codes in ((text, ["ED312", "ED395"]), (line, ["ED395"])):
+        path = tmp_path / "report.txt"
+        path.write_text(report, encoding="utf-8")
+        facts = parse_report(report, MATRIX.package) if report == text else Facts()
+        findings = check(facts, MATRIX, logs=[str(path)]).findings
+        assert [entry.code for entry in findings if entry.severity == "warning"] == codes
+    assert findings[0].caused_by is None

@@ -208,3 +208,35 @@ def test_a_library_of_oneapi_is_on_the_path_after_its_script(finding):
     said = finding("ImportError: libmkl_core.so.2: cannot open shared object file: No such file")
     assert "Intel's oneAPI" in said.message
     assert "setvars.sh" in words(said)
+
+
+@pytest.mark.parametrize(
+    ("library", "part", "fix"),
+    [
+        ("libatb.so", "NNAL", "nnal/atb/set_env.sh"),
+        ("libhccl.so", "Ascend's toolkit", "ascend-toolkit/set_env.sh"),
+        ("libascend_hal.so", "Ascend's driver", "driver/lib64"),
+    ],
+)
+def test_of_which_part_of_cann_a_library_is(finding, library, part, fix):
+    line = f"ImportError: {library}: cannot open shared object file: No such file or directory"
+    said = finding(line, "torch==2.5.1+cpu", "torch-npu==2.5.1")
+    assert part in said.message
+    assert fix in words(said)
+    assert "apt-file" not in words(said)
+    assert part not in finding(line, "torch==2.5.1+cu124").message
+
+
+def test_what_finds_no_device_on_an_npu_sends_nobody_to_the_driver_of_nvidia(tmp_path):
+    text = (
+        "torch                 2.5.1+cpu\ntorch-npu             2.5.1\nvllm_ascend           0.7.3\n"
+        "\nRuntimeError: Failed to infer device type\n"
+    )
+    path = tmp_path / "report.txt"
+    path.write_text(text, encoding="utf-8")
+    findings = check(parse_report(text), load_matrix(), logs=[str(path)]).findings
+    assert "Ascend NPUs" in next(one.message for one in findings if one.code == "ED903")
+    assert not any("nvidia" in str(one.missing).lower() for one in findings)
+    path.write_text(text.replace("torch-npu ", "torch_xpu ").replace("vllm_ascend", "vllm_other"))
+    findings = check(parse_report(path.read_text()), load_matrix(), logs=[str(path)]).findings
+    assert any("nvidia" in str(one.missing).lower() for one in findings)

@@ -72,3 +72,18 @@ def test_a_pod_that_mounts_nothing_has_the_default_of_shared_memory(volume, size
     )
     assert parse_report(spec + volume).value("shm.size") == size
     assert parse_report(spec.replace("nvidia.com/gpu: 8", "cpu: 8")).value("shm.size") is None
+
+
+@pytest.mark.parametrize(
+    ("command", "size"),
+    [
+        ("nvidia-smi -L", None),
+        ("/usr/bin/nvidia-smi", None),
+        ("python train.py", 64 << 20),
+        ("bash", 64 << 20),
+        ("", 64 << 20),
+    ],
+)
+def test_a_container_that_only_shows_something_shares_no_memory(command, size):
+    text = f"docker run --rm --gpus all nvcr.io/nvidia/pytorch:24.05-py3 {command}"
+    assert parse_report(text).value("shm.size") == size

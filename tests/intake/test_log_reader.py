@@ -388,3 +388,15 @@ def test_it_is_told_how_far_a_long_log_was_read(tmp_path):
     of_packed = []
     read_logs([str(packed)], [DIED], of_packed.append)
     assert of_packed == [f"reading the logs: {count} MiB" for count in (16, 32, 48)]
+
+
+def test_a_variable_before_an_exception_hides_it_not(tmp_path):
+    """A dump of variables is no event; a line that goes on to an exception is."""
+    memory = Pattern("memory", ("CUDA out of memory",))
+    line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    for text, events in (
+        (line, 1),
+        (f"PYTORCH_ALLOC_CONF=a:True {line}", 1),
+        (f"X_Y={line[24:]}", 0),
+    ):
+        assert len(read(tmp_path, f"{text}\n", (memory,)).events) == events

@@ -488,3 +488,18 @@ def test_seconds_of_a_build_are_no_releases():
     installed = parse_report(report).value("distributions")
     assert installed["rich"].version == "14.0.0"
     assert set(installed) <= {"rich", "instructor", "pip"}
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        ("AMD Instinct MI250X (gfx90a:sramecc+:xnack-)", ("AMD Instinct MI250X (gfx90a)",)),
+        ("Radeon RX 7900 XTX (gfx1100)", ("Radeon RX 7900 XTX (gfx1100)",)),
+        ("NVIDIA A100-SXM4-80GB", None),
+        ("Could not collect", None),
+        ("(gfx", None),
+    ],
+)
+def test_gpus_of_amd_by_their_name_and_architecture(value, names):
+    facts = parse_report(f"PyTorch version: 2.7.0\nGPU models and configuration: {value}\n")
+    assert facts.value("gpus.other") == names

@@ -155,3 +155,15 @@ def test_processes_that_have_no_gpu_are_an_error_on_this_machine_alone():
 def test_the_step_that_a_run_goes_on_from(resume, step, steps, expected):
     faults = findings(RunPlaces(step=step), checkpoint__resume=resume, steps=steps)
     assert faults == ([("ED616", "warning")] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"), [("--tp-size", []), ("--nproc_per_node", [("ED615", "warning")])]
+)
+def test_stages_of_an_engine_may_stand_on_other_nodes_and_processes_do_not(key, expected):
+    stated = {"gpus_per_node": 16, "rollout.pipeline_parallel": 2}
+    table = {name: Known(value, PLACE) for name, value in stated.items()}
+    facts = Facts({"gpus": Known((Gpu("H100"),) * 8, Evidence("nvidia-smi"))})
+    run = Workload(table, {"gpus_per_node": key})
+    found = preflight_findings(Preflight(run, facts))
+    assert [(one.code, one.severity) for one in found] == expected

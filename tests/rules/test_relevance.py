@@ -227,6 +227,18 @@ def test_of_advice_what_the_report_says_of_the_reason_stands_first():
 
 
 @pytest.mark.parametrize(
+    ("title", "codes"),
+    [
+        ("peft 0.18.0 fails here because of its new config, while 0.17.0 works.", {"ED312"}),
+        ("peft 0.18.0 fails here because of its new config.", {"ED908"}),
+    ],
+)
+def test_a_sentence_whose_releases_were_compared_is_not_said_twice(checked, title, codes):
+    entries = checked(f"{title}\n\ntorch 2.6.0\n")
+    assert {entry.code for entry in entries} & {"ED312", "ED908"} == codes
+
+
+@pytest.mark.parametrize(
     ("packages", "ran", "severity"),
     [
         (("torch",), (), "error"),  # nothing was seen to run: no traceback, or none of its files

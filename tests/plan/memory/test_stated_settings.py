@@ -222,6 +222,11 @@ def test_heads_against_the_tensor_parallel_size(matrix, text, sizes):
     assert [sizes in entry.remedies[0].text for entry in entries] == ([True] if sizes else [])
 
 
+SGLANG_LENGTH = (
+    "python -m sglang.launch_server --model-path Qwen/Qwen2.5-7B --context-length 262144"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "severities"),
     [
@@ -229,6 +234,9 @@ def test_heads_against_the_tensor_parallel_size(matrix, text, sizes):
         ("vllm 0.8.4\nvllm serve Qwen/Qwen2.5-7B --max-model-len 131072", []),
         ("vllm 0.8.4\nvllm serve acme/Qwen2.5-7B-1M --max-model-len 262144", []),
         ("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve Qwen/Qwen2.5-7B --max-model-len 262144", []),
+        (f"sglang 0.3.4.post2\n{SGLANG_LENGTH}", ["warning"]),
+        (f"sglang 0.3.4.post1\n{SGLANG_LENGTH}", []),
+        (SGLANG_LENGTH, ["warning"]),
     ],
 )
 def test_a_length_against_what_the_model_takes(matrix, text, severities):
