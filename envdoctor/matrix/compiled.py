@@ -8,9 +8,10 @@ Three parts, so that a check reads little:
   imports were measured to those that it imports from;
 * ``texts.json``: titles, symptoms, fixes and sources by row id, read when a finding needs them;
 * ``packages/<name>.jsonl``: one header line, the requirements that releases name, apart by tabs,
-  then ``key TAB release`` lines, of which only the wanted one is parsed and whose ``requires`` are
-  places among these: releases ask for much the same, and written out that was 2.6 MB more, and
-  0.3 MB with every marker, of which later lines name the place;
+  the values that several releases have (``SHARED``), apart by tabs too, then ``key TAB release``
+  lines, of which only the wanted one is parsed. The ``requires`` of a release are places among the
+  requirements, since releases ask for much the same: written out that was 2.6 MB more, 0.3 MB with
+  every marker, of which later lines name the place, and 1.4 MB with every value that is shared;
 * ``surfaces.txt``: what releases import and others do not have (``measured_rows``);
 * ``model_families.z``: which releases know which families of models, read where one is named
   (``model_rows``);
@@ -43,13 +44,14 @@ __all__ = [
     "FORMAT",
     "KEYS",
     "SAME_MARKER",
+    "SHARED",
     "complete_row",
     "load_package",
     "normalize_gpu",
     "unpack_row",
 ]
 
-FORMAT = 13
+FORMAT = 14
 
 KEYS = {
     "branch": "branch",
@@ -178,6 +180,10 @@ def complete_row(row: Row, texts: Mapping[str, Any]) -> Row:
 #: Stands before the place of the line that has the same marker.
 SAME_MARKER = "; ~"
 
+#: Fields of a release whose value is a place among the shared values where it is a number: none of
+#: them is one itself.
+SHARED = ("requires_python", "requires", "pythons", "platforms", "builds")
+
 
 class _Lines(_Mapping[str, object]):
     """The releases of a compiled package: one line each, parsed when asked for."""
@@ -185,8 +191,10 @@ class _Lines(_Mapping[str, object]):
     def __init__(self, text: str) -> None:
         self._text = text
         start = text.index("\n") + 1
-        self._body = text.index("\n", start)
-        self._requirements = text[start : self._body].split("\t")
+        middle = text.index("\n", start)
+        self._body = text.index("\n", middle + 1)
+        self._requirements = text[start:middle].split("\t")
+        self._shared = text[middle + 1 : self._body].split("\t")
 
     def __getitem__(self, key: str) -> Any:
         mark = f"\n{key}\t"
@@ -194,21 +202,32 @@ class _Lines(_Mapping[str, object]):
         if start < 0:
             raise KeyError(key)
         end = self._text.find("\n", start + 1)
-        return self._completed(json.loads(self._text[start + len(mark) : end]))
+        release = json.loads(self._text[start + len(mark) : end])
+        named = [field for field in SHARED if type(release.get(field)) is int]
+        # One call for all of them: most of what it costs is the call.
+        values = json.loads(f"[{','.join([self._shared[release[field]] for field in named])}]")
+        release.update(zip(named, values))
+        return self._completed(release)
 
     def __iter__(self) -> Iterator[str]:
-        for line in self._text.split("\n")[2:-1]:
+        for line in self._text.split("\n")[3:-1]:
             yield line.split("\t", 1)[0]
 
     def __len__(self) -> int:
-        return self._text.count("\n") - 2
+        return self._text.count("\n") - 3
 
     def items(self) -> Any:
         """Return all (key, release) pairs in one pass: a search for each key would read the text as
         often as there are releases.
         """
-        pairs = [line.split("\t", 1) for line in self._text.split("\n")[2:-1]]
+        pairs = [line.split("\t", 1) for line in self._text.split("\n")[3:-1]]
         entries = json.loads(f"[{','.join([entry for _, entry in pairs])}]")
+        shared = json.loads(f"[{','.join(self._shared)}]")
+        for entry in entries:
+            for field in SHARED:
+                value = entry.get(field)
+                if type(value) is int:
+                    entry[field] = shared[value]
         return [(key, self._completed(entry)) for (key, _), entry in zip(pairs, entries)]
 
     def _completed(self, release: Any) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from typing import (
     AbstractSet,
     Any,
@@ -27,7 +28,7 @@ from ..model.row import Row, Term
 from ..model.toml import parse_toml
 from ..model.versions import VersionSet, parse_version
 from . import compiled
-from .compiled import KEYS, load_package, normalize_gpu
+from .compiled import KEYS, SHARED, load_package, normalize_gpu
 from .curated_files import parse_conda, parse_models, parse_profile
 from .derived_rows import assembler_gaps, ptx_demands, torch_builds
 from .entries import Faults
@@ -427,9 +428,25 @@ def package_lines(document: Mapping[str, Any]) -> str:
             # Among those apart by tabs no tab stands, and no end of a line.
             texts = [" ".join(text.split()) for text in release["requires"]]
             packed["requires"] = [places.setdefault(text, len(places)) for text in texts]
-        releases.append(f"{release_key(parse_version(release['version']))}\t{_dumps(packed)}")
-    lines = [_dumps(header), "\t".join(_with_markers_once(places)), *releases]
+        releases.append(packed)
+    shared = _share(releases)
+    lines = [_dumps(header), "\t".join(_with_markers_once(places)), "\t".join(shared)]
+    lines += [f"{release_key(parse_version(each['version']))}\t{_dumps(each)}" for each in releases]
     return "\n".join(lines) + "\n"
+
+
+def _share(releases: Sequence[Dict[str, Any]]) -> List[str]:
+    """Put the place of a value that several releases have in its stead, where that is shorter;
+    return these values.
+    """
+    held = [(release, field) for release in releases for field in SHARED if field in release]
+    counts = Counter(_dumps(release[field]) for release, field in held)
+    shared: Dict[str, int] = {}
+    for release, field in held:
+        text = _dumps(release[field])
+        if counts[text] > 1 and len(text) > len(str(len(shared))):
+            release[field] = shared.setdefault(text, len(shared))
+    return list(shared)
 
 
 def _with_markers_once(lines: Iterable[str]) -> Iterator[str]:
