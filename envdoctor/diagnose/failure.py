@@ -43,6 +43,7 @@ from .refused_types import tell_refused_types
 from .releases_in_text import tell_releases_in_text
 from .sonames import tell_sonames
 from .stated_beside import state_beside
+from .stated_ranges import tell_stated_ranges
 from .survived import (
     doubt,
     has_failed,
@@ -140,6 +141,7 @@ def explain(
     _leave_out_unknown(drafts, contexts[0])
     tell_lacking_builds(drafts, failure.raised, reading.report, contexts, knowledge.modules)
     tell_two_packages(drafts, raised, contexts, knowledge.modules)
+    tell_stated_ranges(drafts, failure.raised, contexts[0], knowledge.modules)
     _join_comparisons(drafts, violated)
     tell_lacking_features(drafts, failure.raised, reading.report, contexts[0])
     tell_refused_types(drafts, failure.raised, contexts[0])

@@ -271,8 +271,9 @@ def _tell_holder(draft: TraceDraft, groups: Mapping[str, str], context: Context)
         remedy = Remedy(f"Run it with Python {ADDED_IN[module]} or newer.")
     else:
         package = groups.get("@module", "")
-        if package not in context.matrix.packages_known or package in context.distributions:
-            return
+        is_known = package in context.matrix.packages_known
+        if not is_known or package in context.distributions or draft.is_dated:
+            return  # which releases of it have the module says more
         call = InstallerCall("install", (package,))
         remedy = Remedy(f"Install {package} in the environment that runs the program.", (call,))
     draft.finding = draft.finding._replace(remedies=(remedy,))

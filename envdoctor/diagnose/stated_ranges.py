@@ -1,0 +1,239 @@
+"""A failing exception whose own words give the releases of a package that are taken, as checks of
+packages print them: which package that is, which release was found, on which side it lies, and who
+asks.
+
+Words are believed where they agree with each other: the release that was found, or else the one
+that is stated, has to be outside the range.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import List, Mapping, Optional, Sequence, Tuple
+
+from ..intake.distribution_names import known_distribution
+from ..intake.word_lists import words
+from ..matrix.signatures import distribution_of
+from ..model.calls import InstallerCall
+from ..model.facts import Distribution
+from ..model.finding import Remedy
+from ..model.log import Raised
+from ..model.record import NamedTuple
+from ..model.versions import try_version
+from ..rules.requirement_lines import direction, meets
+from ..rules.rule import Context
+from .code_owner import INSTALLED
+from .trace_draft import TraceDraft, code_of_log
+
+__all__ = ["StatedRange", "stated_ranges", "tell_stated_ranges"]
+
+_LONGEST = 800  # characters of a message
+_VERSION = r"\d{1,4}(?:\.\w{1,12}){1,5}"
+_NUMBER = rf"[`'\"]?v?({_VERSION})[`'\"]?"
+#: Words before a number, or behind it, and what they say of it; the first that fits holds.
+_FORMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(rf"(?i){form}"), operators)
+    for form, operators in (
+        (rf"\b(?:between|from) {_NUMBER} (?:and|to) {_NUMBER}", ">= <="),
+        (rf"{_NUMBER} ?<= ?version ?< ?{_NUMBER}", ">= <"),
+        (rf"(?:>=|=>|≥) ?{_NUMBER}", ">="),
+        (rf"(?:<=|=<|≤) ?{_NUMBER}", "<="),
+        (rf"~= ?{_NUMBER}", "~="),
+        (rf"!= ?{_NUMBER}", "!="),
+        (rf"(?<![<>=!~])== ?{_NUMBER}", "=="),
+        (rf"< ?{_NUMBER}", "<"),
+        (rf"> ?{_NUMBER}", ">"),
+        (rf"\b(?:at least|minimum(?: required)? version(?: is| of)?) (?:version )?{_NUMBER}", ">="),
+        (rf"\bgreater(?: than)? or equal (?:than|to) (?:version )?{_NUMBER}", ">="),
+        (rf"\bat most (?:version )?{_NUMBER}", "<="),
+        (rf"\b(?:newer|greater|higher|later) than (?:version )?{_NUMBER}", ">"),
+        (rf"\babove {_NUMBER}", ">"),
+        (rf"{_NUMBER},? (?:or|and) (?:newer|higher|later|greater|above)\b", ">="),
+        (rf"{_NUMBER},? (?:or|and) (?:older|lower|earlier|below)\b", "<="),
+        (rf"{_NUMBER}\+(?![\w.])", ">="),
+    )
+)
+#: What says that a number is the one that is there, before it and behind it.
+_IS_THERE = re.compile(
+    r"(?i)\b(?:found|got|detected|installed|loaded|current|currently|have|are using|is|your|was)\b"
+    r"[^.;]{0,40}$|\bversion ?[:(]? ?$"
+)
+_IS_THERE_BEHIND = re.compile(
+    r"(?i)^\)?,? (?:(?:was|is) (?:found|installed|detected|not supported|incompatible|older|newer"
+    r"|too)|detected|installed|found|which is (?:incompatible|not)|must be|needs to be|should be)\b"
+)
+#: What only tells what to type or to try, or what once was.
+_COMMAND = re.compile(r"(?i)\b(?:pip3? install|(?:down|up)grade) [^.;]{0,60}$")
+_ADVICE = re.compile(
+    r"(?i)(?:\binstall [^.;]{0,60}|\b(?:down|up)grade [^.;]{0,60}|\bsince [^.;]{0,20}"
+    r"|\be\.g\.[^;]{0,30}|\bcompiled (?:with|against|for) [^.;]{0,30})$"
+)
+_WORD = re.compile(r"(?<![\w.])[A-Za-z][\w-]{0,60}")
+_VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
+_ENDS = re.compile(r"[.;:?!] (?!Found version )[A-Z]")  # a sentence
+#: What may stand between the name of a package and the releases of it.
+_BETWEEN = words(
+    """
+    a an and are be but found have has in incompatible is it least library minimum must need needs
+    of only or package please release releases require required requires should support supported
+    supports that the to version versions which with you your
+    """
+)
+_FEW_WORDS = 12
+
+
+class StatedRange(NamedTuple):
+    """The releases of a package that a message says are taken, as a specifier; found: the one that
+    it says is there, "" for none.
+    """
+
+    package: str
+    specifier: str
+    found: str
+
+
+class _Clause(NamedTuple):
+    start: int
+    end: int
+    specifier: str
+
+
+def tell_stated_ranges(
+    drafts: Sequence[TraceDraft],
+    raised: Optional[Raised],
+    context: Context,
+    modules: Mapping[str, str],
+) -> None:
+    """Say of the exception that a run failed with which releases of a package it asks for, where
+    nothing else knows it.
+    """
+    for draft in drafts:
+        own = draft.exception(raised)
+        if own is None or draft.signature is not None:
+            continue
+        ranges = [
+            stated
+            for stated in (_here(one, context) for one in stated_ranges(own.message))
+            if _is_outside(stated)
+        ]
+        if len({stated.package for stated in ranges}) == 1:
+            _tell(draft, ranges[0], _asker(own, modules))
+
+
+def stated_ranges(message: str) -> List[StatedRange]:
+    """Return the ranges of releases that a message states of packages that are known."""
+    text = " ".join(message.split())[:_LONGEST]
+    clauses = _clauses(text)
+    found = _found(text, clauses)
+    ranges: List[StatedRange] = []
+    for group in _groups(text, clauses):
+        package = _package(text, group[0].start)
+        if package:
+            specifier = ",".join(clause.specifier for clause in group)
+            ranges.append(StatedRange(package, specifier, found))
+    return ranges
+
+
+def _clauses(text: str) -> List[_Clause]:
+    """Return what a text says of numbers as bounds, in order; no number counts twice."""
+    taken: List[Tuple[int, int]] = []
+    clauses: List[_Clause] = []
+    for form, operators in _FORMS:
+        for match in form.finditer(text):
+            start, end = match.span()
+            before = text[:start]
+            is_free = all(end <= first or last <= start for first, last in taken)
+            if not is_free or _COMMAND.search(before):
+                continue
+            is_there = _IS_THERE.search(before) or _IS_THERE_BEHIND.match(text[end:])
+            if operators == "==" and is_there:
+                continue  # "transformers==4.50.0 is installed"
+            taken.append((start, end))
+            parts = zip(operators.split(), match.groups())
+            clauses.append(_Clause(start, end, ",".join(op + number for op, number in parts)))
+    return sorted(clauses)
+
+
+def _groups(text: str, clauses: Sequence[_Clause]) -> List[List[_Clause]]:
+    """Return clauses that follow one another as those of one range."""
+    groups: List[List[_Clause]] = []
+    for clause in clauses:
+        if groups and re.fullmatch(r",? ?(?:and )?", text[groups[-1][-1].end : clause.start]):
+            groups[-1].append(clause)
+        else:
+            groups.append([clause])
+    return groups
+
+
+def _package(text: str, end: int) -> str:
+    """Return the package whose name stands before its releases with nothing but filling words
+    between, "" for none.
+    """
+    for match in reversed(list(_WORD.finditer(text, 0, end))[-_FEW_WORDS:]):
+        word = match.group().rstrip("-_")
+        if _ENDS.search(text, match.end(), end):
+            return ""
+        if word.lower() in _BETWEEN or (word.startswith("v") and word[1:].isdigit()):
+            continue
+        return "" if _VARIABLE.fullmatch(word) else known_distribution(word) or ""
+    return ""
+
+
+def _found(text: str, clauses: Sequence[_Clause]) -> str:
+    """Return the one release that a text says is there, "" for none or several."""
+    numbers = {
+        match.group(1)
+        for match in re.finditer(rf"(?<![\w.]){_NUMBER}", text)
+        if not any(one.start <= match.start() < one.end for one in clauses)
+        and not _ADVICE.search(text[: match.start()])
+        and (
+            _IS_THERE.search(re.sub(r"[\w-]{1,40}(?: ?==)? ?$", "", text[: match.start()]))
+            or _IS_THERE.search(text[: match.start()])
+            or _IS_THERE_BEHIND.match(text[match.end() :])
+        )
+    }
+    return numbers.pop().rstrip(".") if len(numbers) == 1 else ""
+
+
+def _here(stated: StatedRange, context: Context) -> StatedRange:
+    """Return a range with the release that is stated, where its message names none."""
+    version = context.facts.version_of(stated.package)
+    return stated if stated.found or not version else stated._replace(found=version)
+
+
+def _is_outside(stated: StatedRange) -> bool:
+    version = try_version(stated.found)
+    return version is not None and meets(version, stated.specifier) is False
+
+
+def _asker(raised: Raised, modules: Mapping[str, str]) -> str:
+    """Return the package that raised, "" where the traceback does not tell."""
+    frame = raised.frames[-1] if raised.frames else None
+    if frame is None or INSTALLED.search(frame.file.replace("\\", "/")) is None:
+        return ""
+    return distribution_of(frame.file, modules)
+
+
+def _tell(draft: TraceDraft, stated: StatedRange, asker: str) -> None:
+    kind = direction(Distribution(stated.package, stated.found), stated.specifier)
+    if asker == stated.package or kind not in ("too-old", "too-new", "bad-version"):
+        return
+    wanted = f"{stated.package}{stated.specifier}"
+    side = {"too-old": "is too old", "too-new": "is too new"}.get(kind, "is not among them")
+    who = asker or "What raises it"
+    message = draft.finding.message.rstrip(".")
+    other = "a newer release" if kind == "too-new" else "another release"
+    draft.finding = draft.finding._replace(
+        component=stated.package,
+        kind=kind,
+        code=code_of_log(stated.package, kind),
+        message=f"{message}. {who} takes {wanted}: {stated.package} {stated.found} {side}.",
+        packages=tuple(filter(None, (asker, stated.package))),
+        remedies=(
+            Remedy(
+                f"Install {wanted}, or {other} of {asker or 'what asks for it'} that takes "
+                f"{stated.found}.",
+                (InstallerCall("install", (wanted,)),),
+            ),
+        ),
+    )
