@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import InputError
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
@@ -32,6 +32,8 @@ from .unread import unread_settings
 
 __all__ = ["ADAPTER"]
 
+#: The commits of its tables that are older than its first release.
+_EARLY = frozenset(("b3d72a7", "90a634b"))
 _EXAMPLES = ("examples/config.yaml", "examples/grpo_example.yaml")
 
 
@@ -208,6 +210,7 @@ class _EasyR1:
         )
         problems += value_problems(fields, keys)
         problems += self._refusals(fields, keys)
+        problems += _undivided_batches(fields, keys, configuration.versions)
         unread = unread_settings(configuration, [*files, *settings])
         return RunReading(fields, keys, problems, version, unread)
 
@@ -351,7 +354,7 @@ class _EasyR1:
                 prompt.value + response.value,
                 Evidence(prompt.evidence.source, "max_prompt_length + max_response_length"),
             )
-        early = {version in ("b3d72a7", "90a634b") for version in configuration.versions}
+        early = {version in _EARLY for version in configuration.versions}
         # Those take the entropy of logits (dp_actor.py@90a634b:131); 0.3.0 and newer have
         # flash-attn's loss alone.
         if len(early) == 1:
@@ -403,6 +406,28 @@ class _EasyR1:
                 f"{keys['actor.cpu_offload']}=false",
             )
         ]
+
+
+def _undivided_batches(
+    fields: Mapping[str, Fact[Any]], keys: Mapping[str, str], versions: Sequence[str]
+) -> Iterator[ConfigurationProblem]:
+    """Yield the mini batches that do not divide a step, which is refused since March 2025, between
+    90a634b and 0.3.0 (ray_trainer.py, RayPPOTrainer.__init__).
+    """
+    step = _known(fields, "data.train_batch_size")
+    for role in ("actor", "critic"):
+        mini = fields.get(f"{role}.mini_batch")
+        if not step or not isinstance(mini, Known) or not mini.value or step % mini.value == 0:
+            continue
+        if _known(fields, f"{role}.present") is not False:
+            yield ConfigurationProblem(
+                "impossible-value",
+                mini.evidence,
+                keys.get(f"{role}.mini_batch", ""),
+                f"mini batches of {mini.value} prompts do not divide the step's {step}",
+                str(step),
+                _EARLY.isdisjoint(versions),
+            )
 
 
 def _known(fields: Mapping[str, Fact[Any]], name: str) -> Optional[Any]:

@@ -19,6 +19,7 @@ from .settings import Setting
 
 __all__ = [
     "key_problems",
+    "lost_lines_problem",
     "narrowed",
     "nearest_key",
     "possible_versions",
@@ -140,7 +141,9 @@ def nearest_key(key: str, table: KeyTable, versions: Sequence[str]) -> str:
 
 
 def remark_problem(kind: str, place: Evidence, text: str) -> ConfigurationProblem:
-    """What bash would stumble over, in the words of a configuration."""
+    """What bash would stumble over, in the words of a configuration; ``kind`` is that of a remark
+    of the shell's reader, "not-an-identifier" or "ends-early".
+    """
     if kind == "not-an-identifier":
         name = text.partition(" ")[2].partition("=")[0]
         message = (
@@ -154,18 +157,32 @@ def remark_problem(kind: str, place: Evidence, text: str) -> ConfigurationProble
             message,
             f"{redacted_start(text.partition(' ')[2], 100)} as an argument of the training command",
         )
-    if kind == "ends-early":
-        asked = " and ".join("an argument" if name == "@" else name for name in text.split())
-        message = (
-            f"as it stands the script ends here, before it starts anything: {asked or 'a value'} "
-            "has to be set; planned is what stands below"
-        )
-        return ConfigurationProblem(kind, place, "", message, certain=False)
-    key = text.partition("=")[0].split()[0]
+    asked = " and ".join("an argument" if name == "@" else name for name in text.split())
     message = (
-        "this stands as a command of its own, so the training command never sees it; the "
-        f"line before has to end in a backslash: {redacted_start(text, 100)}"
+        f"as it stands the script ends here, before it starts anything: {asked or 'a value'} "
+        "has to be set; planned is what stands below"
     )
+    return ConfigurationProblem(kind, place, "", message, certain=False)
+
+
+def lost_lines_problem(lines: Sequence[Tuple[Evidence, str]]) -> ConfigurationProblem:
+    """Return as one what a lost backslash, or a comment between the lines of a command, cuts off:
+    the place and the text of each line.
+    """
+    place, first = lines[0]
+    last, _ = lines[-1]
+    key, *others = dict.fromkeys(text.partition("=")[0].split()[0] for _, text in lines)
+    if others:
+        message = (
+            f"{len(lines)} lines down to {last.source} stand as commands of their own, so the "
+            "training command never sees them; the line before each has to end in a backslash, and "
+            f"no comment may stand between them: {redacted_start(', '.join((key, *others)), 100)}"
+        )
+    else:
+        message = (
+            "this stands as a command of its own, so the training command never sees it; the line "
+            f"before has to end in a backslash: {redacted_start(first, 100)}"
+        )
     return ConfigurationProblem("lost-line", place, key, message)
 
 
@@ -258,15 +275,6 @@ def _report_batches(fields: Mapping[str, Fact[Any]], report: Any) -> None:
         mini = _value(fields, f"{role}.mini_batch")
         if not mini or _value(fields, f"{role}.present") is False:
             continue
-        train = _value(fields, "data.train_batch_size")
-        # verl compares them where batches are not dynamic (ray_trainer.py, _validate_config).
-        is_dynamic = _value(fields, f"{role}.max_tokens_per_gpu") is not None
-        if train and mini > train and not is_dynamic:
-            report(
-                f"{role}.mini_batch",
-                f"a mini batch of {mini} prompts is larger than the step's {train}",
-                str(train),
-            )
         ranks = _data_parallel_ranks(fields, role)
         if ranks:
             _report_split(fields, role, mini, ranks, report)

@@ -21,7 +21,7 @@ from ...text_files import name_of, read_text
 from ..shell.reader import MARK, MAX_SCRIPT_BYTES, Script, Word, read_script
 from .adapter import Adapter, Checkout, Run, RunReading, read_small
 from .checkout import find_checkout, installed, old_checkout
-from .problems import remark_problem
+from .problems import lost_lines_problem, remark_problem
 from .settings import MAX_CONFIG_BYTES, Setting, read_config
 from .training_command import (
     LAUNCHERS,
@@ -260,7 +260,7 @@ class _Source:
             environ=environ,
             arguments=arguments,
             path=whole,
-            read=partial(_sourced, _tree_of(whole)),
+            read=partial(_sourced, os.path.dirname(whole), _tree_of(whole)),
         )
         script = reader()
         if script.ends and not _best(list(started(script, base, text))):
@@ -269,10 +269,16 @@ class _Source:
         return self._of_commands(script, text, base)
 
     def _remark(self, script: Script) -> None:
+        lost: List[Tuple[Evidence, str]] = []
         for remark in script.remarks:
             stated = redact(remark.text)
             place = Evidence(f"{script.name}:{remark.line}", stated[:200])
-            self.problems.append(remark_problem(remark.kind, place, stated))
+            if remark.kind == "lost-line":
+                lost.append((place, stated))
+            else:
+                self.problems.append(remark_problem(remark.kind, place, stated))
+        if lost:
+            self.problems.append(lost_lines_problem(lost))
 
     def _of_commands(self, script: Script, text: str, base: str) -> Run:
         self._remark(script)
@@ -308,12 +314,15 @@ def _tree_of(path: str) -> str:
     return folder or own
 
 
-def _sourced(tree: str, path: str) -> Optional[str]:
-    """Return the text of a file that a script sources, where it lies in the same tree."""
-    whole = os.path.normpath(path)
-    is_near = os.path.isabs(path) and bool(tree) and whole.startswith(os.path.join(tree, ""))
-    text = read_small(whole, MAX_SCRIPT_BYTES) if is_near else None
-    return None if text is None or "\x00" in text else text
+def _sourced(folder: str, tree: str, path: str) -> Optional[str]:
+    """Return the text of a file that a script sources, where it lies in the same tree. Scripts are
+    started in their own folder or in the tree's: where one of the two has the file, it is that one.
+    """
+    near = {os.path.normpath(os.path.join(start, path)) for start in (folder, tree) if start}
+    inside = os.path.join(tree, "")
+    texts = [read_small(one, MAX_SCRIPT_BYTES) for one in near if one.startswith(inside)]
+    held = [text for text in texts if text is not None]
+    return held[0] if len(held) == 1 and "\x00" not in held[0] else None
 
 
 def _not_known(script: Script, runs: Sequence[Run]) -> str:

@@ -104,6 +104,10 @@ class Trainer:
         """Return the defaults of the release that the adapter was written against."""
         return self.defaults
 
+    def fields_of(self, run: Run) -> Fields:  # noqa: ARG002 - the same for most
+        """Return the settings of a run by field of the workload."""
+        return self.fields
+
     def declared_in(self, run: Run) -> Sequence[Tuple[str, Tuple[str, ...]]]:  # noqa: ARG002
         """Return where a checkout declares the defaults of a run."""
         return self.declared
@@ -135,7 +139,7 @@ class Trainer:
         configuration = Configuration(
             table, table.versions, launch.given, launch.files, run.environ, absent=launch.absent
         )
-        facts, names = configuration.read(self.fields, {})
+        facts, names = configuration.read(self.fields_of(run), {})
         place = Evidence(run.name, run.entry)
         fields: Dict[str, Fact[Any]] = {
             "framework": Known(self.name, place),

@@ -20,6 +20,7 @@ from .hf_trainer import (
     sharding,
 )
 from .optimizers import optimizer_fields
+from .own_script import ScriptOptions, script_options
 from .settings import flags
 from .trainer import Launch, Trainer, TrainerReading
 
@@ -53,6 +54,10 @@ _FEWEST = 2
 _OTHERS = ("trl", "llamafactory", "swift", "openrlhf", "axolotl", "verl")
 
 
+def _script(run: Run) -> ScriptOptions:
+    return script_options(entry_source(run)) if run.entry.endswith(".py") else ScriptOptions()
+
+
 class _Transformers(Trainer):
     name = "transformers"
     attention = ("attn_implementation", "attn_impl", "flash_attn", "use_flash_attn")
@@ -79,6 +84,19 @@ class _Transformers(Trainer):
     def launch(self, run: Run) -> Launch:
         """Return the options of the script."""
         return Launch(flags(run.arguments, run.name)[0], run.files)
+
+    def defaults_of(self, run: Run) -> Mapping[str, Any]:
+        """Return the defaults of TrainingArguments, over them those of the script's own classes for
+        what is read here.
+        """
+        options = _script(run)
+        known = {*self.defaults, options.model, options.length}
+        own = {name: value for name, value in options.defaults.items() if name in known}
+        return {**self.defaults, **own}
+
+    def fields_of(self, run: Run) -> Fields:
+        """Return the settings, first what the script's code makes the model and the length."""
+        return _script(run).over(self.fields)
 
     def derive(self, reading: TrainerReading) -> None:
         """Say how it is spread; what the code trains is not known."""

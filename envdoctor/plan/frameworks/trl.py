@@ -35,6 +35,7 @@ from .hf_trainer import (
 )
 from .key_tables import load_table
 from .optimizers import optimizer_fields
+from .own_script import script_options
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, as_option, flags
 from .unread import other_models, unread_settings
@@ -146,7 +147,8 @@ class _Trl:
         versions, version = possible_versions(table, run, [*files, *settings], trained)
         table = checkout_table(run, table, versions, _declared(method))
         configuration = Configuration(table, versions, settings, files, run.environ)
-        facts, keys = configuration.read(_PAIRS if method in _ALGORITHMS else _FIELDS, {})
+        own = script_options(_source(run) or "")
+        facts, keys = configuration.read(own.over(_PAIRS if method in _ALGORITHMS else _FIELDS), {})
         place = Evidence(run.name, run.entry)
         fields = {
             "framework": Known(self.name, place),
@@ -156,15 +158,15 @@ class _Trl:
         self._derive(run, configuration, fields, keys, method)
         fields.update(attention_of(configuration, "attn_implementation"))
         keys["actor.attention"] = "attn_implementation"
-        own = run.entry.endswith(".py")  # a script may add options
+        is_own = run.entry.endswith(".py")  # a script may add options
         problems = key_problems(
             configuration,
             [*files, *settings],
             # Of TrainingArguments a checkout has what its transformers has, which is not read.
-            exact=isinstance(version, Known) and not own and not table.own,
+            exact=isinstance(version, Known) and not is_own and not table.own,
         )
         # What a script adds is not known; a name close to one of TRL's may be meant for it.
-        foreign = own and not self._is_package(run)
+        foreign = is_own and not self._is_package(run)
         problems = [one for one in problems if not foreign or one.nearest or not _is_unknown(one)]
         problems += value_problems(fields, keys)
         unread = unread_settings(configuration, [*files, *settings])

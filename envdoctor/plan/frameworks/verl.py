@@ -312,6 +312,9 @@ class VerlFamily:
         if asserts is not False:
             sure = is_plain and bool(asserts) and not self.forked
             problems += _unequal_shares(fields, keys, certain=sure)
+        compares = configuration.since("0.3") and not self.forked
+        if compares is not False:
+            problems += _larger_mini_batches(fields, keys, certain=is_plain and bool(compares))
         unread = unread_settings(configuration, [*run.files, *settings])
         fields.update(other_models(configuration, [*run.files, *settings]))
         if not _ENTRY.fullmatch(run.entry) and composition is None:
@@ -561,6 +564,33 @@ def _unequal_shares(
         f"{keys[names[0]]}={max(batch // gpus, 1) * gpus}",
         certain,
     )
+
+
+def _larger_mini_batches(
+    fields: Mapping[str, Fact[Any]], keys: Mapping[str, str], *, certain: bool
+) -> Iterator[ConfigurationProblem]:
+    """Yield the mini batches that are larger than a step, which 0.3 and later refuse where batches
+    are not dynamic (ray_trainer.py, _validate_config; since 0.6 workers/config/actor.py); before
+    and in the forks the step is one smaller mini batch.
+    """
+    step = fields.get("data.train_batch_size")
+    for role in ("actor", "critic"):
+        mini, present, tokens = (
+            fields.get(f"{role}.{name}") for name in ("mini_batch", "present", "max_tokens_per_gpu")
+        )
+        is_absent = isinstance(present, Known) and present.value is False
+        if is_absent or not isinstance(step, Known) or not isinstance(mini, Known):
+            continue
+        is_dynamic = isinstance(tokens, Known) and tokens.value is not None
+        if not is_dynamic and step.value and mini.value > step.value:
+            yield ConfigurationProblem(
+                "impossible-value",
+                mini.evidence,
+                keys.get(f"{role}.mini_batch", ""),
+                f"a mini batch of {mini.value} prompts is larger than the step's {step.value}",
+                str(step.value),
+                certain,
+            )
 
 
 def _option(run: Run, *names: str) -> str:

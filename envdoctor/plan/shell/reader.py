@@ -120,8 +120,8 @@ def read_script(
     ``line`` is that of the text's start. ``why``: the text holds :data:`MARK` for what is unclear
     in it, and this is the reason. ``past_ends``: read on behind an ``if`` that ends the script;
     what it asks for is unclear then. ``path``: the script's own, whole. ``read``: gives the text of
-    a file that the script sources by its whole path, None for one that is not at hand. Raises
-    :class:`InputError`.
+    a file that the script sources, by the path that it names, None for one that is not at hand.
+    Raises :class:`InputError`.
     """
     if len(text) > MAX_SCRIPT_BYTES:
         raise InputError(
@@ -505,7 +505,7 @@ class _Reader(Expander):
         if documents and "-d" in texts and _IDENTIFIER.match(texts[-1]):
             text = documents[0][1].strip()  # read -r -d '' NAME <<EOF
             why = f"the document at line {command.line} is unclear in part"
-            word = Word(text, command.line + 1, "", why)
+            word = Word(text, self.line_of(command.line + 1), "", why)
             self.variables[texts[-1]] = ShellVariable((word,))
         elif name == "unset":
             unset = {text: ShellVariable(()) for text in texts if _IDENTIFIER.match(text)}
@@ -532,7 +532,7 @@ class _Reader(Expander):
         array = "a" in options
         if set(options) - set("ra") or (len(names) > 1 if array else len(texts) > len(names)):
             return False
-        line = command.line
+        line = self.line_of(command.line)
         if array:
             self.variables[names[0]] = ShellVariable(tuple(Word(t, line) for t in texts), True)
             return True
@@ -569,17 +569,20 @@ class _Reader(Expander):
         name = fields[1].readable if len(fields) > 1 else "a file"
         if _SETS_UP.search(name):
             return
-        known = len(fields) == 2 and fields[1].known
+        known = len(fields) > 1 and fields[1].known
         text = self.read(fields[1].text) if known and self.read is not None else None
-        if text is None or not self._follow(fields[1], text):
+        if text is None or not self._follow(fields[1], text, fields[2:]):
             self._loosen(f"{name} may set it", fields[0].line)
 
-    def _follow(self, file: Word, text: str) -> bool:
-        """Run a file that is sourced: what stands in it stands at the line that names it. False
-        where bash could not read it.
+    def _follow(self, file: Word, text: str, arguments: Sequence[Word]) -> bool:
+        """Run a file that is sourced: what stands in it stands at the line that names it, and the
+        arguments behind its name, if there are any, are its own. False where bash could not read
+        it.
         """
-        before = self.file, self.at
+        before, own = (self.file, self.at), self.variables["@"]
         self.file, self.at = file.text, file.line
+        if arguments:
+            self.variables["@"] = ShellVariable(tuple(arguments), array=True)
         try:
             self.run(parse(text + "\n", file.line))
         except _Leaves as leaving:
@@ -589,6 +592,8 @@ class _Reader(Expander):
             return False
         finally:
             self.file, self.at = before
+            if arguments:
+                self.variables["@"] = own
         return True
 
     def _eval(self, fields: Sequence[Word]) -> Optional[bool]:

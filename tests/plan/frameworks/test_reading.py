@@ -547,12 +547,77 @@ VERL = "python3 -m verl.trainer.main_ppo trainer.n_gpus_per_node=8 trainer.nnode
 )
 def test_numbers_that_have_to_go_into_each_other(settings, said):
     """verl compares batches only where they are not dynamic (ray_trainer.py, _validate_config)."""
-    problems = read_workload([*VERL.split()[:-1], *f"data.{settings}".split()]).problems
+    words = [*VERL.split()[:-1], *f"data.{settings}".split()]
+    problems = read_workload(words, framework="verl==0.7.0").problems
     messages = [one.message for one in problems if one.kind == "impossible-value"]
     if said:
         assert any(said in message for message in messages), messages
     else:
         assert not messages
+
+
+@pytest.mark.parametrize(
+    ("framework", "refused"),
+    [("verl==0.2", False), ("verl==0.3.0.post1", True), ("tinyzero", False), ("simplerl", False)],
+)
+def test_a_mini_batch_larger_than_the_step_is_refused_since_verl_0_3(framework, refused):
+    """ray_trainer.py of verl 0.1, of 0.2 and of the forks compares nothing: data.split() gives one
+    smaller mini batch. 0.3.0 asserts.
+    """
+    words = [*VERL.split()[:-1], "data.train_batch_size=64"]
+    problems = read_workload(words, framework=framework).problems
+    assert any("larger than the step's 64" in one.message for one in problems) == refused
+
+
+@pytest.mark.parametrize(("step", "refused"), [(512, False), (192, True), (64, True), (128, False)])
+def test_easyr1_refuses_mini_batches_that_do_not_divide_a_step(step, refused):
+    """``rollout_batch_size % global_batch_size`` (verl/trainer/ray_trainer.py of 0.3.0)."""
+    words = (
+        f"python3 -m verl.trainer.main data.rollout_batch_size={step} "
+        "worker.actor.global_batch_size=128 worker.critic.global_batch_size=64 "
+        "trainer.n_gpus_per_node=8"
+    )
+    problems = read_workload(words.split(), framework="easyr1==0.3.0").problems
+    messages = [one.message for one in problems if one.certain]
+    assert any("do not divide the step's" in message for message in messages) == refused
+
+
+def test_a_script_that_is_sourced_by_a_relative_path_is_read(tmp_path) -> None:
+    """As OpenRLHF's train_llama_slurm.sh does with the script of each method."""
+    (tmp_path / ".git").mkdir()
+    folder = tmp_path / "examples" / "scripts"
+    folder.mkdir(parents=True)
+    (folder / "dpo.sh").write_text(
+        "read -r -d '' commands <<EOF\nopenrlhf.cli.train_dpo \\\n  --pretrain a/b\nEOF\n"
+        'if [[ ${1} != "slurm" ]]; then\n  deepspeed --module $commands\nfi\n'
+    )
+    job = folder / "job.sh"
+    job.write_text(
+        'readonly script="dpo.sh"\nsource ./${script} slurm\n'
+        'srun bash -c "pip install . ; torchrun --nproc_per_node 8 --nnodes 2 -m ${commands}"\n'
+    )
+    workload = read_workload([str(job)], environ={})
+    assert workload.value("framework") == "openrlhf"
+    assert workload.value("actor.model") == "a/b"
+    assert workload.value("nodes") == 2
+    # In both places where one starts it: which of them is meant is not known.
+    (tmp_path / "dpo.sh").write_text("commands=x\n")
+    with pytest.raises(InputError):
+        read_workload([str(job)], environ={})
+
+
+def test_lines_between_comments_are_one_problem(tmp_path) -> None:
+    """bash ends a command at a comment, so that each line below is a command of its own."""
+    (tmp_path / "finetune.py").write_text("from transformers import Trainer, TrainingArguments\n")
+    script = tmp_path / "train.sh"
+    script.write_text(
+        "deepspeed finetune.py \\\n  # where it lies\n  --model_name_or_path a/b \\\n"
+        "  # how much at once\n  --per_device_train_batch_size 4 \\\n  # types\n  --bf16\n"
+    )
+    lost = [one for one in read_workload([str(script)]).problems if one.kind == "lost-line"]
+    assert [(one.place.source, one.key) for one in lost] == [("train.sh:3", "--model_name_or_path")]
+    assert "3 lines down to train.sh:7" in lost[0].message
+    assert "--per_device_train_batch_size, --bf16" in lost[0].message
 
 
 @pytest.mark.parametrize(

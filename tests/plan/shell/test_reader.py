@@ -572,6 +572,7 @@ SOURCED = {
     'ARGS=(--layers 4 "--name=$A")\nreturn 0\nARGS=()\n',
     "ends.sh": "D=4\nexit 0\n",
     "itself.sh": '. "$F/itself.sh"\n',
+    "asked.sh": 'G=$# H="${1}"\nread -r -d "" L <<EOF\n-m x \\\n  --y $2\nEOF\nshift\n',
 }
 _FOLDER = 'F=$( cd -- "$( dirname -- "${BASH_SOURCE[0]}" )" &> /dev/null && pwd)\n'
 WITH_FILES = [
@@ -583,6 +584,8 @@ WITH_FILES = [
     'R=$(cd "$F/models/.." && pwd -P); __run__ "$R/models" "$(readlink -f "$R")"',
     "source $F/ends.sh; __run__ never",
     'if [ 1 = 1 ]; then source $F/common.env; fi; __run__ "$A"',
+    'set -- a b c; source $F/asked.sh "d e" f; __run__ $G "$H" $# "$1" "$L"',
+    'set -- a b c; source $F/asked.sh; __run__ $G "$H" $# "$1"',
 ]
 
 

@@ -1,0 +1,124 @@
+"""What a training script of one's own makes of its options: which of them names the model that is
+trained, which bounds a text, and what they are by default. Read as a syntax tree, nothing is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, Iterator, List, Mapping, Set
+
+from ...model.record import NamedTuple
+from .configuration import Fields
+from .declared import class_defaults
+
+__all__ = ["ScriptOptions", "script_options"]
+
+#: Parsers that make instances of dataclasses (transformers/hf_argparser.py, trl/scripts/utils.py,
+#: alignment-handbook's configs.py).
+_PARSERS = frozenset(("HfArgumentParser", "TrlParser", "H4ArgumentParser"))
+#: Classes whose ``from_pretrained`` loads weights; tokenizers, configurations and adapters do not.
+_LOADERS = re.compile(r"AutoModel(?:For\w+)?|\w+For(?:CausalLM|ConditionalGeneration)")
+#: Keywords and attributes that bound the tokens of a text.
+_LENGTHS = frozenset(("model_max_length", "max_seq_length", "max_length"))
+
+
+class ScriptOptions(NamedTuple):
+    """Options of a script by what its code does with them; empty where it leaves that open.
+
+    model: names the weights that are loaded. length: bounds the tokens of a text. defaults: of the
+    dataclasses that its parser fills.
+    """
+
+    model: str = ""
+    length: str = ""
+    defaults: Mapping[str, Any] = {}
+
+    def over(self, fields: Fields) -> Fields:
+        """Return a table of fields in which these options come before the usual names."""
+        named = {"actor.model": self.model, "data.max_prompt_length": self.length}
+        return {
+            field: ((named[field], *keys), convert) if named.get(field) else (keys, convert)
+            for field, (keys, convert) in fields.items()
+        }
+
+
+def script_options(source: str) -> ScriptOptions:
+    """Return what the code of a script tells of its options; nothing of code that is no Python, or
+    that hands no dataclass to a parser.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ScriptOptions()
+    nodes = list(ast.walk(tree))
+    classes = _parsed_classes(nodes)
+    declared = _fields_of(nodes, classes)
+    if not declared:
+        return ScriptOptions()
+    models = set(_options(_loaded(nodes), declared))
+    lengths = set(_options(_bounds(nodes), declared))
+    return ScriptOptions(
+        models.pop() if len(models) == 1 else "",
+        lengths.pop() if len(lengths) == 1 else "",
+        class_defaults(source, classes),
+    )
+
+
+def _parsed_classes(nodes: List[ast.AST]) -> List[str]:
+    """Return the names of the classes that a parser is given, in their order."""
+    names: List[str] = []
+    for node in nodes:
+        if not isinstance(node, ast.Call) or _name(node.func) not in _PARSERS:
+            continue
+        for given in (*node.args[:1], *(word.value for word in node.keywords)):
+            parts = given.elts if isinstance(given, (ast.Tuple, ast.List)) else [given]
+            names += [part.id for part in parts if isinstance(part, ast.Name)]
+    return list(dict.fromkeys(names))
+
+
+def _fields_of(nodes: List[ast.AST], classes: List[str]) -> Set[str]:
+    return {
+        statement.target.id
+        for node in nodes
+        if isinstance(node, ast.ClassDef) and node.name in classes
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+    }
+
+
+def _loaded(nodes: List[ast.AST]) -> Iterator[ast.expr]:
+    """Yield what the weights of models are loaded from."""
+    for node in nodes:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr == "from_pretrained" and _LOADERS.fullmatch(_name(node.func.value)):
+            named = [
+                word.value for word in node.keywords if word.arg == "pretrained_model_name_or_path"
+            ]
+            yield from (*node.args[:1], *named)
+
+
+def _bounds(nodes: List[ast.AST]) -> Iterator[ast.expr]:
+    """Yield what bounds a text: ``max_length=X`` of a call, ``args.max_seq_length = X``."""
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            yield from (word.value for word in node.keywords if word.arg in _LENGTHS)
+        elif isinstance(node, ast.Assign):
+            targets = [one.attr for one in node.targets if isinstance(one, ast.Attribute)]
+            if not _LENGTHS.isdisjoint(targets):
+                yield node.value
+
+
+def _options(values: Iterator[ast.expr], declared: Set[str]) -> Iterator[str]:
+    """Yield the options among values: ``args.name``, with a name that a dataclass declares."""
+    for value in values:
+        if isinstance(value, ast.Attribute) and value.attr in declared:
+            yield value.attr
+
+
+def _name(node: ast.expr) -> str:
+    """Return the last name of ``a.b.c``; "" of what has none."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
