@@ -9,27 +9,34 @@ from ..model.evidence import NAMED, UNCOUNTED, Absent, Evidence, Fact, Known, Un
 from ..model.facts import Distribution, Facts, Gpu, Library, Toolkit
 from ..model.redaction import is_secret_name
 from ..model.shown_variables import shown_value
-from ..model.versions import Version, canonicalize_name, cuda_of_variant, find_variant, try_version
+from ..model.versions import canonicalize_name, cuda_of_variant, find_variant, try_version
 from ..model.workload import stated_workload
+from .claims import (
+    DONE,
+    EXACT,
+    INTENT,
+    LABEL,
+    MENTION,
+    PROSE,
+    TextClaim,
+    contradict,
+    is_same_device,
+    joined_devices,
+    model_of,
+    refines,
+    releases_meant,
+    settled,
+    settled_distribution,
+    shortened,
+    was_never_released,
+)
 from .clean_text import Line, is_sentence
 from .distribution_names import of_conda, of_import
 from .model_names import with_family
 
 __all__ = ["EXACT", "INTENT", "LABEL", "PROSE", "Draft"]
 
-# How specific a statement is; the lower number wins, then the first one.
-SEEN = 5  # what a traceback shows of where it ran
-EXACT = 10  # a tool's own output for exactly this
-_DONE = 15  # what an installer ended with: over what it found before
-LABEL = 20  # a labelled line of a report
-PROSE = 40  # a sentence
-MENTION = PROSE + 5  # a device that a sentence names beside other things
-INTENT = 50  # what somebody asked to install or to run
-
 _VERSION = re.compile(r"v?([0-9][0-9A-Za-z.!+_-]{0,80})")
-_NO_MODEL = re.compile(
-    r"\b(?:nvidia|geforce|tesla|quadro|gpu|sxm\d?|pcie|nvl\d*|hbm\d?e?|\d+ ?gb?)\b"
-)
 #: Of a build of conda's: ``py310h5f9d8c6_0``, ``cuda120_py311hf6aebf2_300``, ``py3.10_cuda12.1_0``.
 _BUILT_FOR_PYTHON = re.compile(r"(?<![a-z])py3\.?(\d{1,2})(?=h|_|$)")
 _MACHINE = re.compile(r"-(?:manylinux|linux)\w*?_(x86_64|aarch64)$")
@@ -44,14 +51,6 @@ _RELEASES = ("python.version", "driver.release", "glibc.version", "toolkit.versi
 _MOST_DISPUTED = 20
 _QUOTED = 120  # characters of a sentence
 _STANDS_FOR = re.compile(r"<[\w -]+|(?:\.\.\.|None|null)\Z")
-_MAJORS_AHEAD = 2  # of the newest release that is known, for what is older than the report
-
-
-class _Claim(NamedTuple):
-    rank: int
-    line: int
-    value: Any
-    note: str = ""
 
 
 class _Telling(NamedTuple):
@@ -91,10 +90,10 @@ class Draft:
         self._demands: Dict[str, List[str]] = {}  # distribution -> requirement lines
         self._asked_otherwise: Dict[str, str] = {}  # the same, of those whose metadata are known
         self._days: Dict[str, str] = {}  # distribution -> the last day of its release
-        self._claims: Dict[str, _Claim] = {}
-        self._absent: Dict[str, _Claim] = {}
+        self._claims: Dict[str, TextClaim] = {}
+        self._absent: Dict[str, TextClaim] = {}
         self._unknown: Dict[str, str] = {}
-        self._distributions: Dict[str, _Claim] = {}
+        self._distributions: Dict[str, TextClaim] = {}
         self._libraries: Dict[str, Tuple[str, str, Line]] = {}  # release, major CUDA version, line
         self._copies: Dict[Tuple[str, Optional[str]], Tuple[Library, int]] = {}  # of libraries
         self._variables: Dict[str, Tuple[str, int]] = {}
@@ -138,21 +137,21 @@ class Draft:
         if field in _OF_CUDA and not _is_of_cuda(value):
             return
         self.keep_telling(field, value, line, rank)
-        claim = _Claim(rank, line.number, value, detail)
+        claim = TextClaim(rank, line.number, value, detail)
         old = self._claims.get(field)
         self._dispute(field, old, claim)
-        self._claims[field] = claim if old is None else _settled(old, claim)
+        self._claims[field] = claim if old is None else settled(old, claim)
 
-    def _dispute(self, name: str, old: Optional[_Claim], new: _Claim) -> None:
+    def _dispute(self, name: str, old: Optional[TextClaim], new: TextClaim) -> None:
         """Keep what is said of a distribution or field a second time, and differently."""
-        if old is None or len(self._disputed) >= _MOST_DISPUTED or not _contradict(old, new):
+        if old is None or len(self._disputed) >= _MOST_DISPUTED or not contradict(old, new):
             return
-        self._disputed.setdefault(name, (_short(new.value), old.line, new.line))
+        self._disputed.setdefault(name, (shortened(new.value), old.line, new.line))
 
     def absent(self, field: str, line: Line, rank: int = LABEL, detail: str = "") -> None:
         """Claim that the report says there is none."""
         self._count(line)
-        self._absent.setdefault(field, _Claim(rank, line.number, None, detail))
+        self._absent.setdefault(field, TextClaim(rank, line.number, None, detail))
 
     def note(self, what: str, value: str, line: Line) -> None:
         """Keep what a label says in place of a value, for :meth:`noted`; the first one holds."""
@@ -169,7 +168,7 @@ class Draft:
 
     def presume(self, field: str, value: Any, of: str, detail: str) -> None:
         """Take a value to follow from another field's; anything that is claimed wins."""
-        self._claims.setdefault(field, _Claim(INTENT, self._claims[of].line, value, detail))
+        self._claims.setdefault(field, TextClaim(INTENT, self._claims[of].line, value, detail))
 
     def is_disputed(self, field: str) -> bool:
         """Tell whether two statements of the same weight say different things of a field."""
@@ -196,12 +195,12 @@ class Draft:
             return
         self._count(line)
         self.keep_telling(canonical, text, line, rank)
-        claim = _Claim(rank, line.number, Distribution(canonical, text, **extra))
+        claim = TextClaim(rank, line.number, Distribution(canonical, text, **extra))
         old = self._distributions.get(canonical)
-        self._distributions[canonical] = claim if old is None else _settled_distribution(old, claim)
+        self._distributions[canonical] = claim if old is None else settled_distribution(old, claim)
         if old is not None and text and old.value.version:
-            known = _Claim(old.rank, old.line, old.value.version)
-            self._dispute(canonical, known, _Claim(rank, line.number, text))
+            known = TextClaim(old.rank, old.line, old.value.version)
+            self._dispute(canonical, known, TextClaim(rank, line.number, text))
         machines = {
             match.group(1) for tag in extra.get("tags", ()) if (match := _MACHINE.search(tag))
         }
@@ -261,8 +260,8 @@ class Draft:
                 telling
                 for telling in self._tellings.get(name, ())
                 if telling.value == value
-                or _refines(value, telling.value)
-                or _refines(telling.value, value)
+                or refines(value, telling.value)
+                or refines(telling.value, value)
             ]
             lines = {telling.line for telling in agreeing}
             if len(lines) == 1 and all(telling.sentence for telling in agreeing):
@@ -283,7 +282,7 @@ class Draft:
         claim = self._distributions.get(name)
         if claim is None or claim.rank != PROSE:
             self.distribution(name, version, line, MENTION)
-        elif claim.value.version != version and not _refines(claim.value.version, version):
+        elif claim.value.version != version and not refines(claim.value.version, version):
             meant = claim.value._replace(version=version)
             self._distributions[name] = claim._replace(value=meant, line=line.number)
 
@@ -315,9 +314,9 @@ class Draft:
         """Claim what an installer ended with; the last one holds."""
         canonical = canonicalize_name(name)
         before = self._distributions.get(canonical)
-        if before is not None and before.rank == _DONE:
+        if before is not None and before.rank == DONE:
             self._forget(canonical)
-        self.distribution(name, version, line, _DONE)
+        self.distribution(name, version, line, DONE)
 
     def _forget(self, canonical: str) -> None:
         """Take back a distribution and, of torch, what its version said."""
@@ -428,7 +427,7 @@ class Draft:
             return
         self._device_lines.setdefault(rank, line.number)
         old = devices.get(index)
-        devices[index] = device if old is None else _joined(old, device)
+        devices[index] = device if old is None else joined_devices(old, device)
 
     def devices(self, stated: Sequence[Tuple[int, Gpu]], line: Line, rank: int) -> None:
         """Claim the devices, with their counts, of one statement. One that an earlier statement of
@@ -438,9 +437,9 @@ class Draft:
         self._last_devices[rank] = (line.number, line.text)
         is_listed = line.number == before + 1 and line.text == text
         others = {} if is_listed else self._devices.get(rank, {})
-        earlier = {index: _model(other.name or "") for index, other in others.items()}
+        earlier = {index: model_of(other.name or "") for index, other in others.items()}
         for count, device in stated:
-            model = _model(device.name or "")
+            model = model_of(device.name or "")
             same = [index for index, other in earlier.items() if other == model][:count]
             for index in same:
                 del earlier[index]
@@ -673,8 +672,8 @@ class Draft:
             until = [v for v in finals if (package.release(v).released or "9")[: len(day)] <= day]
             bound = f"<={max(until)}" if until else claim.value.constraint
             self._distributions[name] = claim._replace(value=claim.value._replace(constraint=bound))
-        elif version is not None and _was_never_released(version, package, finals):
-            meant = _releases_meant(version, finals)
+        elif version is not None and was_never_released(version, package, finals):
+            meant = releases_meant(version, finals)
             if meant:
                 only, several = (str(meant[0]), "") if len(meant) == 1 else (None, f"=={version}.*")
                 value = claim.value._replace(version=only, constraint=several)
@@ -691,7 +690,7 @@ class Draft:
         mentions = self._mentions or ([] if is_named else self._hints)
         if not mentions or MENTION in self._devices:
             return
-        models = {_model(device.name or ""): device.name for _, device, _ in mentions}
+        models = {model_of(device.name or ""): device.name for _, device, _ in mentions}
         if len(models) > 1:
             named = ", ".join(str(name) for name in list(models.values())[:4])
             table.setdefault("gpus", Unknown(f"sentences name several devices: {named}"))
@@ -707,8 +706,12 @@ class Draft:
             devices = dict(self._devices[rank])
             for other in sorted(self._devices):
                 for index, device in self._devices[other].items():
-                    if other != rank and index in devices and _same_device(devices[index], device):
-                        devices[index] = _joined(devices[index], device)
+                    if (
+                        other != rank
+                        and index in devices
+                        and is_same_device(devices[index], device)
+                    ):
+                        devices[index] = joined_devices(devices[index], device)
             gpus = [devices[index] for index in sorted(devices)]
             total = gpus[0].memory_total
             if self._free_memory is not None and total and gpus[0].memory_used is None:
@@ -750,136 +753,3 @@ class Draft:
         return self._lines(
             [claim.line for claim in self._distributions.values()], "; ".join(notes[:8])
         )
-
-
-def _contradict(first: _Claim, second: _Claim) -> bool:
-    """Tell whether two claims of the same weight say different things of a value that is one."""
-    return (
-        first.rank == second.rank < INTENT
-        and first.value != second.value
-        and isinstance(first.value, (str, int))
-        and not _refines(first.value, second.value)
-        and not _refines(second.value, first.value)
-    )
-
-
-def _settled(old: _Claim, new: _Claim) -> _Claim:
-    if old.value == new.value:
-        return old if old.rank <= new.rank else new
-    winner, loser = (old, new) if old.rank <= new.rank else (new, old)
-    if _refines(winner.value, loser.value):
-        return winner
-    if _refines(loser.value, winner.value):
-        return winner._replace(value=loser.value, line=loser.line)
-    note = f"line {loser.line} says {_short(loser.value)}"
-    return winner._replace(
-        note=winner.note
-        if winner.note.count(" says ") > 2
-        else "; ".join(filter(None, [winner.note, note]))
-    )
-
-
-def _releases_meant(version: Version, finals: Sequence[Version]) -> Sequence[Version]:
-    """Return the releases whose last part people leave out: ``.post1``, and the build of NVIDIA's
-    libraries (12.8.5 is 12.8.5.5).
-    """
-    posts = [known for known in finals if known.base_version == str(version)]
-    if posts:
-        return posts[-1:]
-    size = len(version.release)
-    return [known for known in finals if size > 1 and known.release[:size] == version.release]
-
-
-def _was_never_released(version: Version, package: Any, finals: Sequence[Version]) -> bool:
-    """Tell whether a number lies among those of the releases and is none of them, or far beyond
-    them; builds of a checkout and pre-releases have numbers of their own.
-    """
-    if len(finals) > 1 and version.major > finals[-1].major + _MAJORS_AHEAD:
-        return True
-    return (
-        len(finals) > 1
-        and finals[0] < version < finals[-1]
-        and version.public == version.base_version
-        and package.release(version) is None
-    )
-
-
-def _refines(value: Any, other: Any) -> bool:
-    """``12.4.131`` says what ``12.4`` says, and more."""
-    return (
-        isinstance(value, str)
-        and isinstance(other, str)
-        and other[-1:].isdigit()
-        and value.startswith((other + ".", other + "+"))
-    )
-
-
-def _short(value: Any) -> str:
-    return f"{value!r:.60}" if not isinstance(value, str) else value[:60]
-
-
-#: What one statement of a distribution says and another does not.
-_KEPT = (
-    *("location", "tags", "installer", "editable"),
-    *("direct_url", "build", "constraint", "built"),
-)
-
-
-def _settled_distribution(old: _Claim, new: _Claim) -> _Claim:
-    winner, loser = (old, new) if old.rank <= new.rank else (new, old)
-    kept: Distribution = winner.value
-    other: Distribution = loser.value
-    if other.version is not None and (
-        kept.version is None or _refines(other.version, kept.version)
-    ):
-        # The same release, told with more numbers or its local label, or one where there was none.
-        note, kept = winner.note, kept._replace(version=other.version)
-    elif (
-        other.version is None
-        or kept.version is None
-        or _refines(kept.version, other.version.split("+")[0])
-        or kept.version == other.version
-    ):
-        note = winner.note
-    else:
-        note = winner.note or f"line {loser.line} says {other.version}"
-    filled: Dict[str, Any] = {}
-    if kept.tags and other.tags and not (kept.location or other.location):  # of several files
-        filled["tags"] = tuple(dict.fromkeys(kept.tags + other.tags))
-    for name in _KEPT:
-        if not getattr(kept, name) and getattr(other, name):
-            filled[name] = getattr(other, name)
-    return winner._replace(value=kept._replace(**filled), note=note)
-
-
-def _joined(first: Gpu, second: Gpu) -> Gpu:
-    """What both tell; the first one wins, but a full name wins over one that nvidia-smi cut."""
-    values = {
-        name: getattr(first, name) if getattr(first, name) is not None else getattr(second, name)
-        for name in Gpu._fields
-    }
-    if (
-        first.name
-        and second.name
-        and first.name.endswith("...")
-        and not second.name.endswith("...")
-    ):
-        values["name"] = second.name
-    return Gpu(**values)
-
-
-def _model(name: str) -> str:
-    """Return a device's name without vendor, form factor and size of memory."""
-    return _NO_MODEL.sub("", name.lower()).replace(" ", "").replace("-", "")
-
-
-def _same_device(first: Gpu, second: Gpu) -> bool:
-    if first.name is None or second.name is None:
-        return True
-    names: List[Set[str]] = [
-        set(re.findall(r"[a-z]*\d+[a-z]*", name.lower())) for name in (first.name, second.name)
-    ]
-    cut = [name[:-3].strip() for name in (first.name, second.name) if name.endswith("...")]
-    return bool(names[0] & names[1]) or any(
-        first.name.startswith(part) or second.name.startswith(part) for part in cut
-    )

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from typing import Iterator, List, NamedTuple
 
+from .claims import INTENT, SEEN
 from .clean_text import Line
 from .distribution_names import known_distribution
-from .draft import INTENT, SEEN, Draft
+from .draft import Draft
 
 __all__ = ["read_hints_of_machine"]
 
