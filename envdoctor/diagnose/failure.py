@@ -29,6 +29,7 @@ from ..rules.matrix_rows import remedies_of_row
 from ..rules.observations import AT_WORK, REFUTED_BY
 from ..rules.remedy_bounds import bounds_of, contradict
 from ..rules.rule import Context, is_for_other_vendor
+from .checkpoint_keys import tell_checkpoint_keys
 from .collectives import tell_collectives
 from .conflicting_requirements import tell_conflicts
 from .device_features import tell_lacking_features
@@ -147,6 +148,7 @@ def explain(
     tell_refused_types(drafts, failure.raised, contexts[0])
     tell_index_files(drafts, knowledge.modules, reading.report, contexts[0])
     tell_conflicts(drafts, reading.report)
+    tell_checkpoint_keys(drafts, failure.raised)
     tell_releases_in_text(drafts, knowledge.modules, contexts[0], reading.report)
     relate_numbers(drafts, failure.raised, reading.report, contexts[0])
     doubt(drafts, raised, failure)

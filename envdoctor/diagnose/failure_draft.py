@@ -15,6 +15,7 @@ from ..rules.rule import Context
 from .code_owner import INSTALLED, STANDARD, is_own, is_standard
 from .native_errors import inner_message
 from .own_code import of_call, of_program, own_remedy
+from .passed_through import remedy_of_parts
 from .raised import FAR, Failure, is_stopping
 from .source_line import LOOKING_UP
 from .trace_draft import TraceDraft, code_of_log, fill, finding_of, groups_of, remedies_of
@@ -31,6 +32,8 @@ _ASKING = ("cuda", "python")
 #: Of causes, those that the line of the program only waited for.
 _WAITED_FOR = ("ray", "kernel")
 _CRASHED = "Fatal Python error"
+#: What torch says of a kernel that failed: the call that it is raised from waited for it only.
+_LATE = pattern(r"errors might be asynchronously reported")
 #: What pip says of a build that failed, before and behind what the build wrote, and the files that
 #: a build runs.
 _BUILDS = ("pip-build-requirements", "wheel-build-failed")
@@ -180,7 +183,8 @@ def _tell_own_place(draft: TraceDraft, raised: Raised) -> None:
     frame = next((frame for frame in own if _IN_FOLDER.search(frame.file)), None)
     message = draft.finding.message.rstrip(".")
     if frame is not None and frame.file not in message:
-        place = f"It came at {frame.file}, line {frame.line}{_code(frame)}."
+        came = "It came to light" if _LATE.search(raised.message) else "It came"
+        place = f"{came} at {frame.file}, line {frame.line}{_code(frame)}."
         draft.finding = draft.finding._replace(message=f"{message}. {place}")
 
 
@@ -414,6 +418,8 @@ def _advice_for_user(raised: Raised, contexts: Sequence[Context]) -> str:
     """Return what the program itself says is to be done. What an operator says of its arguments is
     for whoever wrote the call: nobody who only uses the package that did can follow it.
     """
+    if remedy_of_parts(raised):
+        return ""  # what is known to be at work says more than a message for all who call it
     words = _advice(raised.message, contexts)
     frame = raised.frames[-1] if raised.frames else None
     if frame is None or is_own(frame) or frame.code.startswith("raise") or not frame.code:

@@ -306,6 +306,13 @@ def _of_list(asked: _Asked) -> Optional[_Answer]:
         words = f"The oldest {name} that fits this Python and platform is {fitting[0]}: {wanted} "
         way = f"Take {name}>={fitting[0]}, or an older Python."
         return _Answer(f"{words}has nothing for this Python", (Remedy(way, (), "safe"),))
+    if wanted not in fitting:
+        below = max(version for version in fitting if version < wanted)
+        above = min(version for version in fitting if version > wanted)
+        words = f"The index was asked, and lists {name} {below} and {above} for this Python and "
+        words += f"platform, and no {wanted} between them: there is no such release, or none for "
+        words += "these"
+        return _Answer(words, (Remedy(f"Take {name}=={below} or {name}=={above}.", (), "safe"),))
     return None
 
 

@@ -262,12 +262,12 @@ def _group(match: re.Match[str], name: str) -> Optional[int]:
 
 def _of_gpus(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
     """Hold the GPUs that the sizes of a run ask of a node against those that are there."""
-    there, where = _gpus_there(asked.context)
+    there, where = _group(match, "has"), "there are"  # as it was when it failed
     if there is None:
-        there, where = _group(match, "has"), "there are"
+        there, where = _gpus_there(asked.context)
     if there is None:
         there, where = _gpus_printed(asked.report), "the log counts"
-    wanted = _gpus_of_node(asked)
+    wanted = _gpus_desired(match, asked) or _gpus_of_node(asked)
     if there is None or wanted is None or wanted[1] <= there:
         return _of_ordinal(match, asked, there)
     words, count, nodes = wanted
@@ -305,6 +305,17 @@ def _gpus_printed(report: str) -> Optional[int]:
         if number is not None
     }
     return counts.pop() if len(counts) == 1 else None
+
+
+def _gpus_desired(match: re.Match[str], asked: _Asked) -> Optional[Tuple[str, int, int]]:
+    """Return how many GPUs a message itself says are asked for, and the setting that makes them."""
+    wants = _group(match, "wants")
+    if wants is None:
+        return None
+    nodes = next((number for _, number in _numbers(_NODES, asked)), 1)
+    named = [(name, size) for name, size in _numbers(_PROCESSES, asked) if size * nodes == wants]
+    over = f" over {nodes} nodes" if nodes > 1 else ""
+    return (f"{named[0][0]} {named[0][1]}{over}" if named else "The run"), wants, 1
 
 
 def _gpus_of_node(asked: _Asked) -> Optional[Tuple[str, int, int]]:
@@ -749,7 +760,8 @@ _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (
         re.compile(
             r"invalid device ordinal|cudaErrorInvalidDevice\b|CUDA_ERROR_INVALID_DEVICE\b|"
             r"Duplicate GPU detected|device >= 0 && device < num_gpus|"
-            r"[Tt]otal available GPUs (?P<has>\d{1,4})\D|"
+            r"[Tt]otal available GPUs (?P<has>\d{1,4})(?:\.0)? is less than total desired GPUs "
+            r"(?P<wants>\d{1,4})|"
             r"(?:larger|greater|more|exceeds?) .{0,60}?(?:number of )?(?:available |visible )?"
             r"(?:GPUs|devices)\b(?:.{0,20}?\((?P<has2>\d{1,4})\))?",
         ),

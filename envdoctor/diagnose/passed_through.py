@@ -15,16 +15,18 @@ __all__ = ["handed_on", "is_open", "of_parts", "remedy_of_parts"]
 
 
 class _Part(NamedTuple):
-    """A file that a call goes through, what is at work then, what to do, and of which messages that
-    is so.
+    """A file that a call goes through, what is at work then, what to do, of which messages that is
+    so, and in which function of the file, where it is not in all.
     """
 
     file: re.Pattern[str]
     words: str
     fix: str
     said: re.Pattern[str] = pattern(r"")
+    function: str = ""
 
 
+_NO_TRITON = pattern(r"^Cannot find a working ?t ?riton installation")
 #: The more special ones first.
 _PARTS = (
     _Part(
@@ -52,6 +54,38 @@ _PARTS = (
         "torch.nn.DataParallel is at work: one process sees several GPUs, and the Trainer, or the "
         "program, spreads each batch over them.",
         "Let the process see one GPU (CUDA_VISIBLE_DEVICES=0), or start one for each (torchrun)",
+    ),
+    _Part(
+        pattern(r"/torch/nn/modules/batchnorm\.py$"),
+        "The layer is torch.nn.SyncBatchNorm, the one batch norm that asks the other ranks, and "
+        "this process is of no group of ranks.",
+        "Start it with torchrun, so that a group is made, or leave the batch norms of one process "
+        "as they are (no sync_batchnorm, no convert_sync_batchnorm)",
+        pattern(r"process group has not been initialized"),
+    ),
+    _Part(
+        pattern(r"/torch/utils/checkpoint\.py$"),
+        "Activations are checkpointed in the reentrant way: a backward pass runs within the "
+        "backward pass, and DDP sees the parameters of that part become ready twice.",
+        "Checkpoint without it (gradient_checkpointing_kwargs={'use_reentrant': False}, or "
+        "use_reentrant=False of torch.utils.checkpoint)",
+        pattern(r"mark a variable ready only once"),
+        "backward",
+    ),
+    _Part(
+        pattern(r"^[A-Za-z]:/.*/torch/_(?:inductor|dynamo)/"),
+        "torch.compile is at work and compiles with Triton, which torch does not bring on Windows.",
+        "Install triton-windows of the release that goes with this torch, or run without "
+        "torch.compile (TORCHDYNAMO_DISABLE=1)",
+        _NO_TRITON,
+    ),
+    _Part(
+        pattern(r"/torch/_(?:inductor|dynamo)/"),
+        "torch.compile is at work and compiles with Triton, which is not there, or not the one "
+        "that this torch wants.",
+        "Install the triton that torch's own metadata ask for, or run without torch.compile "
+        "(TORCHDYNAMO_DISABLE=1)",
+        _NO_TRITON,
     ),
     _Part(
         pattern(r"(?:^|/)(?:bdb|pdb)\.py$"),
@@ -91,9 +125,11 @@ def remedy_of_parts(raised: Raised) -> str:
 
 
 def _part(raised: Raised) -> Optional[_Part]:
-    files = [frame.file.replace("\\", "/") for frame in raised.frames]
+    places = [(frame.file.replace("\\", "/"), frame.function) for frame in raised.frames]
     for part in _PARTS:
-        if part.said.search(raised.message) and any(map(part.file.search, files)):
+        if part.said.search(raised.message) and any(
+            part.file.search(file) and part.function in ("", function) for file, function in places
+        ):
             return part
     return None
 

@@ -38,6 +38,7 @@ _RUNS = 3  # that fail one after the other
 _FEW_BEHIND = 200
 _NEXT_STEP = 100  # lines between what ended a program and what ended the next one for lack of it
 _LAST_WORDS = 3  # lines behind an exception that was logged, and that nothing came after
+_WHO_ENDED = 1  # line in which a scheduler says that it ended a job
 LAST_LINES = 40  # behind an exception that was logged
 FAR = 2000  # lines between an exception and what it brought down
 #: Signatures of a run that was stopped from outside.
@@ -288,13 +289,21 @@ def _stopped(raised: Sequence[Raised], events: Sequence[Event]) -> Optional[int]
 def _ended_run(raised: Raised, signs: Sequence[int]) -> bool:
     """Tell whether an exception that nothing caught ended the run.
 
-    One that comes again and again with other lines between does not end its process.
+    One that comes again and again with other lines between does not end its process, unless it is
+    that of each start of a program.
     """
     if raised.fate != "ended":
         return False
-    if after(raised, signs):
+    if after(raised, signs) or _ends_each_start(raised):
         return True
     return raised.behind <= _FEW_BEHIND and not _came_again(raised)
+
+
+def _ends_each_start(raised: Raised) -> bool:
+    """Tell whether an exception goes out of a program's own file, and nothing stands behind it but
+    who ended the job: of starts that a script makes one behind the other, each ended with it.
+    """
+    return bool(_program(raised)) and raised.behind <= _WHO_ENDED
 
 
 def _came_again(raised: Raised) -> bool:

@@ -160,8 +160,8 @@ def without_survived(
     survived = {
         id(entry)
         for entry in raised
-        if lived.get(entry.line.source, 0) >= entry.until
-        or stepped.get(entry.line.source, 0) >= entry.line.number
+        if lived.get(entry.line.source, 0) >= max(entry.until, _last_head(entry))
+        or stepped.get(entry.line.source, 0) >= max(entry.line.number, _last_head(entry))
     }
     deaths = [draft.order for draft in drafts if _is_death(draft)]
     deaths += [
@@ -175,6 +175,11 @@ def without_survived(
         else entry
         for entry in raised
     ]
+
+
+def _last_head(raised: Raised) -> int:
+    """Return the line where an exception that came more than once began for the last time."""
+    return raised.first.number + raised.spread
 
 
 def trust_complaint(drafts: Sequence[TraceDraft]) -> None:

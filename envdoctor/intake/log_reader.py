@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from functools import cache
 from operator import attrgetter
 from typing import (
     Any,
     BinaryIO,
     Callable,
+    Deque,
     Dict,
     FrozenSet,
     Iterator,
@@ -33,7 +35,7 @@ from typing import (
 )
 
 from ..errors import InputError
-from ..model.log import PLACES_OF_LINE, Event, Pattern, Reading, is_relay, raises_on
+from ..model.log import COUNTED, PLACES_OF_LINE, Event, Pattern, Reading, is_relay, raises_on
 from ..model.pattern import pattern
 from ..model.redaction import HIDDEN, redact
 from ..text_files import standard_input
@@ -51,7 +53,8 @@ _OVERLAP = 8192
 # what stands above a line and may name what printed it, bytes: a traceback of about fifty frames
 _NEAR = 6144
 _PER_PATTERN = 24  # different events of one pattern
-_MATCHES = 200  # of one pattern in one window; beyond, lines with its anchor are dropped
+_MATCHES = COUNTED  # of one pattern in one window; of those beyond only the last are taken
+_LATE = 8  # lines
 _TRIED = 10 << 20
 """Characters that all patterns together look at in one window; beyond, each pattern still has
 ``_FEW_TRIES`` lines."""
@@ -91,13 +94,14 @@ _IS_VARIABLE = re.compile(
 _MARKED = re.compile(
     r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?:^|[\s\[(])(?:INFO|DEBUG|TRACE)\b(?!=)"
     r"|\w{0,40}_TRACE:|\S{0,20}\[?[ID]\d{3,4} \d\d:"
-    r"|\S{0,40}\[[\d :.,-]{10,30} [ID] \d)|^.{0,80}\bNCCL INFO\b"
+    r"|\S{0,40}\[[\d :.,-]{10,30} [ID] \d|[\d :.,-]{8,30}\[[ID]\] )|^.{0,80}\bNCCL INFO\b"
 )
 #: A line that its writer marks as a warning, in the same forms, and in that of Python's warnings.
 _WARNED = re.compile(
     r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?<!NCCL)(?:^|[\s\[(])WARN(?:ING)?\b(?!=)"
     r"|\w{0,40}_TRACE:|\S{0,20}\[?W\d{3,4} \d\d:"
-    r"|\S{0,40}\[[\d :.,-]{10,30} W \d|.{0,300}\b[A-Z]\w{0,40}Warning: )"
+    r"|\S{0,40}\[[\d :.,-]{10,30} W \d|[\d :.,-]{8,30}\[W\] |Warning: "
+    r"|.{0,300}\b[A-Z]\w{0,40}Warning: )"
 )
 #: What a program says of an error that it goes on after.
 _PASSED_OVER = re.compile(
@@ -323,6 +327,7 @@ class _Search:
         self._report_size = 0
         self._open_line = False
         self._last = b""  # the end of the window before this one
+        self._late: Deque[Tuple[int, int, _Hit]] = deque(maxlen=_LATE)  # of this window
         self._tracebacks = Tracebacks()
 
     def look(self, name: str, data: bytes, cut: int) -> None:
@@ -346,6 +351,7 @@ class _Search:
             position += data.count(b"\n", counted, start)
             counted = start
             self._match_line(name, position + 1, data, start, hits[start])
+        self._match_late(name, data)
         self._tracebacks.look(name, data, cut, self._before, self._lines)
         self._before = position + data.count(b"\n", counted, cut)
         self._open_line = cut > 0 and data[cut - 1 : cut] != b"\n"
@@ -372,7 +378,11 @@ class _Search:
     def _match_line(self, name: str, number: int, data: bytes, start: int, hit: _Hit) -> None:
         """Match one line with the patterns whose anchors it holds, in the order of the patterns."""
         position, patterns = hit
-        wanted = sorted((known for known in set(patterns) if self._may_match(known)), key=_number)
+        distinct = set(patterns)
+        wanted = sorted(filter(self._may_match, distinct), key=_number)
+        if len(wanted) < len(distinct):
+            late = [known for known in distinct if known not in wanted]
+            self._late.append((number, start, (position, late)))
         if not wanted:
             return
         above = (
@@ -402,6 +412,18 @@ class _Search:
                 event.near = (event.near or frozenset()) | {
                     name for name, expression in known.near if re.search(expression, text)
                 }
+
+    def _match_late(self, name: str, data: bytes) -> None:
+        """Match the last lines of a window again with the patterns that had had their share of it:
+        the exception that comes of thousands of lines stands behind them.
+        """
+        late = list(self._late)
+        for number, start, hit in late:
+            self._tried = 0
+            for known in hit[1]:
+                known.matches = known.tries = 0
+            self._match_line(name, number, data, start, hit)
+        self._late.clear()
 
     def _groups(self, known: _Known, text: str) -> Optional[Dict[str, str]]:
         """Return what the groups of a pattern match; None where it does not match."""

@@ -11,6 +11,7 @@ from .pattern import pattern
 from .record import NamedTuple
 
 __all__ = [
+    "COUNTED",
     "PLACES_OF_LINE",
     "Clock",
     "Event",
@@ -25,6 +26,8 @@ __all__ = [
 
 #: Places that one line has in the order of events: an exception's, then those of the patterns.
 PLACES_OF_LINE = 1 << 16
+#: Lines of one pattern from which on not each one is counted.
+COUNTED = 200
 #: Hands on all that it was called with itself.
 _RELAY = pattern(r"\(\s*(?:self\s*,\s*)?\*\w{1,80}\s*,\s*\*\*\w{1,80}\s*\)")
 _RAISES_ON = pattern(r"(?<![\w.])raise [a-z_][\w.]{0,80}\s*$")

@@ -8,7 +8,7 @@ import json
 from typing import Any, Dict, Iterator, List
 
 from ..model.diagnosis import Diagnosis, Suspect, Trace, traces_tree
-from ..model.log import LogLine
+from ..model.log import COUNTED, LogLine
 from ..model.sizes import size_text
 from .blocks import Block, command_block, heading, verdict_block
 from .headline import target_line
@@ -136,8 +136,10 @@ def _lines_of_log(trace: Trace, few: int, indent: int) -> Iterator[Block]:
     for line in trace.lines[:few]:
         yield _labelled("line", _line(line), indent)
     if trace.times > len(trace.lines):
-        last = f", the last at {_place(trace.lines[-1])}" if trace.lines else ""
-        yield _labelled("", f"{trace.times} times{last}", indent)
+        ordered = sorted(trace.lines, key=lambda line: (line.source, line.number))
+        last = f", the last at {_place(ordered[-1])}" if ordered else ""
+        least = "at least " if trace.times >= COUNTED else ""
+        yield _labelled("", f"{least}{trace.times} times{last}", indent)
 
 
 def _seen_elsewhere(trace: Trace, verbose: bool, indent: int) -> Iterator[Block]:

@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+from envdoctor.report.diagnosis_text import render_diagnosis
+from envdoctor.report.view import View
+
 FRAMES = (
     "Traceback (most recent call last):\n"
     '  File "/work/train.py", line 9, in <module>\n    main()\n'
@@ -353,3 +356,126 @@ def test_a_share_that_a_tensor_does_not_have(said):
     diagnosis = said(log)
     told = f"{first(diagnosis)} {diagnosis.traces[0].meaning}"
     assert "That is share 3, and the tensor has 2 of that length" in told
+
+
+def test_what_each_start_ended_with_is_not_outweighed_by_the_cancel(said, tmp_path):
+    """Really run: a script starts the program again and again, until somebody cancels the job."""
+    program = "print('seed', 7)\nprint('settings of the run')\nraise RuntimeError('no driver')\n"
+    log = run_steps(tmp_path, *[("train.py", program)] * 12)
+    cancel = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-06-15T15:09:40 ***\n"
+    assert "RuntimeError: no driver" in first(said(log + cancel))
+    stepped = f"{log}step 1\nstep 2\nstep 3\nstep 4\n{cancel}"
+    assert "no driver" not in first(said(stepped))
+
+
+def test_an_exception_behind_thousands_of_lines_of_its_own_form(said):
+    """CUDA_KERNEL_ASSERT prints one line for each thread before the call fails."""
+    kernel = "../aten/src/ATen/native/cuda/Indexing.cu:1284: indexSelectLargeIndex: "
+    lines = "".join(
+        f"{kernel}block: [{n},0,0], thread: [1,0,0] Assertion `srcIndex < size` failed.\n"
+        for n in range(900)
+    )
+    late = (
+        "RuntimeError: CUDA error: device-side assert triggered\n"
+        "CUDA kernel errors might be asynchronously reported at some other API call, so the "
+        "stacktrace below might be incorrect.\n"
+    )
+    diagnosis = said(f"{lines}{FRAMES}{late}")
+    (trace,) = diagnosis.traces
+    assert "srcIndex < size. It came to light at /work/train.py, line 5" in trace.finding.message
+    assert trace.times >= 200
+    text = render_diagnosis(diagnosis, "text", View(width=200))
+    assert f"at least {trace.times} times" in text
+    assert ":906" in text.partition("the last at")[2].split("\n")[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Warning: the fused kernel is not to be had. Original error: No module named 'amp_C'",
+        "The fused kernel is not to be had (No module named 'amp_C').\nUsing the Python fallback.",
+        "01:06:35.616 [I] backend 'tpu': libtpu.so: cannot open shared object file: No such file",
+    ],
+)
+def test_what_a_line_says_itself_to_be_no_failure(said, line):
+    assert not said(f"{line}\nepoch 1\n").traces
+
+
+@pytest.mark.parametrize(
+    ("line", "subject"),
+    [
+        ("RuntimeError: Found no NVIDIA driver on your system. Please check", "driver-not-found"),
+        (
+            (
+                "ValueError: FP16 Mixed precision training with AMP or APEX (`--fp16`) and FP16 half "
+                "precision evaluation (`--fp16_full_eval`) can only be used on CUDA devices."
+            ),
+            "half-precision-without-gpu",
+        ),
+        (
+            (
+                "UNIMPLEMENTED: StreamBeginCaptureToGraph is not implemented for CUDA below version "
+                "12.3. Therefore tracing is not supported."
+            ),
+            "xla-graph-driver",
+        ),
+        (
+            "OSError: None is not a local folder and is not a valid model identifier listed on 'x'",
+            "model-not-given",
+        ),
+        (
+            "HFValidationError: Repo id must be a string, not <class 'NoneType'>: 'None'.",
+            "model-not-given",
+        ),
+    ],
+)
+def test_what_a_message_decides_by_itself(said, line, subject):
+    (trace,) = said(f"{FRAMES}{line}\n").traces
+    assert trace.finding.subject == subject
+    assert not trace.suspects
+    assert trace.finding.remedies
+
+
+@pytest.mark.parametrize("name", ["Nonesuch/tall", "None-such", "acme/None"])
+def test_a_name_that_begins_like_none_is_one(said, name):
+    line = f"OSError: {name} is not a local folder and is not a valid model identifier listed on x"
+    assert f"{name} is no repository" in first(said(f"{FRAMES}{line}\n"))
+
+
+def test_what_cannot_be_printed(said, tmp_path):
+    """Really run, with an output that is in ASCII: nothing is read."""
+    path = tmp_path / "train.py"
+    path.write_text("print('\\u2713 loaded')\n")
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        env={"PYTHONIOENCODING": "ascii"},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    (trace,) = said(done.stderr).traces
+    assert trace.finding.subject == "output-encoding"
+    assert "'\\u2713' is written in an encoding that does not have it, ascii" in (
+        trace.finding.message
+    )
+    advised = {"PYTHONUTF8": "1"}
+    assert subprocess.run([sys.executable, str(path)], env=advised, check=False).returncode == 0
+
+
+def test_a_release_between_two_that_pip_lists(said):
+    log = (
+        "ERROR: Could not find a version that satisfies the requirement tall-model==1.0.1 "
+        "(from versions: 0.9.0, 1.0.0, 1.1.0)\n"
+        "ERROR: No matching distribution found for tall-model==1.0.1\n"
+    )
+    (trace,) = said(log).traces
+    assert "lists tall-model 1.0.0 and 1.1.0" in trace.finding.message
+    assert "tall-model==1.0.0 or tall-model==1.1.0" in trace.finding.remedies[0].text
+    assert not trace.suspects
+    listed = said(log.replace("0.9.0, 1.0.0", "1.0.0, 1.0.1")).traces[0]
+    assert "between" not in listed.finding.message
+
+
+def test_more_gpus_than_ray_has_by_its_own_count(said):
+    line = "ValueError: Total available GPUs 2.0 is less than total desired GPUs 4\n"
+    assert "The run asks for 4 GPUs, and there are 2" in first(said(f"{FRAMES}{line}"))

@@ -46,6 +46,18 @@ def first_of(text, tmp_path):
         ("torch/amp/grad_scaler.py", "No inf checks were recorded", ""),
         ("transformers/integrations/integration_utils.py", "not configured", 'report_to="none"'),
         ("transformers/trainer.py", "x", ""),
+        (
+            "torch/nn/modules/batchnorm.py",
+            "Default process group has not been initialized, please make sure to call it.",
+            "SyncBatchNorm",
+        ),
+        ("torch/nn/modules/linear.py", "Default process group has not been initialized", ""),
+        ("torch/utils/checkpoint.py", "Expected to mark a variable ready only once.", ""),
+        (
+            "torch/_inductor/scheduler.py",
+            "Cannot find a working triton installation.",
+            "that torch's own metadata ask for",
+        ),
     ],
 )
 def test_what_is_at_work(file, message, words):
@@ -125,3 +137,21 @@ def test_what_a_program_says_of_the_reason(tmp_path):
     )
     trace = first_of(output_of([sys.executable, "-c", program], tmp_path), tmp_path)
     assert "says: This is usually due to network issues while downloading." in trace.meaning
+
+
+def test_checkpoints_are_reentrant_where_their_own_backward_pass_is_seen():
+    message = "Expected to mark a variable ready only once. This error is caused by one of"
+    place = f"{SITE}/torch/utils/checkpoint.py"
+    for function, words in (("backward", "use_reentrant"), ("unpack_hook", "")):
+        frames = (Frame("/x/train.py", 3, "main"), Frame(place, 321, function))
+        raised = Raised("RuntimeError", message, frames, "ended", LINE, LINE, 1, 1)
+        assert words in remedy_of_parts(raised)
+        assert bool(remedy_of_parts(raised)) == bool(words)
+
+
+def test_on_windows_torch_brings_no_triton():
+    place = "C:/envs/a/lib/site-packages/torch/_inductor/scheduler.py"
+    frames = (Frame("C:/x/train.py", 3, "main"), Frame(place, 5, "create_backend"))
+    message = "Cannot find a working triton installation. Either the package is not installed"
+    raised = Raised("TritonMissing", message, frames, "ended", LINE, LINE, 1, 1)
+    assert "triton-windows" in remedy_of_parts(raised)

@@ -1,0 +1,91 @@
+"""Names of weights: the lines are those of torch's ``Module.load_state_dict``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+PROGRAM = """
+import torch
+from torch import nn
+def model():
+    return nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+class Behind(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.module = model()
+wrapped, bare = Behind(), model()
+{line}
+"""
+
+
+def text(missing, unexpected):
+    parts = [
+        f"\t{kind} key(s) in state_dict: {', '.join(json.dumps(name) for name in names)}. "
+        for kind, names in (("Missing", missing), ("Unexpected", unexpected))
+        if names
+    ]
+    place = '  File "/work/train.py", line 4, in <module>\n    model.load_state_dict(state)\n'
+    head = "RuntimeError: Error(s) in loading state_dict for Model:\n"
+    return f"Traceback (most recent call last):\n{place}{head}" + "\n".join(parts) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("missing", "unexpected", "words", "fix"),
+    [
+        (
+            ["a.weight", "b.weight"],
+            ["step", "state", "metrics"],
+            "The file holds step, state, metrics: it is a whole checkpoint",
+            "which state looks like",
+        ),
+        (
+            ["a.weight", "b.weight", "c.weight"],
+            ["module.a.weight", "module.b.weight", "module.c.weight"],
+            "are those of the model behind module.",
+            "Take module. off them",
+        ),
+        (
+            ["net.a.weight", "net.b.weight"],
+            ["a.weight", "b.weight"],
+            "are those in the checkpoint behind net.",
+            "Put net. before them",
+        ),
+        (
+            ["a.weight"],
+            ["base.a.lora_A.weight", "base.a.lora_B.weight"],
+            "The checkpoint is of a LoRA",
+            "with peft",
+        ),
+        (["a.lora_A.weight"], [], "The model has a LoRA", "before the LoRA is added"),
+        (["a.weight", "b.weight"], ["x.a.weight", "c.bias"], "names of its weights are others", "Compare"),
+        (["a.weight"], ["b.weight"], "names of its weights are others", "Compare"),
+        (["weight"], ["step"], "names of its weights are others", "Compare"),
+    ],
+)  # fmt: skip
+def test_how_the_names_differ(said, missing, unexpected, words, fix):
+    (trace,) = said(text(missing, unexpected)).traces
+    assert words in trace.finding.message
+    assert fix in trace.finding.remedies[0].text
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("bare.load_state_dict(wrapped.state_dict())", "behind module."),
+        ("wrapped.load_state_dict(bare.state_dict())", "behind module."),
+        (
+            "bare.load_state_dict({'model': bare.state_dict(), 'epoch': 3})",
+            "The file holds model, epoch",
+        ),
+    ],
+)
+def test_what_torch_really_says(said, tmp_path, torch_python, line, words):
+    path = tmp_path / "load.py"
+    path.write_text(PROGRAM.format(line=line))
+    done = subprocess.run(
+        [torch_python, str(path)], stderr=subprocess.PIPE, text=True, timeout=120, check=False
+    )
+    assert words in said(done.stderr).traces[0].finding.message
