@@ -36,6 +36,7 @@ from .device_features import tell_lacking_features
 from .failure_draft import advise, join_failure, tell_of_last
 from .index_files import tell_index_files
 from .lacking_builds import tell_lacking_builds
+from .last_start import of_last_start
 from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
 from .numbers_and_settings import relate_numbers
@@ -112,6 +113,8 @@ def explain(
         findings: what a check of these facts found.
         complained_of: somebody chose these lines to show what is wrong.
     """
+    lived = _lived(reading, knowledge)
+    reading = of_last_start(reading, lived)
     events = [_toned(event, knowledge) for event in reading.events]
     drafts = [
         draft
@@ -120,7 +123,6 @@ def explain(
         and not _is_mended(draft, contexts[0], knowledge)
         and not _asks_for_cuda(draft, contexts)
     ]
-    lived = _lived(reading, knowledge)
     stepped = reading.stepped if was_stopped(reading.raised, reading.events) else {}
     raised = without_survived(reading.raised, lived, drafts, stepped)
     tell_of_last(drafts, failure_of(raised, events, drafts), knowledge.modules)
@@ -157,7 +159,7 @@ def explain(
         trust_complaint(drafts)
     state_beside(drafts, contexts[0], failure.raised, reading.report)
     advise(drafts, failure)
-    traces = traces_of(drafts)
+    traces = _with_starts(traces_of(drafts), reading.restarted)
     spoken = {trace.finding.key for trace in traces}
     rest = [
         finding
@@ -179,6 +181,17 @@ def explain(
             for finding in outweighed
         ]
     return traces, notes, rest
+
+
+def _with_starts(traces: List[Trace], restarted: Mapping[str, int]) -> List[Trace]:
+    """Say with what is told first that only the last of several starts is told of."""
+    if not traces or not traces[0].lines:
+        return traces
+    number = restarted.get(traces[0].lines[0].source)
+    if number is None:
+        return traces
+    words = f"The log holds several starts: this is of the last one, from line {number} on."
+    return [traces[0]._replace(meaning=f"{traces[0].meaning} {words}".strip()), *traces[1:]]
 
 
 def _leave_out_unknown(drafts: Sequence[TraceDraft], context: Context) -> None:

@@ -41,6 +41,7 @@ from ..model.redaction import HIDDEN, redact
 from ..text_files import standard_input
 from .log_line import FALLS_BACK, LogPlace, cleaned, log_line
 from .packed_log import open_packed
+from .restarts import Restarts
 from .tracebacks import Tracebacks
 
 __all__ = ["is_minor", "read_logs", "read_text"]
@@ -329,6 +330,8 @@ class _Search:
         self._last = b""  # the end of the window before this one
         self._late: Deque[Tuple[int, int, _Hit]] = deque(maxlen=_LATE)  # of this window
         self._tracebacks = Tracebacks()
+        self._restarts = Restarts()
+        self._restarted: Dict[str, int] = {}
 
     def look(self, name: str, data: bytes, cut: int) -> None:
         """Take the hits of one window."""
@@ -353,6 +356,8 @@ class _Search:
             self._match_line(name, position + 1, data, start, hits[start])
         self._match_late(name, data)
         self._tracebacks.look(name, data, cut, self._before, self._lines)
+        self._restarts.look(data, cut, self._before)
+        self._restarted[name] = self._restarts.last
         self._before = position + data.count(b"\n", counted, cut)
         self._open_line = cut > 0 and data[cut - 1 : cut] != b"\n"
         self._last = data[max(0, cut - _NEAR) : cut]
@@ -483,6 +488,7 @@ class _Search:
     def end(self) -> None:
         """End of one log: line numbers begin anew."""
         self._last = b""
+        self._restarts = Restarts()
         self._tracebacks.end(self._before + self._open_line)
         self._lines += self._before + self._open_line
         self._before = 0
@@ -515,6 +521,7 @@ class _Search:
             damages,
             self._tracebacks.at_work,
             self._tracebacks.stepped,
+            self._restarted,
         )
 
 

@@ -180,7 +180,8 @@ class Reading(NamedTuple):
 
     ``report`` holds the lines that describe an environment (a pasted collect_env), bounded.
     at_work: by log, the number of the last line behind which its program is seen at work; stepped:
-    of the last one between steps of one form.
+    of the last one between steps of one form; restarted: of the first one of the last of several
+    starts.
     """
 
     sources: Tuple[str, ...]
@@ -193,3 +194,4 @@ class Reading(NamedTuple):
     damages: Tuple[str, ...] = ()  # which logs end early, and why
     at_work: Mapping[str, int] = {}
     stepped: Mapping[str, int] = {}
+    restarted: Mapping[str, int] = {}

@@ -1,0 +1,65 @@
+"""Of a log that several starts of a program were appended to, what the last one holds: what ended
+an earlier start is past.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, Optional
+
+from ..model.log import PLACES_OF_LINE, Event, Raised, Reading
+
+__all__ = ["of_last_start"]
+
+_OF_RUNNER = "CalledProcessError"
+
+
+def of_last_start(reading: Reading, lived: Mapping[str, int]) -> Reading:
+    """Return what was read without what earlier starts ended with, where the last one has an end of
+    its own, or is seen at work.
+
+    Args:
+        reading: What was read.
+        lived: By log, the last line after which its program worked on.
+    """
+    split = {}
+    for source, start in reading.restarted.items():
+        raised = [entry for entry in reading.raised if entry.line.source == source]
+        ends = [entry.first.number + entry.spread for entry in raised]
+        ends += [event.last.number for event in reading.events if event.last.source == source]
+        # What starts all of them and tells of each that failed is one program itself.
+        is_sweep = any(entry.kind.endswith(_OF_RUNNER) and entry.spread for entry in raised)
+        if 0 < start <= max([*ends, lived.get(source, 0)]) and not is_sweep:
+            split[source] = start
+    since = [_raised_since(entry, split.get(entry.line.source, 0)) for entry in reading.raised]
+    events = [_since(event, split.get(event.last.source, 0)) for event in reading.events]
+    return reading._replace(
+        raised=tuple(entry for entry in since if entry is not None),
+        events=tuple(event for event in events if event is not None),
+        restarted=split,
+    )
+
+
+def _raised_since(raised: Raised, start: int) -> Optional[Raised]:
+    """Return an exception as the last start has it, None where that has it not."""
+    lines = raised.spread
+    if raised.first.number >= start:
+        return raised
+    if raised.first.number + lines < start:
+        return None
+    return raised._replace(
+        first=raised.first._replace(number=raised.first.number + lines),
+        line=raised.line._replace(number=raised.line.number + lines),
+        until=raised.until + lines,
+        order=raised.order + lines * PLACES_OF_LINE,
+        spread=0,
+    )
+
+
+def _since(event: Event, start: int) -> Optional[Event]:
+    """Return an event as the last start has it, None where that has it not."""
+    if event.first.source != event.last.source or event.first.number >= start:
+        return event
+    if event.last.number < start:
+        return None
+    lines = event.last.number - event.first.number
+    return event._replace(first=event.last, order=event.order + lines * PLACES_OF_LINE)

@@ -1,0 +1,110 @@
+"""A log that each start of a program was appended to: the last one counts. Programs are really run,
+with Python's logging.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import logging, os, signal, sys, time
+logging.basicConfig(level="INFO", format="%(asctime)s - %(name)s - %(levelname)s - %(message)s")
+log = logging.getLogger("trainer")
+log.info("Reading the settings of the run, number %s", os.getpid())
+log.info("Setting up the devices")
+log.info("Loading the model into memory")
+what = sys.argv[1]
+if what == "interrupted":
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(1)
+if what == "no rows":
+    raise ValueError("rows must not be empty")
+if what == "no key":
+    {}["prompt"]
+if what == "quiet":
+    sys.exit(3)
+for step in range(30):
+    log.info("step %s loss %.3f", step, 1 / (step + 1))
+if what == "late":
+    raise RuntimeError("no width")
+"""
+
+
+@pytest.fixture
+def log_of(tmp_path):
+    def run(*kinds):
+        path = tmp_path / "train.py"
+        path.write_text(PROGRAM)
+        output = b""
+        for kind in kinds:
+            command = [sys.executable, str(path), kind]
+            done = subprocess.run(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=60,
+                check=False,
+            )
+            output += done.stdout
+        return output.decode()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words", "past"),
+    [
+        (("no rows", "no key"), "KeyError: 'prompt'", "rows must not be empty"),
+        (("interrupted", "no key"), "KeyError: 'prompt'", "SIGINT"),
+        (("no rows", "interrupted"), "interrupted by SIGINT", "rows must not be empty"),
+        (("no key", "no rows", "late"), "RuntimeError: no width", "rows must not be empty"),
+        (("interrupted", "interrupted", "no rows"), "rows must not be empty", "SIGINT"),
+    ],
+)
+def test_the_last_start_counts(said, log_of, kinds, words, past):
+    traces = said(log_of(*kinds)).traces
+    assert words in traces[0].finding.message
+    assert "of the last one, from line" in traces[0].meaning
+    assert not any(past in trace.finding.message for trace in traces)
+
+
+def test_a_last_start_that_worked_leaves_nothing_of_the_ones_before(said, log_of):
+    assert said(log_of("no rows", "well")).traces == ()
+
+
+def test_a_last_start_of_which_nothing_is_known_takes_nothing_away(said, log_of):
+    """Its first lines may be all that was written so far."""
+    (trace,) = said(log_of("no rows", "quiet")).traces
+    assert "rows must not be empty" in trace.finding.message
+    assert "last one" not in trace.meaning
+
+
+def test_one_start_has_no_others(said, log_of):
+    assert "last one" not in said(log_of("late")).traces[0].meaning
+    assert "last one" not in said(log_of("no rows") + "step 1\nstep 2\n").traces[0].meaning
+
+
+def test_a_runner_that_tells_of_each_start_is_one_program(said, log_of, tmp_path):
+    """Of a sweep the failure of most runs is told."""
+    log_of("well")
+    runner = tmp_path / "sweep.py"
+    runner.write_text(
+        "import subprocess, sys, traceback\n"
+        "for kind in ('no rows', 'no rows', 'no rows', 'no key'):\n"
+        "    try:\n"
+        f"        subprocess.run([sys.executable, {str(tmp_path / 'train.py')!r}, kind], check=True)\n"
+        "    except subprocess.CalledProcessError:\n        traceback.print_exc()\n"
+        "sys.exit(1)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(runner)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "rows must not be empty" in said(done.stdout).traces[0].finding.message
