@@ -16,7 +16,7 @@ from ..model.record import NamedTuple
 from .code_owner import is_own
 from .source_line import SourceLine, asking_frames, operand_text
 
-__all__ = ["of_operation"]
+__all__ = ["made_in_line", "of_operation"]
 
 _LONGEST = 80  # characters of an operand
 _FAR = 8  # innermost frames in which a key may have been written out
@@ -42,6 +42,9 @@ _SAME: Mapping[str, str] = {"ModuleAttributeError": "AttributeError"}
 _ORDERING = ("argmax", "argmin", "argsort", "max", "min", "sort", "sorted")
 _OF_TOKENIZER = pattern(r"Tokenizer(?:Fast)?$")
 _OF_PROCESSOR = ("tokenizer", "image_processor", "feature_extractor", "video_processor")
+
+
+_LACKS = pattern(r"^'(?P<type>\w{1,20})' object has no attribute '(?P<name>\w{1,80})'")
 
 
 class _Said(NamedTuple):
@@ -77,6 +80,24 @@ def of_operation(raised: Raised) -> str:
     return ""
 
 
+def made_in_line(raised: Raised) -> str:
+    """Return the call of a built-in type that makes, in the line that raised, what lacks the
+    attribute that the line asks it for; "" where nothing is made there.
+    """
+    match, frames = _LACKS.match(raised.message), asking_frames(raised)
+    if match is None or not frames:
+        return ""
+    source = SourceLine(frames[-1])
+    makes = [
+        node.value
+        for node in source.all(ast.Attribute)
+        if node.attr == match.group("name")
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) == match.group("type")
+    ]
+    return source.the_one(makes)
+
+
 def _is(text: str, kind: str) -> str:
     return f"{text} is {'None' if kind == 'NoneType' else f'of type {kind}'}"
 
@@ -107,6 +128,9 @@ def _of_attribute(groups: Mapping[str, str], said: _Said) -> str:
             else ""
         )
         return f"Nothing has set self.{name} of {kind} when that line asks for it{began}."
+    made = made_in_line(said.raised)
+    if made:
+        return f"{made} makes a {kind} in that line itself, and a {kind} has no .{name}."
     words = _sentence(owner, kind)
     if (
         words

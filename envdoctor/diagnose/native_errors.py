@@ -9,7 +9,7 @@ from typing import Callable, Mapping, Tuple
 
 from ..model.log import Raised
 from ..model.pattern import pattern
-from .failed_operation import of_operation
+from .failed_operation import made_in_line, of_operation
 from .tensor_errors import of_tensors, remedy_of_tensors
 
 __all__ = ["inner_message", "of_native", "remedy_of_native"]
@@ -144,7 +144,7 @@ def of_native(raised: Raised) -> str:
     if kind in _OF_PICKLE:
         is_of_pickle = any(_PICKLING.search(frame.file) for frame in raised.frames[-_NEAR:])
         return _OF_PICKLE[kind](raised.message) if is_of_pickle else ""
-    means = _BY_KIND[kind](message) if kind in _BY_KIND else ""
+    means = _BY_KIND[kind](message) if kind in _BY_KIND and not made_in_line(raised) else ""
     return " ".join(filter(None, (of_operation(raised), means or of_tensors(message))))
 
 

@@ -556,8 +556,16 @@ def _of_request(asked: _Asked) -> Optional[_Relation]:
             "whole vocabulary, an attention that writes its whole matrix), or split it",
         )
     others = total - free - own
-    if others < wanted - free or others <= own:
+    if others < wanted - free:
         return None
+    if others <= own:
+        if others < _BESIDE_TORCH:  # the contexts of other ranks, which are always there
+            return None
+        return _Relation(
+            f"Other processes hold {size_text(others)} there, and without them it had been enough",
+            _MAKE_ROOM,
+            decides=False,
+        )
     return _Relation(
         f"This process holds {size_text(own)} of the GPU; other processes hold {size_text(others)}",
         _MAKE_ROOM,

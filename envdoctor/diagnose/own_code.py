@@ -11,6 +11,7 @@ from typing import Callable, Mapping, Optional
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from .code_owner import is_own
+from .failed_operation import made_in_line
 from .native_errors import remedy_of_native
 from .passed_through import remedy_of_parts
 from .source_line import SourceLine, asking_frames
@@ -32,6 +33,7 @@ _FEW = 4  # operands that are named
 #: Functions of Python itself that call nothing written in Python but special methods.
 _FRAMELESS = frozenset(("abs", "float", "int", "isinstance", "len", "max", "min", "round", "str"))
 _ALIKE = 0.85  # of a name and the one that Python takes for meant, by difflib
+_OF_TENSORS = ("cpu", "cuda", "dtype", "device", "float", "long", "shape", "size", "to")
 _OF_CYTHON = (".pyx", ".pxi", ".pxd")  # places of compiled code, as it was written
 _CHECKS = pattern(r"^(?:raise|assert)\b")
 _MISSING = pattern(
@@ -209,6 +211,9 @@ def _of_attribute(raised: Raised, frame: Frame, where: str) -> str:
         return f"Give {kind} {name} before {where} (in its __init__), or correct the name there"
     if not owner:
         return ""
+    if made_in_line(raised):
+        tensor = " (a tensor, where it is to be moved or cast)" if name in _OF_TENSORS else ""
+        return f"Make something with .{name}{tensor} in place of {owner} at {where}"
     what = "is None" if kind == "NoneType" else f"is of type {kind} and has no {name}"
     return f"Look at what gives {owner}, which {what} at {where}"
 

@@ -81,6 +81,13 @@ def _of_widths(match: re.Match[str]) -> str:
     )
 
 
+def _of_norm(match: re.Match[str]) -> str:
+    size, width = int(match.group("size")), int(match.group("width"))
+    parts = width // size if size and width % size == 0 else 0
+    times = f": {parts} parts of {size} lie side by side in it" if parts > 1 else ""
+    return f"The norm was made for {size} values, and what comes in is {width} wide{times}."
+
+
 def _of_label(match: re.Match[str]) -> str:
     label = int(match.group("label"))
     if label < 0:
@@ -135,6 +142,20 @@ _FORMS: Tuple[Tuple[re.Pattern[str], Union[str, Callable[[re.Match[str]], str]]]
         (
             "Masks of torch.uint8 were taken, with a warning, by torch 1.2 and later 1.x; "
             "this one takes torch.bool alone: .bool() in place of .byte()."
+        ),
+    ),
+    (
+        pattern(
+            r"^Given normalized_shape=\[(?P<size>\d{1,9})\].{0,80}input of size\s?"
+            r"\[(?:\d{1,12}, ?){0,8}(?P<width>\d{1,9})\]"
+        ),
+        _of_norm,
+    ),
+    (
+        pattern(r"^mat1 dim 1 must match mat2 dim 0"),
+        (
+            "What comes in is not as wide in its last dimension as the weights take: the layer was "
+            "made for another size than that of what stands before it."
         ),
     ),
     (

@@ -20,7 +20,7 @@ from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
 from .code_owner import INSTALLED, is_own
 from .missing_names import is_checkout
-from .passed_through import handed_on, is_open
+from .passed_through import handed_on, is_open, is_relay
 from .python_releases import ADDED_IN, REMOVED_IN, of_python_release
 from .trace_draft import TraceDraft, groups_of
 
@@ -36,6 +36,7 @@ class _Phase(NamedTuple):
     code: re.Pattern[str]
     words: str
     fix: str
+    untrained: str = ""  # what helps where nothing is trained
 
 
 _NEVER = pattern(r"(?!)")
@@ -88,6 +89,8 @@ _PHASES = (
         "for the logits of the whole vocabulary",
         "Lower micro batch times length, or have the loss computed in chunks or fused with the "
         "head (Liger kernel, chunked cross-entropy), so that these logits are never whole",
+        "Ask for the logits of the last position alone (logits_to_keep or num_logits_to_keep, "
+        "where the model takes it), or give shorter prompts or fewer at once",
     ),
     _Phase(
         _NEVER,
@@ -98,6 +101,8 @@ _PHASES = (
     ),
     _Phase(pattern(r"backward"), _NEVER, "in the backward pass", _TRAINED_LESS),
 )
+#: Functions of what trains, or works out a loss.
+_TRAINING = pattern(r"train|loss|backward|update_(?:actor|policy|critic)|log_prob|fit")
 #: Printed where a share was set, and only there (c10/cuda/CUDACachingAllocator.cpp of torch 2.6).
 _SHARE = pattern(r"\b([\d.]{1,8} [KMG]iB) allowed;")
 _LONGEST_OUTPUT = 80  # lines of one step of pip
@@ -425,9 +430,13 @@ def _tell_phase(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]
     for frame in reversed(frames):
         for phase in _PHASES:
             if phase.function.fullmatch(frame.function) or phase.code.search(frame.code):
-                message = f"{draft.finding.message.rstrip('.')}, {phase.words}."
+                message = draft.finding.message.rstrip(".")
+                # Behind what another process holds it would be said of that.
+                message += f"{'. That was' if ';' in message else ','} {phase.words}."
+                is_training = any(_TRAINING.search(place.function) for place in frames)
+                fix = phase.fix if is_training else phase.untrained or phase.fix
                 draft.finding = draft.finding._replace(
-                    message=message, remedies=(Remedy(f"{phase.fix}."),)
+                    message=message, remedies=(Remedy(f"{fix}."),)
                 )
                 return
 
@@ -453,7 +462,7 @@ def _tell_argument(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[s
     releases are not in question; of one that the program's own code hands over, where.
     """
     callee, name = groups.get("callee", ""), groups.get("name", "")
-    frames = _to_call(frames, callee, name)
+    frames = _to_call([frame for frame in frames if not is_relay(frame)], callee, name)
     place = handed_on(name, frames)
     if place is None:
         asking = next((frame for frame in reversed(frames) if not frame.is_relay), None)
@@ -501,13 +510,15 @@ def _tell_own_call(draft: TraceDraft, frame: Frame, callee: str, name: str) -> N
         "two was changed without the other."
     )
     draft.finding = draft.finding._replace(
+        message=f"{callee} does not take the argument '{name}'.",
+        component="application",
         remedies=(
             Remedy(
                 f"Take '{name}' out of the call at {file}, line {frame.line}, or let {callee} "
                 f"take it; where {callee} is of a package, install the release of it that the "
                 "program was written for."
             ),
-        )
+        ),
     )
 
 

@@ -199,7 +199,10 @@ def heading_before(raised: Raised, report: str) -> Optional[Tuple[int, str]]:
 
 
 #: Words that many messages have.
-_COMMON = pattern(r"(?i)error|exception|traceback|https?|\.py$|^torch\.(?:Tensor|Size|cuda)$|^cuda")
+_COMMON = pattern(
+    r"(?i)error|exception|traceback|https?|\.py$|^torch\.(?:Tensor|Size|cuda)$|^cuda"
+    r"|(?-i:[a-z\d]For[A-Z]\w+|Model)$"  # the class of a model, of which many lines speak
+)
 
 
 def _names(value: str, text: str) -> Dict[str, int]:

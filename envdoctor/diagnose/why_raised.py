@@ -16,6 +16,7 @@ from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
 from ..model.versions import releases_of, try_version
 from ..rules.rule import Context
+from .called_layer import of_layer
 from .native_errors import of_native
 from .passed_through import of_parts
 from .python_releases import of_python_release
@@ -71,7 +72,7 @@ def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str
     for entry in raised.chain():
         lead = "" if entry is raised else f"{entry.kind.rpartition('.')[2]} came first: "
         source = _stated(entry, contexts, modules) or _asserted(entry)
-        why = " ".join(filter(None, (of_native(entry), source, of_parts(entry))))
+        why = " ".join(filter(None, (of_native(entry), of_layer(entry), source, of_parts(entry))))
         why = why or of_python_release(entry.message, _source(entry), contexts[0])
         if why:
             return lead + why

@@ -177,3 +177,16 @@ def test_the_line_that_wrote_a_key_out_is_told(tmp_path):
     )
     answer = answer_of(program, tmp_path)
     assert answer.startswith("row has no 'text' there. That is of the program itself")
+
+
+@pytest.mark.parametrize("maker", ["list(three)", "str(three)", "dict(pair=1)"])
+def test_what_the_line_makes_itself_comes_from_nowhere_else(maker, tmp_path):
+    program = f"three, pair = [1, 2, 3], (1,)\nx = {maker}.to('cuda')\n"
+    path = tmp_path / "train.py"
+    answer = answer_of(program, tmp_path)
+    kind = maker.partition("(")[0]
+    assert answer.startswith(f"{maker} makes a {kind} in that line itself, and a {kind} has no .to")
+    assert "handed on" not in answer
+    (trace,) = diagnose([str(tmp_path / "run.log")], Facts(), MATRIX).traces
+    assert "Make something with .to (a tensor" in trace.finding.remedies[0].text
+    assert path.exists()

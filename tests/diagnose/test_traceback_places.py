@@ -170,3 +170,33 @@ def test_whose_own_metadata_do_not_ask_for_a_module(tmp_path):
     facts = Facts({**dict(facts), "distributions": Known({"vllm": known}, evidence)})
     (trace,) = diagnose([str(path)], facts, MATRIX).traces
     assert "and its metadata do not ask for it" in trace.finding.message
+
+
+OF_LOGITS = (
+    'Traceback (most recent call last):\n  File "/x/run.py", line 3, in {function}\n    model(ids)\n'
+    '  File "/x/modeling.py", line 9, in forward\n    logits = logits.float()\n'
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 31.33 GiB. GPU 1 has a total "
+    "capacity of 79.25 GiB of which 8.02 GiB is free. Process 95 has {other} GiB memory in use. "
+    "Including non-PyTorch memory, this process has {own} GiB memory in use.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("function", "fix"), [("generate", "logits_to_keep"), ("training_step", "Lower micro batch")]
+)
+def test_what_helps_against_logits_where_nothing_is_trained(said, function, fix):
+    log = OF_LOGITS.format(function=function, other="10.00", own="61.20")
+    (trace,) = said(log).traces
+    assert any(fix in remedy.text for remedy in trace.finding.remedies)
+    assert "That was for the logits" in trace.finding.message
+    assert "without them" not in trace.finding.message
+
+
+def test_a_neighbour_without_which_it_had_been_enough(said):
+    log = OF_LOGITS.format(function="generate", other="31.67", own="39.53")
+    (trace,) = said(log).traces
+    assert "Other processes hold 31.7 GiB there, and without them it had been enough" in (
+        trace.finding.message
+    )
+    assert "nvidia-smi" in trace.finding.remedies[0].text
+    assert "logits_to_keep" in trace.finding.remedies[1].text
