@@ -11,7 +11,7 @@ from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 
-__all__ = ["handed_on", "is_open", "is_relay", "of_parts", "remedy_of_parts"]
+__all__ = ["handed_on", "is_open", "of_parts", "remedy_of_parts"]
 
 
 class _Part(NamedTuple):
@@ -109,12 +109,6 @@ _PARTS = (
         "",
     ),
 )  # fmt: skip
-#: What wraps every call of a model or function.
-_RELAYS = pattern(
-    r"/torch/(?:nn/(?:modules/module|parallel/\w+)|utils/_contextlib|amp/autocast_mode"
-    r"|_dynamo/(?:eval_frame|external_utils))\.py$|/accelerate/(?:utils/operations|hooks)\.py$"
-    r"|/deepspeed/(?:utils/nvtx|runtime/engine)\.py$"
-)
 _PASSES = pattern(r"\*\*(\w{1,80})")
 
 
@@ -155,11 +149,6 @@ def handed_on(name: str, frames: Sequence[Frame]) -> Optional[Frame]:
         elif number == 0 or not is_open(frame):
             break
     return place
-
-
-def is_relay(frame: Frame) -> bool:
-    """Tell whether a place only calls what it was given, with all that it was given."""
-    return _RELAYS.search(frame.file.replace("\\", "/")) is not None
 
 
 def is_open(frame: Frame) -> bool:

@@ -20,7 +20,7 @@ from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
 from .code_owner import INSTALLED, is_own
 from .missing_names import is_checkout
-from .passed_through import handed_on, is_open, is_relay
+from .passed_through import handed_on, is_open
 from .python_releases import ADDED_IN, REMOVED_IN, of_python_release
 from .trace_draft import TraceDraft, groups_of
 
@@ -462,7 +462,7 @@ def _tell_argument(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[s
     releases are not in question; of one that the program's own code hands over, where.
     """
     callee, name = groups.get("callee", ""), groups.get("name", "")
-    frames = _to_call([frame for frame in frames if not is_relay(frame)], callee, name)
+    frames = _to_call(frames, callee, name)
     place = handed_on(name, frames)
     if place is None:
         asking = next((frame for frame in reversed(frames) if not frame.is_relay), None)

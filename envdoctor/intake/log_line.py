@@ -30,9 +30,7 @@ _STREAM = re.compile(r"^(.{0,40})\| (?:INFO|ERROR) (\| (?:stdout|stderr) \| )")
 #: A line break of a page, where a log was pasted as one.
 _BREAK = re.compile(r"\s{0,8}<br ?/?>$", re.IGNORECASE)
 #: What a program says that takes another way after an error.
-FALLS_BACK = re.compile(
-    r"(?i)\bfall(?:ing|s)?[ -]?back (?:on|to)\b|\bfallback to\b|\busing (?:\w+ ){1,2}fallback\b"
-)
+FALLS_BACK = re.compile(r"(?i)\bfall(?:ing|s)?[ -]?back (?:on|to)\b|\bfallback to\b")
 #: A line that a notebook's or a container's log keeps as JSON (Kaggle, docker's json-file).
 _PACKED = re.compile(
     r'^[\[,\s]{0,4}\{(?:"\w{1,20}": ?(?:"[^"]{0,80}"|[\d.e+-]{1,40}), ?){0,6}'

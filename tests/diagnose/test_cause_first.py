@@ -206,8 +206,8 @@ def test_what_a_program_falls_back_from_some_lines_below(said, below, is_claimed
 
 
 def test_a_list_of_variables_is_a_state_and_no_event(said):
-    value = "no module named flash_attn, ModuleNotFoundError: No module named 'flash_attn'"
-    assert said(f"HOME=/root\nLAST_ERROR={value}\n").traces == ()
+    value = "libcudart.so.12: cannot open shared object file: No such file or directory"
+    assert said(f"HOME=/root\nLAST_WORDS={value}\n").traces == ()
     assert said(f"{value}\n").traces
 
 
@@ -393,7 +393,7 @@ def test_an_exception_behind_thousands_of_lines_of_its_own_form(said):
     "line",
     [
         "Warning: the fused kernel is not to be had. Original error: No module named 'amp_C'",
-        "The fused kernel is not to be had (No module named 'amp_C').\nUsing the Python fallback.",
+        "The fused kernel is not to be had (No module named 'amp_C'), using the Python fallback",
         "01:06:35.616 [I] backend 'tpu': libtpu.so: cannot open shared object file: No such file",
     ],
 )
@@ -479,3 +479,10 @@ def test_a_release_between_two_that_pip_lists(said):
 def test_more_gpus_than_ray_has_by_its_own_count(said):
     line = "ValueError: Total available GPUs 2.0 is less than total desired GPUs 4\n"
     assert "The run asks for 4 GPUs, and there are 2" in first(said(f"{FRAMES}{line}"))
+
+
+def test_a_fallback_of_something_else_below_takes_nothing_back(said):
+    """Of two outputs that come one behind the other."""
+    line = "WARNING: the third kernel is not available, using the other fallback\n"
+    trace = said(f"{FRAMES}RuntimeError: no width\n\n{line}").traces[0]
+    assert "RuntimeError: no width" in trace.finding.message
