@@ -85,7 +85,37 @@ def _answer(missing: Sequence[str], unexpected: Sequence[str]) -> Optional[_Answ
             f"Put {prefix} before them, or load them into that part of the model, or before it is "
             "wrapped",
         )
+    return _of_renamed(missing, unexpected)
+
+
+def _of_renamed(missing: Sequence[str], unexpected: Sequence[str]) -> Optional[_Answer]:
+    """Say that a part has another name in the checkpoint, for all that can be seen."""
+    known = set(unexpected)
+    for name in missing[:_SHOWN]:
+        for other in unexpected[:_SHOWN]:
+            wanted, stored = _apart(name.split("."), other.split("."))
+            agreeing = sum(
+                f"{stored}{entry[len(wanted) :]}" in known
+                for entry in missing
+                if entry.startswith(wanted)
+            )
+            if wanted and stored and agreeing >= _ENOUGH:
+                return _Answer(
+                    f"What the model calls {wanted}… is {stored}… in the checkpoint",
+                    "Rename those entries before load_state_dict, or take the code of the model "
+                    "that the checkpoint was saved with",
+                )
     return None
+
+
+def _apart(one: List[str], other: List[str]) -> Tuple[str, str]:
+    """Return the beginnings of two names whose last parts are the same; "" where none are."""
+    same = 0
+    while same < min(len(one), len(other)) and one[-1 - same] == other[-1 - same]:
+        same += 1
+    if not same:
+        return "", ""
+    return f"{'.'.join(one[:-same])}.", f"{'.'.join(other[:-same])}."
 
 
 def _of_whole(entries: Sequence[str]) -> _Answer:

@@ -62,6 +62,18 @@ def text(missing, unexpected):
         (["a.lora_A.weight"], [], "The model has a LoRA", "before the LoRA is added"),
         (["a.weight", "b.weight"], ["x.a.weight", "c.bias"], "names of its weights are others", "Compare"),
         (["a.weight"], ["b.weight"], "names of its weights are others", "Compare"),
+        (
+            ["layers.0.q.weight", "layers.0.k.weight", "layers.1.q.weight"],
+            ["layers_base.0.q.weight", "layers_base.0.k.weight", "layers_base.1.q.weight"],
+            "What the model calls layers.… is layers_base.… in the checkpoint",
+            "Rename",
+        ),
+        (
+            ["norm0.weight", "norm0.bias", "norm1.weight"],
+            ["head.weight", "layers.0.mask", "layers.1.mask"],
+            "names of its weights are others",
+            "Compare",
+        ),
         (["weight"], ["step"], "names of its weights are others", "Compare"),
     ],
 )  # fmt: skip
