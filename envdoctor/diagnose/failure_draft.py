@@ -17,6 +17,7 @@ from .native_errors import inner_message
 from .own_code import of_call, of_program, own_remedy
 from .passed_through import remedy_of_parts
 from .raised import FAR, Failure, is_stopping
+from .releases_of_files import releases_of_files
 from .source_line import LOOKING_UP
 from .trace_draft import TraceDraft, code_of_log, fill, finding_of, groups_of, remedies_of
 from .why_raised import installed_version, why_raised
@@ -383,9 +384,8 @@ def _place(
     last, match = shown[-1], INSTALLED.search(shown[-1].file)
     if match is not None:
         package = distribution_of(last.file, modules)
-        version = installed_version(package, contexts)
         caller = next(filter(is_own, reversed(shown)), None)
-        name = f"{package} {version}".strip()
+        name = _with_release(package, frames, contexts, modules)
         return package, _called(f"by {name} at {match.group(1)}", last, caller)
     standard = STANDARD.search(last.file)
     if standard is None:
@@ -397,6 +397,20 @@ def _place(
     own = next(filter(is_own, reversed(shown)), None)
     asked = f"; for {own.file}, line {own.line}{_code(own)}" if own is not None else ""
     return distribution_of(caller.file, modules), f"{where}{asked}"
+
+
+def _with_release(
+    package: str,
+    frames: Sequence[Frame],
+    contexts: Sequence[Context],
+    modules: Mapping[str, str],
+) -> str:
+    """Return a package with its version; where that is not known with what its files tell of it."""
+    version = installed_version(package, contexts)
+    if version:
+        return f"{package} {version}"
+    releases = releases_of_files(package, frames, modules, contexts[0].matrix)
+    return f"{package} (by its files {releases.words})" if releases is not None else package
 
 
 def _called(where: str, raising: Frame, caller: Optional[Frame]) -> str:

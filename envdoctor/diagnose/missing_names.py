@@ -29,6 +29,7 @@ from ..model.versions import canonicalize_name, releases_of, try_version
 from ..rules.installable import is_for_cuda
 from ..rules.rule import Context, is_for_other_vendor, place_of_builds, vendor_of_builds
 from ..rules.wheel_tags import place_without_wheels
+from .releases_of_files import releases_of_files
 from .trace_draft import TraceDraft, code_of_log, groups_of
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class _Asked:
             for frame in frames
             if "-packages/" in frame.file
         ]
+        self._frames, self._modules = frames, modules
         #: Who raised or called: the last place that is no part of Python's own import machinery.
         self.asker = _asker(frames, modules)
         if self.asker[1] is None:  # the writer left the places unindented, or only one of them
@@ -92,6 +94,11 @@ class _Asked:
             return owners
         every: List[PackageNames] = self.matrix.owners_of(word)
         return every if len(every) <= _MOST_OWNERS else []
+
+    def may_lack(self, history: NameHistory) -> List[str]:
+        """Say which releases may lack a name, of those that the traceback's files are of."""
+        releases = releases_of_files(history.package, self._frames, self._modules, self.matrix)
+        return history.sides(releases) or history.having()
 
     def is_like(self, other: _Asked) -> bool:
         """Whether another line asks for the same name of the same owner."""
@@ -560,7 +567,7 @@ def _installed_and_askers(history: NameHistory, asked: _Asked) -> str:
     if version is not None:
         words = f"; {history.package} {version} is installed"
     else:
-        sides = history.sides() or history.having()
+        sides = asked.may_lack(history)
         words = f", so the {history.package} here is {' or '.join(sides)}" if sides else ""
         if words and _is_old(history, asked):
             words = (

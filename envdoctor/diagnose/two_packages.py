@@ -17,7 +17,7 @@ from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.requirement import Requirement, try_requirement
-from ..model.versions import canonicalize_name, releases_of, try_version
+from ..model.versions import canonicalize_name, parse_version, releases_of, try_version
 from ..rules.remedy_bounds import bounds_of, contradict
 from ..rules.requirement_lines import (
     direction,
@@ -30,9 +30,11 @@ from ..rules.rule import Context
 from .code_owner import INSTALLED, STANDARD
 from .missing_names import is_telling
 from .passed_through import handed_on
+from .releases_of_files import releases_of_files
 from .trace_draft import TraceDraft, code_of_log
 
 if TYPE_CHECKING:
+    from ..matrix.names import Releases
     from ..model.facts import Distribution
 
 __all__ = ["tell_two_packages"]
@@ -132,7 +134,9 @@ def tell_two_packages(
             meeting = _meeting(entry, owners)
             if meeting is None or (not entry.frames and _excludes(meeting, draft, contexts[0])):
                 continue
-            is_said = _tell(draft, meeting, contexts[0])
+            matrix = contexts[0].matrix
+            releases = releases_of_files(meeting.caller, entry.frames, modules, matrix)
+            is_said = _tell(draft, meeting, contexts[0], releases)
             if meeting.direct and _tell_folder(draft, entry, meeting, owners):
                 is_said = True
             if is_said:
@@ -370,8 +374,12 @@ def _of(line: str, provider: str) -> Optional[Requirement]:
 # what is said
 
 
-def _tell(draft: TraceDraft, meeting: _Meeting, context: Context) -> bool:
-    """Add what is known of the two to a trace; False where nothing is."""
+def _tell(
+    draft: TraceDraft, meeting: _Meeting, context: Context, releases: Optional[Releases]
+) -> bool:
+    """Add what is known of the two to a trace; False where nothing is. releases: those that the
+    files of the caller are of.
+    """
     caller = context.distributions.get(meeting.caller)
     provider = context.distributions.get(meeting.provider)
     ask = _ask_here(meeting, caller, context)
@@ -382,7 +390,7 @@ def _tell(draft: TraceDraft, meeting: _Meeting, context: Context) -> bool:
         is_outside = is_outside or bool(_refused_later(meeting, caller, provider, context))
         words, kind, remedy = _of_known(meeting, caller, provider, ask, context)
     elif meeting.direct and not draft.is_dated and not _is_absent(draft):
-        words, remedy = _of_unknown(meeting, caller, provider, context)
+        words, remedy = _of_unknown(meeting, caller, provider, context, releases)
     else:
         return False
     if not words or not (is_outside or (meeting.direct and not draft.is_dated)):
@@ -588,10 +596,11 @@ def _of_unknown(
     caller: Optional[Distribution],
     provider: Optional[Distribution],
     context: Context,
+    releases: Optional[Releases],
 ) -> Tuple[str, Optional[Remedy]]:
     """What the releases of the caller ask for, where which one is here is not known."""
     is_open = caller is None or not caller.version
-    spans = _spans(meeting, context) if is_open and meeting.caller else []
+    spans = _spans(meeting, context, releases) if is_open and meeting.caller else []
     if not spans:
         return _of_strangers(meeting, caller, provider)
     said = ", ".join(
@@ -600,7 +609,8 @@ def _of_unknown(
     )
     version = provider.version if provider is not None else None
     here = f"; {meeting.provider} {version} is installed" if version else ""
-    text = f"Which {meeting.caller} is here is not known. Its releases ask for {said}{here}."
+    bound = f": by its files {releases.words}" if releases is not None else ""
+    text = f"Which {meeting.caller} is here is not known{bound}. Its releases ask for {said}{here}."
     if meeting.root:
         return text, _of_checkout(meeting)
     return text, Remedy(
@@ -609,9 +619,11 @@ def _of_unknown(
     )
 
 
-def _spans(meeting: _Meeting, context: Context) -> List[Tuple[str, str, str]]:
-    """Return specifiers with the first and last release that asks so, newest first; none where the
-    newest release asks for nothing any more.
+def _spans(
+    meeting: _Meeting, context: Context, releases: Optional[Releases]
+) -> List[Tuple[str, str, str]]:
+    """Return specifiers with the first and last release that asks so, newest first, of those that
+    the caller may be; none where the newest release asks for nothing any more.
     """
     spans: List[Tuple[str, str, str]] = []
     package = context.matrix.package(meeting.caller)
@@ -622,6 +634,8 @@ def _spans(meeting: _Meeting, context: Context) -> List[Tuple[str, str, str]]:
         return []
     for version, ask in _asks_of_releases(meeting.caller, meeting.provider, context):
         if ask is None or not ask.specifier:
+            continue
+        if releases is not None and not releases.may_hold(parse_version(version)):
             continue
         if spans and spans[-1][0] == ask.specifier:
             spans[-1] = (ask.specifier, version, spans[-1][2])

@@ -32,6 +32,7 @@ __all__ = [
     "Importer",
     "NameHistory",
     "PackageNames",
+    "Releases",
     "history_without",
     "index_fault",
     "names_fault",
@@ -49,6 +50,28 @@ class Importer(NamedTuple):
 
     package: str
     spans: Tuple[Span, ...]
+
+
+class Releases(NamedTuple):
+    """The releases of a package from the first to the last that have something, "" for no end: of
+    those that were read the oldest, or the newest, has it too.
+    """
+
+    package: str
+    first: str
+    last: str
+
+    @property
+    def words(self) -> str:
+        """They in words, without the package."""
+        if self.first and self.last:
+            return releases_of(self.first, self.last)
+        return f"{self.first} or newer" if self.first else f"{self.last} or older"
+
+    def may_hold(self, version: Version) -> bool:
+        """Tell whether a release may be one of them."""
+        after = not self.first or version >= parse_version(self.first)
+        return after and (not self.last or version <= parse_version(self.last))
 
 
 class NameHistory(NamedTuple):
@@ -100,13 +123,17 @@ class NameHistory(NamedTuple):
             return ""
         return "newer" if after else "older" if len(self.present) == 1 or version else ""
 
-    def sides(self) -> List[str]:
-        """Say which releases may lack it, where it was in one span."""
+    def sides(self, among: Optional[Releases] = None) -> List[str]:
+        """Say which releases may lack it, where it was in one span, of those that are meant."""
         if self.kind == "required" or len(self.present) > 1:
             return []
         first, last = self.present[0]
-        older = [f"older than {first}"] if first != self.first else []
-        return older + ([f"newer than {last}"] if last != self.last else [])
+        begins, ends = (among.first, among.last) if among is not None else ("", "")
+        may_be_older = not begins or parse_version(begins) < parse_version(first)
+        may_be_newer = not ends or parse_version(ends) > parse_version(last)
+        older = [f"older than {first}"] if first != self.first and may_be_older else []
+        newer = [f"newer than {last}"] if last != self.last and may_be_newer else []
+        return older + newer
 
     def having(self) -> List[str]:
         """Say which releases cannot do without a parameter, where that began or ended once."""
@@ -304,6 +331,32 @@ class PackageNames:
         above = {base for place in places for base in bases.get(place, "").split()}
         own = {_top(place) for place in bases}
         return sorted(place for place in above if _top(place) not in own)
+
+    def with_places(self, places: Sequence[Tuple[str, str]]) -> Optional[Releases]:
+        """Return the releases that have all of some modules, each with a function that ran in it;
+        None where all of those that were read may have them, or none has all.
+
+        A function counts where it is known since when it is defined there, and no class of the
+        module has or had a method of that name, which a traceback does not tell from it.
+        """
+        every = frozenset(range(len(self._versions)))
+        numbers = every
+        for module, function in places:
+            having = places_of(self._document["modules"].get(module, "")) or every
+            life = _numbers_of(self._document["signatures"].get(f"{module}:{function}", {}), _LIFE)
+            is_method = any(
+                place.startswith(f"{module}:") and _numbers_of(spans, function)
+                for place, spans in self._document["classes"].items()
+            )
+            numbers &= having if is_method else (having & life) or having
+        if not numbers or len(numbers) == len(every):
+            return None
+        first, last = min(numbers), max(numbers)
+        return Releases(
+            self.package,
+            self._versions[first] if first else "",
+            self._versions[last] if last + 1 < len(self._versions) else "",
+        )
 
     def of_registry(self, word: str) -> Optional[NameHistory]:
         """Return the history of a model architecture, a model type, a quantisation method."""

@@ -247,8 +247,9 @@ def test_an_engine_that_did_not_start_prints_the_error_that_it_points_at(said):
     certainty, message = first(found)
     assert certainty == "established"
     assert message == (
-        "The run failed with ValueError: no layer is called model.layers.61, raised by vllm at "
-        "vllm/v1/engine/core.py, line 699: engine_core = EngineCoreProc(*args, **kwargs)."
+        "The run failed with ValueError: no layer is called model.layers.61, raised by vllm (by its "
+        "files 0.6.4 or newer) at vllm/v1/engine/core.py, line 699: engine_core = "
+        "EngineCoreProc(*args, **kwargs)."
     )
     assert {t.finding.caused_by for t in found.traces[1:]} == {found.traces[0].finding.key}
 
