@@ -672,7 +672,7 @@ def _holds(condition: Condition, context: Context) -> Optional[bool]:
         return False
     if not isinstance(fact, Known):
         return None
-    value = fact.value
+    value = len(fact.value) if isinstance(fact.value, tuple) else fact.value  # of GPUs the number
     if isinstance(value, bool) or isinstance(wanted, (bool, str)):
         return (value == wanted) is equal
     if not isinstance(value, (int, float)) or not isinstance(wanted, float):
