@@ -7,11 +7,12 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name, split_clauses, try_version
-from .clean_text import Line
+from .clean_text import Line, parted_scripts
 from .distribution_names import known_distribution, of_conda
 from .draft import EXACT, INTENT, LABEL, PROSE, Draft
 from .installer_progress import is_change, read_failure, read_progress
 from .marked import Marked
+from .stated_releases import read_compared
 from .stated_requirements import read_requirements
 
 __all__ = ["PIN", "PackageReader", "beside_install", "is_whole_list", "read_range", "wheel_file"]
@@ -450,7 +451,8 @@ class PackageReader:
                 draft.distribution(pin.group(1), pin.group(2).rstrip("."), line, LABEL)
                 return True
         if "==" in line.text and not _WANTS.search(line.text):
-            pins = [pin.groups() for pin in PIN.finditer(line.text) if _is_pin(pin)][:50]
+            text, _ = read_compared(parted_scripts(line.text), line, draft)
+            pins = [pin.groups() for pin in PIN.finditer(text) if _is_pin(pin)][:50]
             for name, version in pins:
                 if canonicalize_name(name) == "python":
                     draft.put("python.version", version, line, INTENT)

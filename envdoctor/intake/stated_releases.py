@@ -1,82 +1,358 @@
-"""Releases that people tell in a roundabout way: ``after upgrading torch to 2.6``, ``works with
-peft 0.13 but breaks with 0.14``, ``downgrading numpy to 1.26 solved it``.
+"""Releases that people tell in a roundabout way: ``after upgrading torch to 2.6``, ``downgrading
+numpy to 1.26 solved it``, ``it fails in peft 0.14 or above``.
 
-Each form says which release is there, or in which range it is; what it said is read, and taken out
-of the text before its other words are. The words before it decide whether it is the writer's.
+A small grammar. A text is symbols, one for each word that counts (``_WORDS``): names, releases,
+changes from one release to another, verdicts, and what joins them. What people say is a form of
+symbols (``_FORMS``), between which up to ``_FILLERS`` other words may stand. What a change means
+follows from the verdict on it: what cured was not there before, what broke is there now. A further
+form is a row, a further word belongs to its symbol.
 """
 
 from __future__ import annotations
 
 import re
-from functools import partial
-from typing import Callable, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
-from .marked import Marked
 from .presence import is_here
-from .stated_verdicts import read_verdicts, topic_of
+from .stated_verdicts import BAD, FAULT, GOOD, INSTALLERS, VERSION, read_verdicts, topic_of
 from .values import Claim, state
+from .vocabulary import Topic
+from .word_lists import phrases
 
 __all__ = ["plain_names", "read_compared"]
 
-#: What each version below has in it.
 _RELEASE = re.compile(r"\d[\w.]")
-_NAME = r"[A-Za-z][\w-]{1,40}"
-_DIGITS = r"\d+\.\d[\w.]*\w|\d+\.\d"
-_VERSION = rf"(?:versions?\s+)?v?(?:{_DIGITS})"
-_NUMBER = rf"(?:versions?\s+)?v?({_DIGITS})"
-_MADE = (
-    r"(?:(?:updat|upgrad|downgrad|switch|mov|bump|migrat|revert)(?:ed|ing)|"
-    r"(?:rolled|rolling|going) back|went(?: back)?)"
+_NAME = r"[A-Za-z][A-Za-z0-9_-]{1,40}"
+_FILLERS = 3
+_LONGEST = 2_000  # characters of a line that are read so
+
+# --------------------------------------------------------------------------------------------------
+# symbols
+
+#: What each symbol stands for, the first that fits. Of changes the capital is one that was made.
+_WORDS: Sequence[Tuple[str, str]] = (
+    # of no weight
+    (" ", r"the|an?|my|our|versions?|releases?|latest|newest|new|of|recently|just|also|now"),
+    # nobody has seen it
+    (
+        "H",
+        (
+            r"should|would|might|may|could|must|maybe|hope\w*|expect(?:ed|ing)? to|supposed|"
+            r"(?:ha[sd]|have|needs?) to be"
+        ),
+    ),
+    # cured, and what says so in front: ``Workaround: pin torch==2.5.1``
+    (
+        "C",
+        (
+            rf"(?:{FAULT}|it|this|that)(?: \w+){{0,2}}? (?:gone|disappear\w*|go(?:es)? away|"
+            r"went away)|"
+            r"fix(?:es|ed)|solv(?:es|ed)|resolv(?:es|ed)|cure[sd]|help(?:s|ed)|worked|解决|修复"
+        ),
+    ),
+    (
+        "W",
+        (
+            r"(?:to )?(?:fix|solve|resolve)|workaround|work-around|solution|"
+            r"to (?:make|get) (?:it|this|that|things) (?:to )?(?:work|run)"
+        ),
+    ),
+    ("G", GOOD),
+    ("B", BAD),
+    # changes: up, down, to another one, to one at all; in small letters those that are none yet
+    ("U", r"(?:upgrad|updat|bump)(?:ed|ing)"),
+    (
+        "D",
+        (
+            r"downgrad(?:ed|ing)|revert(?:ed|ing)|(?:roll(?:ed|ing)|going|went|(?:chang|switch|mov)"
+            r"(?:ed|ing)) ?back"
+        ),
+    ),
+    ("M", r"(?:switch|mov|migrat|chang)(?:ed|ing)|pinn(?:ed|ing)|went"),
+    ("I", r"(?:re)?install(?:ed|ing)|us(?:ed|ing)|set(?:ting)?"),
+    ("u", r"(?:upgrad|updat)es?|bumps?|升级|更新"),
+    ("d", r"downgrades?|reverts?|roll ?back|(?:go|change|switch|move) back|降级|降|回退|退回"),
+    ("m", r"switch|move|migrat\w+|change|换|切换|改"),
+    ("i", r"(?:re)?installs?|pin|use|take|try|run"),
+    ("A", r"之后|以后|后|了"),
+    ("f", r"from|从|由"),
+    ("t", r"(?:back )?to|at|到|成|为"),
+    ("p", r"(?:was|were|instead of|rather than|previously|compared (?:to|with)|vs|versus)"),
+    ("q", r"until|till"),
+    ("s", r"since|starting (?:with|from|in)"),
+    ("K", r"but|however|although|though|但是?|不过"),
+    ("k", r"(?:if|when|once|after|by) (?:I|we|one)|如果|当"),
+    ("n", r"not|never|no|neither|nothing|doesn|didn|\w+n[’']t|没有?|不"),
+    ("o", r"(?:or|and) (?:above|later|newer|higher|greater|up|upwards?)|及?以上|onwards?"),
+    ("e", r"automatically|ends? up|ended up|silently|by default|always|forcibly"),
 )
-_TIME = r"(?:after|since|when|until|once)"
-_CHANGE = r"(?:upgrade|update|downgrade|switch|move|migration|bump)"
-#: ``we went from torch 2.5 to 2.6``: 2.6 is there.
-_CHANGED = (
-    rf"\b(?:{_TIME}\s+)?(?:(?:I|we)\s+)?(?:just\s+|recently\s+)?{_MADE}\s+(?:the\s+|my\s+)?"
-    rf"(?:({_NAME})\s+from\s+(?:version\s+)?v?(?P<old>\d[\w.]*)|from\s+({_NAME})\s+"
-    rf"v?(?P<old2>\d[\w.]*))\s+to\s+(?:the\s+)?(?:{_NAME}\s+)?{_NUMBER}"
-)
-_BREAKS_BEHIND = re.compile(
-    r"^[^;!?]{0,90}?\b(?:fail\w*|crash\w*|br(?:eaks|oke)|broken|cannot|can't|errors?|hangs?|"
-    r"no longer|does ?n[o']t|stopped|unable|stuck|OOM|slower)\b",
+_TOKEN = re.compile(
+    rf"{VERSION}(?:\+\w+)?(?P<plus>\+(?!\w))?"
+    + "".join(
+        rf"|(?<![A-Za-z0-9_./-])(?P<{'space' if sign == ' ' else sign}>{words})(?![A-Za-z0-9_])"
+        for sign, words in _WORDS
+    )
+    + rf"|(?P<equal>={{1,3}})|(?P<end>[.;!?。；！？](?=\s|$))|(?P<comma>[,，:：])"
+    rf"|(?P<name>{_NAME}?(?=v?\d+\.\d)|{_NAME})|(?P<other>[^\W\d_])",
     re.IGNORECASE,
 )
-#: ``after upgrading torch to 2.6``, ``we moved to torch 2.6``; ``fixed by upgrading …`` is none.
-_CHANGED_TO = (
-    rf"\b(?:{_TIME}\s+(?:(?:I|we)\s+)?|(?:I|we|I've|we've|have|has|had|just|recently)\s+)"
-    rf"(?:just\s+|recently\s+)?{_MADE}\s+(?:the\s+|my\s+)?"
-    rf"(?:({_NAME})\s+(?:version\s+)?(?:back\s+)?to|to\s+(?:the\s+)?(?:latest\s+)?({_NAME}))"
-    rf"\s+{_NUMBER}"
+_SIGNS = {"version": "V", "equal": "=", "end": ".", "comma": ",", "other": "x"}
+#: Before a change that is a noun, which has been made: ``after the upgrade to torch 2.6``.
+_NOUN = re.compile(r"\b(?:the|an?|my|our|this|with|after) $", re.IGNORECASE)
+
+
+class _Symbols:
+    """A text as symbols, one character each, with the words that they stand for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: List[re.Match[str]] = []
+        signs: List[str] = []
+        for match in _TOKEN.finditer(text[:_LONGEST]):
+            sign = self._sign(match)
+            if sign:
+                self.tokens.append(match)
+                signs.append(sign)
+            if match.group("plus"):
+                self.tokens.append(match)
+                signs.append("o")
+        self.signs = "".join(signs)
+
+    def _sign(self, match: re.Match[str]) -> str:
+        group = "version" if match.group("version") else str(match.lastgroup)
+        if group == "name":
+            word = match.group()
+            is_name = topic_of(word) and word.lower() not in (*COMMON_WORDS, *INSTALLERS)
+            return "N" if is_name else "x"
+        if group in "udm" and _NOUN.search(match.string[: match.start()]):
+            return group.upper()
+        return "" if group == "space" else _SIGNS.get(group, group)
+
+    def before(self, place: int) -> str:
+        """Return the text before a symbol, from the beginning of its sentence."""
+        first = self.signs.rfind(".", 0, place) + 1
+        start = self.tokens[first].start() if first < len(self.tokens) else 0
+        return self.text[start : self.tokens[place].start()]
+
+
+# --------------------------------------------------------------------------------------------------
+# forms
+
+
+def _form(form: str) -> re.Pattern[str]:
+    """Return a form as an expression over symbols. A space stands for fillers, ``[=N]`` for a name
+    that may be there, ``old``, ``new`` and ``verb`` for what is asked for.
+    """
+    names = iter(("one", "two", "three"))
+    form = re.sub(r"\[N\]", lambda _: f"(?:(?P<{next(names)}>N) )?", form)
+    form = re.sub(r"<N>", lambda _: f"(?P<{next(names)}>N)", form)
+    form = re.sub(r"<(\w+):([^>]+)>", r"(?P<\1>\2)", form)
+    form = form.replace("<old>", "(?P<old>V)").replace("<new>", "=?(?P<new>V)")
+    return re.compile(form.replace(" ", f"x{{0,{_FILLERS}}}"))
+
+
+class _Form(NamedTuple):
+    """How a form is read, and what it looks like."""
+
+    kind: str
+    pattern: re.Pattern[str]
+
+
+_FORMS: Tuple[_Form, ...] = tuple(
+    _Form(kind, _form(form))
+    for kind, form in (
+        ("brought", "e [Ii] <N> <new>"),
+        ("from", "<N> <new>o"),
+        ("change", "<verb:[UDMIudmi]> [N]f [N]<old> t [N]<new>"),
+        ("change", "<N> p? <verb:[UDMI]> f <old> t <new>"),
+        ("change", "<N> f <old> <verb:[UDMudm]> t <new>"),
+        ("change", "<verb:[UDMIudmi]> [N]t [N]<new>"),
+        ("change", "<N> p? <verb:[UDMI]> t <new>"),
+        ("change", "<verb:[UDMIudmi]> <N> <new>(?:,? p,? [N]<old>)?"),
+        ("worse", "B [N]f [N]<old> t [N]<new>"),
+        ("worse", "B <N> <new> p [N]<old>"),
+        ("better", "[CG] <N> <new>,? p [N]<old>"),
+        ("since", "s <N> <new>"),
+        ("since", "s <new>,? <N>"),
+    )
 )
-#: ``after the upgrade of torch to 2.6``, ``the upgrade to torch 2.6 broke it``.
-_CHANGE_TO = (
-    rf"\b(?:(?:{_TIME}|with)\s+(?:the|an?|my|our)\s+{_CHANGE}"
-    rf"|the\s+{_CHANGE}(?=.{{1,70}}\b(?:broke|breaks|caused)))"
-    rf"\s+(?:of\s+({_NAME})\s+to|from\s+{_NAME}\s+{_VERSION}\s+to\s+(?!v?\d)({_NAME})"
-    rf"|to\s+({_NAME}))\s+{_NUMBER}"
+#: Of these each form has one, in small letters.
+_MARKS = phrases(
+    """
+    upgrad, updat, bump, downgrad, revert, roll, back, switch, mov, migrat, chang, went, install,
+    pin, us, set, take, try, run, since, starting, from, above, later, newer, higher, greater, up,
+    onward, +, was, instead, rather, compared, vs, versus, 升级, 更新, 降, 退, 换, 改, 从, 由, 以上
+    """
 )
-#: ``torch was upgraded to 2.6``.
-_WAS_CHANGED = (
-    rf"(?<![\w./-])({_NAME})\s+(?:version\s+)?"
-    r"(?:(?:is(?:\s+now)?|was|got|has been|had been|were)\s+)?"
-    rf"(?:\w+ly\s+)?{_MADE}\s+"
-    rf"(?:from\s+{_VERSION}\s+)?to\s+{_NUMBER}"
+#: A verdict behind a change, what cured behind it, and a verdict directly before it.
+_VERDICT_AFTER = re.compile(r"[^.HKn]{0,12}?(?:n[^.HKn]{0,4}?)?(?P<verdict>[CGWB])")
+_CURE_AFTER = re.compile(r"[^.HKnBVUDMudm]{0,8}?(?P<verdict>[CGW])(?![^.]{0,6}K)")
+_VERDICT_BEFORE = re.compile(r"(?P<verdict>[CGB])(?P<between>[^.,VNUDM]{0,4})$|W[^.VNUDM]{0,5}$")
+_HOPED = re.compile(r"[^.KV]{0,8}?H")
+_ASKED_FOR = re.compile(
+    r"\b(?:requir\w+|needs?|needed|support\w*|fix\w*|work(?:s|ed|ing)|recommend\w*|should|must|"
+    r"install\w*|upgrad\w*|updat\w*|use|introduced|added|at least|tested|compatible|only)\b"
+    r"[^,.;]{0,40}$|需要|要求|建议|推荐",
+    re.IGNORECASE,
 )
-#: What each of them has.
-_OF_CHANGES = "updat, grad, switch, mov, migrat, bump, revert, roll, going, went"
-_CHANGES = tuple(
-    Marked(_OF_CHANGES, form) for form in (_CHANGED, _CHANGED_TO, _CHANGE_TO, _WAS_CHANGED)
-)
-#: ``we have torch pinned to 2.6``, ``our torch is pinned at 2.6``.
-_PINNED = Marked(
-    "pinned",
-    rf"\b(?:(?:I|we)\s+(?:have|keep|had|run)|(?:my|our))\s+({_NAME})\s+(?:version\s+)?(?:is\s+)?"
-    rf"pinned\s+(?:to|at)\s+{_NUMBER}"
-    rf"|\b(?:I|we)(?:'ve| have)? pinned\s+({_NAME})\s+(?:to|at)\s+{_NUMBER}",
-)
+_CONDITION = re.compile(r"\b(?:if|when|once|after|by)(?: (?:I|we|one))?\s*$", re.IGNORECASE)
+_VERDICT = re.compile(rf"{GOOD}|{BAD}|(?:fix|solv|resolv)\w*|workaround|solution", re.IGNORECASE)
+
+
+class _Telling(NamedTuple):
+    """What a form says of a subject: which release or range is there, which one works, and up to
+    which symbol it goes.
+    """
+
+    here: str = ""
+    works: str = ""
+    end: int = 0
+
+
+def _read_change(symbols: _Symbols, match: re.Match[str]) -> Optional[_Telling]:
+    """Read a change by the verdict on it; without one a change that was made tells what is there.
+    Of what is only thought of nothing is said, and no word of it stays.
+    """
+    signs, verb = symbols.signs, match.group("verb")
+    old, new = _version(symbols, match, "old"), _version(symbols, match, "new")
+    if "H" in signs[max(0, match.start() - 2) : match.start()]:
+        return None
+    is_tried = signs[: match.start()].endswith("k")
+    is_made = verb in "UDM" or signs.startswith("A", match.end())
+    verdict, end = _verdict_on(signs, match, verb in "Ii" and not is_tried)
+    if verdict in ("C", "G"):
+        is_told = verdict == "C" or is_tried or (verb in "Dd" and is_made)
+        ranges = {"U": f"<{new}", "D": f">{new}"} if is_told else {}
+        return _Telling(old or ranges.get(verb.upper(), ""), new, end)
+    if verdict in ("W", "N"):
+        return _Telling("", new if verdict == "W" else "", end)
+    if is_tried and _HOPED.match(signs, match.end()):
+        return _Telling(end=end)
+    fails = old if verdict == "B" else ""
+    return _Telling(new, fails, end) if is_made or fails else None
+
+
+def _verdict_on(signs: str, match: re.Match[str], is_use: bool) -> Tuple[str, int]:
+    """Return the verdict on a change ("" for none), and where its words end: ``W`` where it stands
+    before it, which says nothing of what was there, ``N`` for a note on what was done some day
+    (``it was fixed by upgrading``). To use a release that works is no change.
+    """
+    ahead = _VERDICT_BEFORE.search(signs[: match.start()])
+    if ahead is not None and "n" not in signs[max(0, ahead.start() - 2) : ahead.start()]:
+        if ahead.group("verdict") == "B" or "q" in ahead.group():
+            return "B", match.end()
+        if ahead.group("verdict") != "G" or not is_use:
+            is_note = ahead.group("verdict") == "C" and match.group("verb") == "U"
+            who = signs[max(0, ahead.start() - 1) : ahead.start()]
+            return "N" if is_note and who != "x" else "W", match.end()
+    cure = _CURE_AFTER.match(signs, match.end())
+    if cure is not None and (cure.group("verdict") != "G" or not is_use):
+        return cure.group("verdict").replace("W", "C"), cure.end()
+    after = _VERDICT_AFTER.match(signs, match.end())
+    return ("B" if after is not None and after.group("verdict") == "B" else ""), match.end()
+
+
+def _read_form(kind: str, symbols: _Symbols, match: re.Match[str]) -> Optional[_Telling]:
+    """Return what a match of a form of this kind says, None for nothing."""
+    if kind == "change":
+        return _read_change(symbols, match)
+    new, old = _version(symbols, match, "new"), _version(symbols, match, "old")
+    if kind in ("worse", "better"):
+        here, works = (new, old) if kind == "worse" else (old, new)
+        return _Telling(here, works, match.end())
+    if kind == "brought":
+        denied = "n" in symbols.signs[max(0, match.start() - 3) : match.start()]
+        return None if denied else _Telling(new, "", match.end())
+    sentence = symbols.signs[symbols.signs.rfind(".", 0, match.start()) + 1 :].split(".")[0]
+    if "B" not in sentence:
+        return None
+    if kind == "since":
+        return _Telling(f">={new}", "", match.end())
+    asked = _ASKED_FOR.search(symbols.before(match.start())[-120:])
+    return None if asked else _Telling(f">={new}", f"<{new}", match.end())
+
+
+def _version(symbols: _Symbols, match: re.Match[str], group: str) -> str:
+    place = match.start(group) if match.groupdict().get(group) else -1
+    return symbols.tokens[place].group().lstrip("vV").rstrip("+") if place >= 0 else ""
+
+
+def _subject(symbols: _Symbols, match: re.Match[str]) -> Optional[Topic]:
+    """Return what a match is about: the name nearest to the new release, else the last one before
+    it where a verdict makes clear that it is one of this sentence.
+    """
+    for group in ("three", "two", "one"):
+        if match.groupdict().get(group):
+            return topic_of(symbols.tokens[match.start(group)].group())
+    place = symbols.signs.rfind("N", 0, match.start())
+    return topic_of(symbols.tokens[place].group()) if place >= 0 else None
+
+
+def _is_writers(symbols: _Symbols, match: re.Match[str]) -> bool:
+    """Tell from the words before a form whether it is about what its writer has."""
+    before = _CONDITION.sub("", symbols.before(match.start()))
+    verdict = _VERDICT.search(before)
+    return is_here(before[: verdict.start()] if verdict else before, "")
+
+
+def read_compared(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
+    """Claim the releases that a text tells in these forms, and those that it compares; return it
+    without them, and whether there were any.
+    """
+    if _RELEASE.search(text) is None:
+        return text, False
+    claims = draft.claims
+    text = read_verdicts(text, line, draft)
+    if any(map(text.casefold().__contains__, _MARKS)):
+        text = _read_forms(text, line, draft)
+    return text, draft.claims != claims
+
+
+def _read_forms(text: str, line: Line, draft: Draft) -> str:
+    symbols = _Symbols(text)
+    spans: List[Tuple[int, int]] = []
+    for form in _FORMS:
+        for match in list(form.pattern.finditer(symbols.signs)):
+            if "#" in symbols.signs[match.start() : match.end()]:
+                continue
+            told = _read_form(form.kind, symbols, match)
+            subject = _subject(symbols, match) if told is not None else None
+            own = form.kind == "brought" or _is_writers(symbols, match)
+            if told is None or subject is None or not own:
+                continue
+            if _claim(form.kind, subject, told, line, draft):
+                spans.append(
+                    (symbols.tokens[match.start()].start(), symbols.tokens[told.end - 1].end())
+                )
+                taken = "#" * (told.end - match.start())
+                symbols.signs = symbols.signs[: match.start()] + taken + symbols.signs[told.end :]
+    for start, end in sorted(spans, reverse=True):
+        text = f"{text[:start]}; {text[end:]}"
+    return text
+
+
+def _claim(kind: str, subject: Topic, told: _Telling, line: Line, draft: Draft) -> bool:
+    """Claim what was told; False where it says nothing of such a subject."""
+    is_release = subject.kind == "distribution" or told.here[:1].isdigit()
+    if kind == "brought":
+        if subject.kind == "distribution":
+            draft.distribution(subject.name, told.here, line, PROSE - 1)
+        return subject.kind == "distribution"
+    if not (told.works or told.here):
+        return True
+    if told.works:
+        draft.works_with(subject.name, told.works, line)
+    if told.here and is_release:
+        state(Claim(subject, "said", told.here, line), draft)
+    return bool(told.works or (told.here and is_release))
+
+
+# --------------------------------------------------------------------------------------------------
+# names
+
 #: ``CUDA 12.6, 2.4.1+cu124``: a build of torch without its name.
 _NAMELESS_BUILD = re.compile(r"(^|[,;:(]\s*)(?=\d\.\d{1,2}\.\d\+cu\d{2,3}\b)")
 #: ``py3.12``.
@@ -93,259 +369,6 @@ _VERSION_IS = re.compile(
     r"(?: (?:here|installed|I use|we use|I have|we have))? (?:is|was|:|=) (?=v?\d+\.\d)",
     re.IGNORECASE,
 )
-#: ``since torch 2.6 it hangs``, ``it crashes since torch 2.6``: that release or a newer one.
-_FAILS = r"\b(?:hangs?|fails?|failing|crash(?:es|ing)?|breaks?|broken)\b"
-_SINCE = Marked(
-    "since, starting",
-    rf"\b(?:since|starting (?:with|from|in))\s+"
-    rf"(?:({_NAME})\s+{_NUMBER}|{_NUMBER},?\s+({_NAME}))(?=[^.;]{{0,60}}{_FAILS})"
-    rf"|(?P<failing>{_FAILS}[^.;]{{0,30}}?)\bsince\s+({_NAME})\s+{_NUMBER}",
-)
-#: ``if I use torch 2.5 it works``, ``when I set torch=2.5, it runs``: that one is not there.
-_WOULD_WORK = Marked(
-    "if , when , once , after , by ",
-    r"\b(?:(?:if|when|once|after)\s+(?:I|we|you|one)\s+(?:use|run|install|take|pin|tr(?:y|ied)|"
-    rf"set|switch(?:ed)?\s+to|chang\w+\s+to|go\s+back\s+to|went\s+back\s+to)(?:ed|d)?|"
-    rf"(?:by|after)\s+(?:using|installing|setting|pinning))\s+(?P<name>{_NAME})"
-    rf"(?:\s*={{1,2}}\s*|\s+(?:to\s+)?)(?:versions?\s+)?v?(?P<new>{_DIGITS})(?P<rest>[^.;]{{0,60}}?"
-    r"\b(?:works?|worked|fine|gone|goes away|disappears?|runs?|ran|succe\w+|passe[sd]|trains?)\b)",
-)
-#: In what such a release does: that nobody has seen it.
-_HOPED = re.compile(r"\b(?:should|would|might|may|could|must|maybe|\?)\b", re.IGNORECASE)
-#: ``cmake 3.31 breaks the build``: that one is there.
-_BREAKS_ALONE = Marked(
-    "breaks, broke, breaking",
-    rf"(?<![\w./-])(?:the )?(?:recent |new |latest )?({_NAME})(?: version)? "
-    rf"v?(\d+\.\d[\w.]*\w|\d+\.\d)(?: release)? (?:breaks|broke|(?:has |is )?breaking)\b",
-)
-#: ``changing back to 0.17.0 made the error disappear``: of what was named last.
-_CURED_ALONE = Marked(
-    "to",
-    r"\b(?:chang|switch|roll|go|went|revert|downgrad|mov)(?:ing|ed|e)? ?(?:it )?(?:back )?to "
-    r"(?:the |version |v)*(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)(?: version)?(?P<rest>[^.;]{0,70}?"
-    r"\b(?:fix(?:es|ed)?|solv(?:es|ed)|resolv(?:es|ed)|works?|worked|disappear\w*|gone|went "
-    r"away|goes away)\b)",
-)
-#: ``To fix, downgrade to 331.20``, ``Workaround: pin torch==2.5.1``: what is there is another one.
-_WAY_OUT = Marked(
-    "fix, solve, workaround, work-around, solution",
-    r"\b(?:to (?:fix|solve|resolve)(?: (?:it|this|that|the \w+))?|"
-    r"(?:(?:current|temporary|my|quick) )?"
-    r"(?:workaround|work-around|solution|fix)(?: right now| for now| is| was)*)\s*[,:：]?\s*"
-    r"(?:to |by |I |we |just ){0,2}(?:upgrad|downgrad|revert|roll|pin|install)\w*(?: back)? "
-    rf"(?:the |my )?(?:to (?=v?\d|version)|(?P<name>{_NAME}?)(?: version)?(?: back)?"
-    r"(?: to | at |\s*==\s*| )|)(?:version )?v?(?P<good>\d+\.\d[\w.]*\w|\d+\.\d)(?!\w|\.\d)",
-)
-#: ``it automatically installs torch 2.5.1+cu124``: that one is there now.
-_PULLED_IN = Marked(
-    "install, pull, download, bring, upgrad",
-    r"\b(?:automatically|ends? up|ended up|silently|by default|always|forcibly|but)\s+(?:re)?"
-    r"(?:install|pull|download|bring|upgrad)(?:s|ed|es|ing)?(?:\s+(?:in|to|me|the|latest|newest|"
-    rf"version|of|a|an)){{0,5}}\s+(?P<name>{_NAME}?)(?:\s*==\s*|\s+|(?=\d))v?"
-    r"(?P<here>\d+\.\d[\w.]*\w(?:\+\w+)?|\d+\.\d)",
-)
-#: ``No CUDA GPUs are available in transformers v4.48.0 or above``: an older one works.
-_FROM_ON = Marked(
-    """
-    or above, or later, or newer, or higher, or greater, or up, and above, and later, and newer,
-    and higher, and greater, and up, +, 以上
-    """,
-    rf"(?<![\w./-])(?P<name>{_NAME})\s+(?:versions?\s+)?v?(?P<first>\d+\.\d[\w.]*\w|\d+\.\d)\s*"
-    r"(?:\+(?!\w)|(?:or|and) (?:above|later|newer|higher|greater|up|upwards)\b|及?以上)",
-)
-#: What such a text says to happen, before or behind.
-_GOES_WRONG = re.compile(
-    r"\b(?:fail\w*|crash\w*|br(?:eaks|oken|oke)|errors?|hangs?|stuck|cannot|can't|unable|not "
-    r"work\w*|segfault\w*|no longer \w+|(?-i:[A-Z])\w+(?:Error|Exception)|OOM|"
-    r"no \w+ (?:GPUs )?(?:are|is) (?:available|found))\b|报错|失败|无法",
-    re.IGNORECASE,
-)
-#: Before it: that such a release is asked for, or is the cure.
-_ASKED_FOR = re.compile(
-    r"\b(?:requir\w+|needs?|needed|support\w*|fix\w*|work(?:s|ed|ing)|recommend\w*|should|must|"
-    r"install\w*|upgrad\w*|updat\w*|use|introduced|added|at least|tested|compatible|only)\b"
-    r"[^,.;]{0,40}$|需要|要求|建议|推荐",
-    re.IGNORECASE,
-)
-_NAMED_BEFORE = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{1,40})")
-#: ``downgrading numpy to 1.26.4 solved it``: what was there before is newer; ``from 2.1`` tells it.
-_CURED = Marked(
-    "grad, updat, revert, roll, go, went",
-    r"\b(?:after |by |when |if )?(?:I |we )?(?:(?P<up>(?:upgrad|updat)(?:ed|ing|e))|"
-    r"downgrad(?:ed|ing|e)|revert(?:ed|ing)?|(?:roll(?:ed|ing)?|go(?:ing)?) back|went back)"
-    r"\s+(?:the |my )?"
-    rf"(?:(?P<name>{_NAME}?)(?:\s+version)?(?:\s+from\s+v?(?P<old>\d[\w.]*\w))?"
-    rf"\s+(?:back )?to|to\s+(?P<other>{_NAME})"
-    rf"|from\s+(?P<whose>{_NAME})\s+v?(?P<was>\d[\w.]*\w)\s+to)"
-    r"\s+(?:version\s+)?v?(?P<new>\d+\.\d[\w.]*\w|\d+\.\d)(?P<rest>[^.;]{0,60}?"
-    r"\b(?:fix(?:es|ed)?|solv(?:es|ed)|resolv(?:es|ed)|works?|worked|help(?:s|ed)|cure[sd]|"
-    r"(?:error|issue|problem) (?:is |was )?(?:gone|disappears?)|go(?:es)? away|went away)\b)"
-    r"(?![^.;]{0,30}\bbut\b)",
-)
-#: Before a change: that it is what cured.
-_CURE = re.compile(
-    r"\b(?:fix(?:ed|es)|solv(?:ed|es)|resolv(?:ed|es)|works?|worked|gone|disappear(?:ed|s)|"
-    r"went away)\b(?:(?!\bbut\b)[^.;!?,]){0,60}$",
-    re.IGNORECASE,
-)
-_NOT = re.compile(r"\b(?:not|no|never|didn|doesn|nothing|neither)\b|n't", re.IGNORECASE)
-
-
-class _Telling(NamedTuple):
-    """What a match says: of which name, which version or range, what of its words stays, and the
-    release with which it works.
-    """
-
-    name: str
-    version: str
-    rest: str = "; "
-    works: str = ""
-
-
-def _in_order(match: re.Match[str]) -> Optional[_Telling]:
-    name, version = filter(None, match.groups())
-    return _Telling(name, version)
-
-
-def _changed(match: re.Match[str]) -> Optional[_Telling]:
-    """What is there after a change; one that cured is not there."""
-    before = match.string[max(0, match.start() - 100) : match.start()]
-    until = match.group().lower().startswith("until")
-    if not until and _CURE.search(before) and not _NOT.search(before):
-        return None
-    groups = match.groupdict()
-    old = groups.get("old") or groups.get("old2") or ""
-    name, version = [group for group in match.groups() if group and group != old][:2]
-    breaks = old and _BREAKS_BEHIND.match(match.string[match.end() :])
-    return _Telling(name, version, works=old.rstrip(".") if breaks else "")
-
-
-def _before_cure(match: re.Match[str]) -> Optional[_Telling]:
-    """What was there before a change that cured it; a change that did not is there now."""
-    if _NOT.search(match.group("rest")):
-        return None
-    name = match.group("name") or match.group("other") or match.group("whose")
-    old = match.group("old") or match.group("was")
-    new = match.group("new")
-    return _Telling(name, old or f"{'<' if match.group('up') else '>'}{new}", works=new)
-
-
-def _cured_alone(match: re.Match[str]) -> Optional[_Telling]:
-    """What was cured by a release of what the text named last."""
-    if _NOT.search(match.group("rest")):
-        return None
-    name = _named_last(match.string[: match.start()])
-    return _Telling(name, "", match.group(), match.group("good")) if name else None
-
-
-def _named_last(text: str) -> str:
-    """Return the last name of a text that has releases, "" for none."""
-    for match in reversed(list(_NAMED_BEFORE.finditer(text))):
-        name: str = match.group(1)
-        if topic_of(name) is not None and known_distribution(name) not in _INSTALLERS:
-            return name
-    return ""
-
-
-def _way_out(match: re.Match[str]) -> Optional[_Telling]:
-    """What works by somebody's way out, of its name or of what the text named last."""
-    name = match.group("name") or _named_last(match.string[: match.start()])
-    return _Telling(name, "", works=match.group("good")) if name else None
-
-
-def _since(match: re.Match[str]) -> Optional[_Telling]:
-    """That a release, or a newer one, is there."""
-    first, second = filter(None, match.group(1, 2, 3, 4, 6, 7))
-    name, version = (second, first) if first[0].isdigit() else (first, second)
-    return _Telling(name, f">={version}", f"{match.group('failing') or ''}; ")
-
-
-_Reader = Callable[["re.Match[str]"], Optional[_Telling]]
-#: The forms, in the order in which they are looked for, and what a match of each tells.
-_FORMS: Tuple[Tuple[Marked, _Reader], ...] = (
-    (_CURED, _before_cure),
-    (_CURED_ALONE, _cured_alone),
-    (_WAY_OUT, _way_out),
-    *((form, _changed) for form in _CHANGES),
-    (_PINNED, _in_order),
-)
-#: What a release that works beside it says more plainly.
-_ALONE: Tuple[Tuple[Marked, _Reader], ...] = (
-    (_BREAKS_ALONE, _in_order),
-    (_SINCE, _since),
-)
-
-
-def read_compared(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
-    """Claim the releases that a text tells in these forms; return it without them, and whether
-    there were any.
-    """
-    if _RELEASE.search(text) is None:
-        return text, False
-    text = _WOULD_WORK.sub(partial(_would_work, line, draft), text)
-    text = _PULLED_IN.sub(partial(_pulled_in, line, draft), text)
-    text = _FROM_ON.sub(partial(_from_on, line, draft), text)
-    claims = draft.claims
-
-    for form, read_match in _FORMS:
-        text = form.sub(partial(_claimed, read_match, line, draft), text)
-    text = read_verdicts(text, line, draft)
-    for form, read_match in _ALONE:
-        text = form.sub(partial(_claimed, read_match, line, draft), text)
-    return text, draft.claims != claims
-
-
-def _claimed(read_match: _Reader, line: Line, draft: Draft, match: re.Match[str]) -> str:
-    """Claim what a match tells; return what of its words stays."""
-    statement = read_match(match)
-    subject = topic_of(statement.name) if statement is not None else None
-    before = _SENTENCE.split(match.string[: match.start()])[-1]
-    if statement is None or subject is None or not is_here(before, ""):
-        return match.group()
-    if statement.works:
-        draft.works_with(subject.name, statement.works, line)
-    if statement.version and (subject.kind == "distribution" or statement.version[0].isdigit()):
-        state(Claim(subject, "said", statement.version, line), draft)
-    return statement.rest
-
-
-_INSTALLERS = ("pip", "uv", "conda")
-_SENTENCE = re.compile(r"[.;!?]\s+")
-
-
-def _pulled_in(line: Line, draft: Draft, match: re.Match[str]) -> str:
-    """Claim what an installer brought, over what was there before."""
-    name = known_distribution(match.group("name"))
-    if name in (None, *COMMON_WORDS) or _NOT.search(match.string[: match.start()][-30:]):
-        return match.group()
-    draft.distribution(str(name), match.group("here"), line, PROSE - 1)
-    return "; "
-
-
-def _from_on(line: Line, draft: Draft, match: re.Match[str]) -> str:
-    """Claim that what goes wrong does so from a release on."""
-    before, behind = match.string[: match.start()][-120:], match.string[match.end() :]
-    subject = topic_of(match.group("name"))
-    if subject is None or subject.kind != "distribution" or _ASKED_FOR.search(before):
-        return match.group()
-    if not (_GOES_WRONG.search(before) or _GOES_WRONG.match(behind.lstrip())):
-        return match.group()
-    draft.works_with(subject.name, f"<{match.group('first')}", line)
-    state(Claim(subject, "said", f">={match.group('first')}", line), draft)
-    return "; "
-
-
-def _would_work(line: Line, draft: Draft, match: re.Match[str]) -> str:
-    """Keep the release of a match that somebody saw work; return what of its words stays."""
-    if _NOT.search(match.group("rest")):
-        return match.group()
-    subject = topic_of(match.group("name"))
-    seen = _HOPED.search(f"{match.group('rest')}{match.string[match.end() :][:1]}") is None
-    if subject is not None and seen and not match.group().lower().startswith("if you"):
-        draft.works_with(subject.name, match.group("new"), line)
-    return ""
-
-
 #: ``ray, version 2.9.3``, as programs built with click say it.
 _OF_CLICK = re.compile(rf"(?<![\w./-])({_NAME}), version (?=v?\d)")
 _DIGIT_AHEAD = re.compile(r"(?:^|[,;] )v?\d")

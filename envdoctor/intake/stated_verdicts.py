@@ -23,26 +23,38 @@ from .values import Claim, state
 from .vocabulary import Topic, subject_of
 from .word_lists import words
 
-__all__ = ["VerdictReader", "read_verdicts", "topic_of"]
+__all__ = [
+    "BAD",
+    "FAULT",
+    "GOOD",
+    "INSTALLERS",
+    "VERSION",
+    "VerdictReader",
+    "read_verdicts",
+    "topic_of",
+]
 
-_FAULT = r"(?:issue|problem|error|bug|crash|hang|failure|warning|exception)\w*"
+FAULT = r"(?:issue|problem|error|bug|crash|hang|failure|warning|exception)\w*"
 _TICKS = "✅✔☑🟢👍√"
 _CROSSES = "❌✗✘✖❎🔴👎×"
-_GOOD = (
-    rf"{SPARED}|\b(?:no|without)(?: \w+)? {_FAULT}"
-    rf"|\b{_FAULT}(?: \w+){{0,2}}? (?:gone|disappear\w*|went away|go(?:es)? away|vanish\w*|"
+GOOD = (
+    rf"{SPARED}|\b(?:no|without)(?: \w+)? {FAULT}"
+    r"|(?:does|do|did)(?: not|n[’']t) (?:have|show) (?:it|this|that)\b"
+    rf"|\b{FAULT}(?: \w+){{0,2}}? (?:gone|disappear\w*|went away|go(?:es)? away|vanish\w*|"
     r"fixed|solved|resolved)\b"
     r"|(?:\b(?:not|never|no longer)|n[’']t) (?:\w+ )?(?:happen|occur|reproduc|appear|fail|crash|"
     r"break|hang|show|error|raise|throw)\w*"
     r"|\b(?:works?|worked|working|fine(?!-tun)|okay|ok|good|pass(?:es|ed|ing)?|succe\w+|"
     rf"runs?|ran|green|supported)\b|正常|没有?问题|可以|能够?(?:训练|运行|使用|跑)|[{_TICKS}]"
 )
-_BAD = (
+BAD = (
     r"(?:\b(?:not|never|no longer|unable to|fail\w* to)|n[’']t|\bcannot) (?:\w+ )?(?:work|load|"
     r"start|import|run|build|compile|launch|install|support|succe|compatib|boot|detect|recogni)\w*"
     r"|\b(?:fail(?:s|ed|ing|ure)?|crash\w*|br(?:eaks?|oke|oken|eaking)|errors?(?: out)?|hangs?|"
-    r"hung|stuck|segfault\w*|segmentation faults?|segv|bad|regress\w*|raises?|throws?|gives?|gets?|"
-    r"got|getting|caught|freez\w+|froze|deadlock\w*|panic\w*|core dump\w*|unsupported|incompatible|"
+    r"hung|stuck|stop(?:s|ped)? (?:to )?work\w*|diverg\w*|introduced|"
+    r"happen(?:s|ed|ing)?|segfault\w*|segmentation faults?|segv|bad|regress\w*|raises?|throws?|"
+    r"gives?|gets?|got|getting|caught|freez\w+|froze|deadlock\w*|panic\w*|core dump\w*|"
+    r"unsupported|incompatible|"
     r"\w+Error|OOM|red|ENOMEM|EINVAL|EPERM|EACCES|EFAULT|ENOSPC|EBUSY|ENODEV|SIG(?:SEGV|BUS|ABRT|"
     rf"KILL|ILL|FPE))\b|报错|失败|崩溃|不行|不可以|不兼容|出现|[{_CROSSES}]"
 )
@@ -56,16 +68,19 @@ _OF_KERNEL = (
     r"\d+\.\d+\.\d+-(?:\d{2,5}|\d{1,5}-[a-z]|tegra|generic|nvidia|arch|azure|aws|gcp)(?:[\w.-]*\w)?"
 )
 _BRANCH = r"[3-9]\d{2}(?:\.[xX]{1,2})?(?![\w.%-])"
-_VERSION = (
+VERSION = (
     rf"v?(?P<version>{_OF_KERNEL}|\d+\.\d[\w.]*\w|\d+\.\d)"
     r"(?!\w|\.\d|/| ?(?:[KMGT]i?B|%|ms|hours?|s)\b)"
 )
+#: What nobody has seen work.
+_HOPED = rf"\b(?:should|would|might|may|could|must|hopefully)(?: \w+){{0,2}}? (?:{GOOD})"
 _TOKEN = re.compile(
-    rf"(?P<not>\b(?:but )?not (?=(?:with |on |in |using |under |for )?(?:[\w-]+[ =]+)?v?\d))"
-    rf"|(?P<good>{_GOOD})|(?P<bad>{_BAD})|(?P<else>{_ELSE})"
+    rf"{_HOPED}"
+    rf"|(?P<not>\b(?:but )?not (?=(?:with |on |in |using |under |for )?(?:[\w-]+[ =]+)?v?\d))"
+    rf"|(?P<good>{GOOD})|(?P<bad>{BAD})|(?P<else>{_ELSE})"
     r"|(?P<end>[,;()，；。（）]|\.\s|\b(?:but|while|whereas|though|although|however|yet)\b"
     r"|\band(?= (?:it |that |then |also )?(?:works?|fails?|crash|br[eo]|hangs?|not)))"
-    rf"|(?P<between>\bbetween\b)|(?<![\w./]){_VERSION}|(?<![\w./-])(?P<branch>{_BRANCH})"
+    rf"|(?P<between>\bbetween\b)|(?<![\w./]){VERSION}|(?<![\w./-])(?P<branch>{_BRANCH})"
     r"|(?P<word>[A-Za-z][\w-]*)",
     re.IGNORECASE,
 )
@@ -77,7 +92,7 @@ _MAY_WORK = Marked(
     between, will, does, do, did, is, was, 正常, 可以, 能训练, 能运行, 能使用, 能跑, 能够,
     问题, 错误, 报错, {", ".join(_TICKS)}
     """,
-    rf"{_GOOD}|{_ELSE}|\bbetween\b",
+    rf"{GOOD}|{_ELSE}|\bbetween\b",
 )
 _OF_MARKS = re.compile(f"[{_TICKS}{_CROSSES}]")
 _RELEASES = re.compile(rf"\d\.\d|(?<![\w.-]){_BRANCH}")
@@ -96,7 +111,7 @@ _OF_BUILDS = Marked(
     r" (?:releases?|builds?|runs?|jobs?|versions?|machines?|nodes?|environments?|pipelines?)\b",
 )
 _BEFORE_BRANCH = words("driver drivers version versions branch release on with in under to from or")
-_INSTALLERS = ("pip", "uv", "conda")
+INSTALLERS = ("pip", "uv", "conda")
 #: Kinds of subjects, beside distributions, that have releases.
 _KINDS = frozenset(["python", "release", "toolkit", "cuda", "kernel"])
 _SENTENCE = re.compile(r"(?<=[;!?])\s+|(?<=\.)\s+(?=[A-Z])")
@@ -152,7 +167,7 @@ def _before_verdict(text: str) -> str:
     """Return what stands before the first verdict of a text: ``it works with`` is none of the words
     that make a release somebody else's.
     """
-    match = re.search(rf"{_GOOD}|{_BAD}", text, re.IGNORECASE)
+    match = re.search(rf"{GOOD}|{BAD}", text, re.IGNORECASE)
     return text[: match.start()] if match else text
 
 
@@ -262,7 +277,7 @@ def _clauses(sentence: str, name: str) -> List[_Clause]:
                 name = owner
         elif kind == "word":
             topic = topic_of(match.group())
-            if topic is not None and match.group().lower() not in (*COMMON_WORDS, *_INSTALLERS):
+            if topic is not None and match.group().lower() not in (*COMMON_WORDS, *INSTALLERS):
                 name = match.group()
         elif kind is not None:
             works = not last if kind == "else" else kind == "good"

@@ -4,7 +4,15 @@ import pytest
 
 from envdoctor.errors import InputError
 from envdoctor.intake import parse_report
+from envdoctor.intake.clean_text import Line
+from envdoctor.intake.draft import Draft
+from envdoctor.intake.stated_releases import read_compared
 from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.facts import Facts
+
+from ..time_taken import within
+
+PAIR = ("0.14.0", "0.13.2")
 
 
 def told(text):
@@ -186,3 +194,64 @@ def test_what_works_by_its_writer(text, name, here, works):
 )
 def test_what_an_installer_brought_is_there(text, version):
     assert told(text)["torch"] == version
+
+
+@pytest.mark.parametrize(
+    ("text", "here", "works"),
+    [
+        # a change, and the verdict on it before it or behind it
+        ("Everything was fine until I updated peft from 0.13.2 to 0.14.0", "0.14.0", "0.13.2"),
+        ("I upgraded our peft version from 0.13.2 to 0.14.0, saving stopped working", *PAIR),
+        ("I had to downgrade peft to 0.13.2 to get it to work", ">0.13.2", "0.13.2"),
+        ("If I downgrade peft to 0.13.2, everything works as before", ">0.13.2", "0.13.2"),
+        ("upgrading peft to 0.15.0 worked", "<0.15.0", "0.15.0"),
+        ("peft 0.14.0 hangs. I solved this by installing peft==0.13.2", *PAIR),
+        ("Rolling back to peft==0.13.2 makes the error go away\npeft==0.14.0", *PAIR),
+        ("Using peft==0.13.2 instead of 0.14.0 resolves it", *PAIR),
+        ("The error is resolved with peft 0.13.2, previously 0.14.0", *PAIR),
+        # two releases and what is said of them
+        ("A regression of saving from peft 0.13.2 to 0.14.0", *PAIR),
+        ("Slow regression in peft 0.14.0 compared to 0.13.2", *PAIR),
+        ("The bug was introduced in peft 0.14.0, 0.13.2 is fine", *PAIR),
+        ("This started happening with peft 0.14.0; 0.13.2 did not have it", *PAIR),
+        ("It only happens with peft 0.14.0 (0.13.2 is ok)", *PAIR),
+        ("In peft 0.13.2 all is OK, in 0.14.0 the loss diverges", *PAIR),
+        # in Chinese
+        ("把peft降级到0.13.2就可以了\npeft 0.14.0", *PAIR),
+        ("peft从0.13.2升级到0.14.0后加载报错", *PAIR),
+        ("回退到peft 0.13.2后正常", ">0.13.2", "0.13.2"),
+        # neither made nor seen
+        ("Bump peft from 0.13.2 to 0.14.0 (#1234)", None, None),
+        ("升级到 peft 0.14.0", None, None),
+        ("We should upgrade peft to 0.14.0 in the next release", None, None),
+        ("Please try to downgrade peft to 0.13.2", None, None),
+        ("I upgraded peft to 0.14.0, it works but a name is gone", "0.14.0", None),
+        ("peft 0.14.0 hangs. Switching to 0.13.2 did not help", "0.14.0", None),
+    ],
+)
+def test_what_a_change_means_follows_from_the_verdict_on_it(text, here, works):
+    try:
+        facts = parse_report(f"Python version: 3.11.4\n{text}", load_matrix().package)
+    except InputError:
+        facts = Facts()
+    one = (facts.value("distributions") or {}).get("peft")
+    assert (one and (one.version or one.constraint)) == here
+    assert (facts.value("report.works_with") or {}).get("peft") == works
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "upgraded ",
+        "from 2.5 to ",
+        "peft 0.14.0 ",
+        "x" * 39 + " ",
+        "not working ",
+        "降级",
+        "if I ",
+        "1.2+",
+    ],
+)
+def test_lines_without_an_end_cost_little(unit):
+    line = Line(1, "", "", 0)
+    within(0.5, lambda: read_compared(f"torch 2.6 {unit * 40_000}", line, Draft()))
