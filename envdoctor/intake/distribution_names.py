@@ -21,7 +21,8 @@ __all__ = [
     "of_import",
 ]
 
-_WORD = re.compile(r"(?<![\w./@:=\\-])[A-Za-z][A-Za-z0-9_-]{1,40}(?![\w/\\@=(:-]|\.\w)")
+#: A Chinese letter beside a name is none of it.
+_WORD = re.compile(r"(?<![\w./@:=\\-])[A-Za-z][A-Za-z0-9_-]{1,40}(?![\w/\\@=(:-]|\.\w)", re.ASCII)
 _KNOWN = words(
     """
     accelerate aiohttp apache-tvm-ffi apex arctic-inference auto-gptq autoawq awscli bitsandbytes

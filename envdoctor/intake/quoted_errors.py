@@ -18,7 +18,8 @@ _LONGEST = 600  # characters of a line that is a sentence
 _SEARCHED = 20_000  # characters that are searched for a call
 _MARKS = re.compile(
     r"no module named|bus error|shared mem|\bshm\b|permission denied|memory pressure|"
-    r"cannot import|can't import|no attribute|unexpected keyword|argument|"
+    r"cannot import|can't import|import(?:ing)?(?: of)? \S+ from|no attribute|unexpected keyword|"
+    r"argument|"
     r"(?:cannot|can't|could not|couldn't|unable to|fails? to|failed to|does not|doesn't|not)"
     r" (?:find|locate|have|import|load|open)|"
     r"\b(?:removed|gone|renamed|dropped|missing|exists?|found|available)\b|"
@@ -144,6 +145,14 @@ _FORMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             rf"{_TRIED} (?:name |the name )?{_NAME} from (?:the )?(?:module )?{_MODULE}",
+            "ImportError: cannot import name '{name}' from '{module}' (unknown file)",
+        ),
+        (
+            (
+                rf"import(?:ing)?(?: of)? {_NAME} from (?:the )?(?:module )?{_MODULE} "
+                r"(?:fail(?:s|ed)?|(?:is|was) (?:broken|failing|not possible)|br(?:eaks|oke)|"
+                r"no longer works?|errors?)\b"
+            ),
             "ImportError: cannot import name '{name}' from '{module}' (unknown file)",
         ),
         (

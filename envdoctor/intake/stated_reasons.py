@@ -41,6 +41,8 @@ _CAUSAL = re.compile(
     r"(?:comes?|came|stems?|results?|arises?|originates?) from (?:the fact|a|an|the|using|having)|"
     r"(?:problem|issue|error|failure|crash|bug|incompatibility) (?:is|was|lies|seems to be|"
     r"appears to be) (?:that|with(?:in)?|in|between|from|the|a|an)|"
+    r"(?:be|is|was|to) (?:an? )?(?=(?:\S+ ){1,2}?(?:version(?:ing)?|compatib\w+|dependency|"
+    r"driver|ABI) (?:issue|problem|mismatch|conflict|bug)\b)|"
     r"only (?:happens?|occurs?|fails?|appears?|affects?|crashes) "
     r"(?:with|on|in|when|if|for|under))\b"
     r"|因为|由于|导致|原因是|引起",
@@ -66,7 +68,7 @@ _SAID_OF = re.compile(
     r"(?:is|are|was|seems?|be) (?:too (?:old|new)|outdated|incompatible|not compatible)|"
     r"(?:conflict\w*|conflicting|in conflict|clash\w*) with|hard-?code[ds]|overrid(?:es|den)|"
     r"(?:is|are|was) (?:only|set|pinned|limited) (?:to|for|on|in|with)|mismatch\w*)\b"
-    r"|不支持|不兼容|冲突|版本太|版本过|移除|缺少",
+    r"|不支持|只支持|仅支持|不兼容|冲突|版本太|版本过|版本不对|移除|缺少",
     re.IGNORECASE,
 )
 _REMOVED = re.compile(rf"\b{_OF_RELEASE} (?:in|from|since|as of|with)\b", re.IGNORECASE)
@@ -93,7 +95,7 @@ _PARTS = re.compile(
 )
 #: Words of any text, and what installs: of it much is said that it prints itself.
 _NO_PART = COMMON_WORDS | {"pip", "setuptools", "uv"}
-_PACKAGE = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{1,40})(?![\w/]|\.\w)")
+_PACKAGE = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{1,40})(?![\w/]|\.\w)", re.ASCII)
 #: What makes of a sentence a wish, a plan, a question, advice or a courtesy.
 _NO_REASON = re.compile(
     r"\?\s*$"
@@ -175,7 +177,7 @@ _GOES_WRONG = re.compile(
     r"unavailable|exceed\w*|only (?:supports?|works?)|(?:is|are) not|(?:do|does)(?:n't| not)|"
     r"no longer|without|too (?:old|new|small|large|long|many)|increase[sd]? (?:the )?loss|nan|"
     r"garbage|gibberish|slow\w*|regression|leak\w*|requires?|removed|outdated|mismatch\w*|"
-    r"results? in|stop(?:s|ped)|dies|died)\b",
+    r"results? in|stop(?:s|ped)|dies|died)\b|不兼容|不支持|不对|卡住",
     re.IGNORECASE,
 )
 
@@ -234,7 +236,8 @@ def _titles(first: Sequence[Line], rows: Sequence[str]) -> List[StatedReason]:
         if any(row.strip() for row in rows[: line.number - 1]):
             continue  # what a person wrote below a line of a program is no title
         title = _LABEL.sub("", line.text).strip()
-        is_title = line.number < len(rows) and not rows[line.number].strip()
+        # A title that is all there is ends the text.
+        is_title = not any(row.strip() for row in rows[line.number : line.number + 1])
         if not is_title or _NO_REASON.search(title) or _WISH.match(line.text):
             continue
         parts = _names_part(title) or _SETTING.search(title) is not None

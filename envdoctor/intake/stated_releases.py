@@ -189,7 +189,7 @@ _MARKS = phrases(
 )
 #: A verdict behind a change, what cured behind it, and a verdict directly before it.
 _VERDICT_AFTER = re.compile(r"[^.HKn]{0,12}?(?:n[^.HKn]{0,4}?)?(?P<verdict>[CGWB])")
-_CURE_AFTER = re.compile(r"[^.HKnBVUDMudm]{0,8}?(?P<verdict>[CGW])(?![^.]{0,6}K)")
+_CURE_AFTER = re.compile(r"(?:[^.HKnBVUDMudm]{0,8}?|\.x{0,2})(?P<verdict>[CGW])(?![^.]{0,6}K)")
 _VERDICT_BEFORE = re.compile(r"(?P<verdict>[CGB])(?P<between>[^.,VNUDM]{0,4})$|W[^.VNUDM]{0,5}$")
 _HOPED = re.compile(r"[^.KV]{0,8}?H")
 _ASKED_FOR = re.compile(

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Iterator, NamedTuple, Optional
 
 from ..model.requirement import Requirement, try_requirement
-from .clean_text import Line
+from .clean_text import Line, parted_scripts
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
 
@@ -32,13 +32,16 @@ _RANGE = "|".join(words for words, _ in _WORDS)
 _BEHIND = r"(?:\+| ?(?:or|and) (?:newer|later|higher|above|greater|up|older|earlier|lower|below)\b)"
 _ASKS = (
     r"\brequires?\b|\bdepends? on\b|\bhas requirement\b|\b(?:hard[- ])?pin(?:s|ned)?\b|\bneeds?\b"
-    r"|\bwants?\b|\bexpects?\b|\basks? for\b|要求|需要|依赖"
+    r"|\bwants?\b|\bexpects?\b|\basks? for\b|\bonly supports?\b|\bsupports? only\b"
+    r"|要求|需要|依赖|[只仅]支持"
 )
 #: Words between a verb and the name of what is asked for, and between that and its range.
-_BEFORE_NAME = r"(?: ?(?:the|an?|HF|Hugging ?Face|its|package|library|dependency|to|on)\b)*[:,]? *"
+_BEFORE_NAME = (
+    r"(?: ?(?:the|an?|HF|Hugging ?Face|its|package|library|dependency|to|on)\b)*[:,]? *的? *"
+)
 _BEHIND_NAME = (
     r"(?: (?:package|library|dependency|module|versions?|release|is|to|at|be|of|be|thus|as|"
-    r"strictly|\([^()]{1,40}\)))*[:,]? ?"
+    r"strictly|\([^()]{1,40}\)))*(?P<is> ?版本(?: ?[是为])?)?[:,]? ?"
 )
 _ASKED = (
     rf"(?P<asked>{_NAME})(?P<extras>\[[\w,-]+\])?{_BEHIND_NAME}(?:(?P=asked) ?)?"
@@ -56,7 +59,10 @@ _PASSIVE = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_END = re.compile(r"[.;!?]\s|\s(?:but|while|whereas|and|because|since|so)\s|\([^()]*\)")
-_VERBS = ("require", "depend", "need", "pin", "want", "expect", "ask", "要求", "需要", "依赖")
+_VERBS = (
+    *("require", "depend", "need", "pin", "want", "expect", "ask", "support", "Support"),
+    *("要求", "需要", "依赖", "支持"),
+)
 _WIDE = str.maketrans("：，（）", ":,()")
 #: Before the verb: that it is somebody's wish, or denied.
 _NOT_ASKED = re.compile(
@@ -83,7 +89,7 @@ def read_requirements(line: Line, draft: Draft) -> bool:
     """
     if not any(map(line.text.__contains__, _VERBS)) or line.text.endswith("?"):
         return False
-    text = line.text.translate(_WIDE)
+    text = parted_scripts(line.text).translate(_WIDE)
     taken = False
     for demand in _demands(text):
         draft.requirement(demand.name, demand.asked.line)
@@ -128,7 +134,7 @@ def _demand(requirer: re.Match[str], match: re.Match[str]) -> Iterator[_Demand]:
         return
     requirement = try_requirement(f"{asked}{match.group('extras') or ''}{specifier}")
     if requirement is not None:
-        is_bare = not (clauses or match.group("range") or match.group("behind"))
+        is_bare = not any(match.group("clauses", "range", "behind", "is"))
         yield _Demand(known, version, requirement, is_bare)
 
 
@@ -145,4 +151,8 @@ def _specifier(match: re.Match[str]) -> str:
         return f"{'<=' if re.search('older|earlier|lower|below', behind) else '>='}{number}"
     if words:
         return next(f"{sign}{number}" for form, sign in _WORDS if re.match(form, words, re.I))
-    return f"=={number}" if "pin" in match.group("verb").lower() else f">={number}"
+    is_exact = "pin" in match.group("verb").lower() or (match.group("is") or "")[-1:] in (
+        "是",
+        "为",
+    )
+    return f"=={number}" if is_exact else f">={number}"

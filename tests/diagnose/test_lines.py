@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
+from uv import find_uv_bin
 
 from .traces import roots
 
@@ -646,3 +651,49 @@ def test_what_is_like_these_and_is_none(said, line):
         "cudnn-no-plan",
         "pip-build-requirements",
     }
+
+
+UNMET = "The 'acme-model!=4.46.*,<=4.48.3,>=4.41.2' distribution was not found and is required by "
+
+
+@pytest.mark.parametrize(
+    ("line", "signature"),
+    [
+        (f"{UNMET}acme-train", "distribution-unmet"),
+        (f"pkg_resources.DistributionNotFound: {UNMET}acme-train", "distribution-unmet"),
+        # metadata of importlib, and pkg_resources where nobody asks: not there at all
+        (f"{UNMET}this application.", "distribution-missing"),
+        (f"{UNMET}the application", "distribution-missing"),
+    ],
+)
+def test_a_range_that_nobody_meets_is_no_missing_distribution(said, line, signature):
+    finding = said(f"{line}\n").traces[0].finding
+    assert finding.subject == signature
+    is_range = "!=4.46.*" in finding.message and "acme-train asks" in finding.message
+    assert is_range is (signature == "distribution-unmet")
+
+
+def test_what_uv_says_of_a_build_that_asks_for_nothing(said, tmp_path):
+    """A module that the build imports is hidden by its isolation: to install it is not enough."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        '[project]\nname = "acme-kernels"\nversion = "1.2"\n'
+    )
+    (project / "backend.py").write_text("import torch\n")
+    where = ["--target", str(tmp_path / "target"), "--cache-dir", str(tmp_path / "cache")]
+    command = [find_uv_bin(), "pip", "install", "--offline", "--python", sys.executable, *where]
+    run = subprocess.run(
+        [*command, str(project)], capture_output=True, text=True, env={**os.environ, "COLUMNS": "9"}
+    )
+    finding = said(run.stderr).traces[0].finding
+    assert "acme-kernels needs torch while it is built" in finding.message, run.stderr
+    assert "without isolation" in finding.remedies[0].text
+    assert len(roots(said(run.stderr))) == 1
+
+
+def test_a_module_that_newer_releases_lack_is_no_reason_to_install_the_newest(said):
+    finding = said("ModuleNotFoundError: No module named 'pkg_resources'\n").traces[0].finding
+    (call,) = [call for remedy in finding.remedies for call in remedy.commands]
+    assert call.packages[0].startswith("setuptools<=")

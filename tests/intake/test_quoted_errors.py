@@ -49,6 +49,15 @@ NOT_OPENED = "cannot open shared object file: No such file or directory"
             "it cannot find libcudnn_ops.so.9 any more",
             f"ImportError: libcudnn_ops.so.9: {NOT_OPENED}",
         ),
+        (
+            "[Bug] Import of `merge_now` from `peft.tuners.gone` fails",
+            "ImportError: cannot import name 'merge_now' from 'peft.tuners.gone' (unknown file)",
+        ),
+        (
+            "importing merge_now from peft is broken in the newest release",
+            "ImportError: cannot import name 'merge_now' from 'peft' (unknown file)",
+        ),
+        ("importing data from a bucket is slow, and its errors are many", ""),
         # said by others, printed as it is, or no module
         ("got an unexpected keyword argument 'merge_now'", ""),
         ("docs.example.com does not exist", ""),

@@ -32,6 +32,8 @@ def reasons_of(text):
         "What fixed it for me was adding --shm-size=1g to the command of the run.",
         "Setting NCCL_P2P_DISABLE=1 resolves the hang on this kind of machine.",
         "报错的原因是镜像里面的 torch 版本和 flash-attn 不兼容。",
+        "这个 trl 版本只支持 transformers 4.45，新的会报错。",
+        "This must be a peft versioning issue of our image, since the old one works.",
     ],
 )
 def test_what_a_sentence_names_as_the_reason_is_kept_with_its_line(sentence):
@@ -124,6 +126,7 @@ def test_what_a_program_prints_among_its_lines_gives_no_reason():
     [
         ("[Bug] shard_size=1 on several GPUs silently disables the reduction", True),
         ("The arm64 image of acme v0.9 contains a file that is invalid", True),
+        ("安装文档里面的vllm和trl版本不兼容", True),
         ("[Feature]: acme does not support the new kernels on Windows yet", False),
         ("How to use acme where docker does not find the GPUs", False),
         ("It crashes with an error on torch 2.6.0", False),
@@ -158,3 +161,10 @@ def test_a_short_title_says_what_goes_wrong(title, is_quoted):
 def test_a_line_below_what_was_kept_of_a_log_has_no_lead():
     rows = ["I get the following error:", "", "x"]
     assert [_is_below_lead(number, rows) for number in (3, 900)] == [True, False]
+
+
+@pytest.mark.parametrize("behind", ["", "\n", "\n\n"])
+def test_a_title_may_be_all_there_is(behind):
+    title = "The peft wheel fails to install: torch is missing in its build environment"
+    assert reasons_of(f"{title}{behind}") == (f"1: {title}",)
+    assert reasons_of(f"{title}\nNCCL INFO cudaDriverVersion 12040\n") == ()

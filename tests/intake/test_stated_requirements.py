@@ -34,6 +34,9 @@ def asked(text):
         ("ms-swift depends on transformers at least 4.33", "ms-swift", "transformers>=4.33"),
         ("trl 0.9.0 needs transformers 4.31 or older", "trl", "transformers<=4.31"),
         ("unsloth pins torch 2.4.0", "unsloth", "torch==2.4.0"),
+        ("trl 0.9.0 only supports transformers < 4.46.1 for now", "trl", "transformers<4.46.1"),
+        ("trl中要求的peft版本是0.10.0", "trl", "peft==0.10.0"),
+        ("这个trl版本只支持transformers versions < 4.46.1", "trl", "transformers<4.46.1"),
     ],
 )
 def test_who_asks_for_what(text, name, line):
