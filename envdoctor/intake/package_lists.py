@@ -95,7 +95,7 @@ _SATISFIED = re.compile(
 )
 _REPLACED = re.compile(
     rf"Found existing installation: ({_NAME}) (\d[\w.+!]{{0,60}})|Attempting uninstall:|"
-    rf"Uninstalling {_NAME}-\d|Successfully uninstalled "
+    rf"Uninstalling {_NAME}-\d|Successfully uninstalled ({_NAME})-(\d[\w.+!]{{0,60}})$"
 )
 _VERSION_CONFLICT = re.compile(
     rf"VersionConflict: \(({_NAME}) (\d[\w.+]{{0,40}}) \([^()]{{0,300}}\), "
@@ -576,10 +576,14 @@ def _read_satisfied(line: Line, draft: Draft) -> bool:
 
 
 def _read_replaced(line: Line, draft: Draft) -> bool:
-    """Read what pip is about to replace: it is there only where nothing says what came instead."""
+    """Read what pip is about to replace: it is there only where nothing says what came instead, and
+    not at all once it is gone.
+    """
     match = _REPLACED.match(line.text)
     if match is not None and match.group(1):
         draft.distribution(match.group(1), match.group(2), line, INTENT + 5)
+    elif match is not None and match.group(3):
+        draft.withdraw(match.group(3), match.group(4))
     return match is not None
 
 

@@ -17,11 +17,11 @@ _SHOWN = 160  # of a line
 #: ``nvidia-cublas-cu12==12.1.3.1``), and the GPU in it.
 _OWN_LINE = re.compile(
     r"^(?![\w \t.()/*-]{1,60}:(?:\s|\Z))(?!\s*(?:#|from\s|import\s))"
-    r"(?!\W{0,6}[\w.-]+ ?(?:==|  +\d))(?=.*[a-z]).{1,2000}",
+    r"(?!\W{0,6}[\w.-]+ ?(?:==|  +\d))(?=.*[a-z\u4e00-\u9fff]).{1,2000}",
     re.MULTILINE,
 )
-_GPU = re.compile(r"\b(?:gpus?|cuda|nvidia)\b|\bfalls? back\b", re.IGNORECASE)
-_SENTENCE = re.compile(r"(?:[A-Za-z'’]{1,20}[,;]? ){4}")
+_GPU = re.compile(r"\b(?:gpus?|cuda|nvidia)\b|\bfalls? back\b|显卡|显存", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?:[A-Za-z'’]{1,20}[,;]? ){4}|(?:[\u4e00-\u9fff][，、 ]?){6}")
 
 
 def other_matter(text: str) -> str:
@@ -57,8 +57,9 @@ def engines_run(text: str) -> FrozenSet[str]:
     )
 
 
-#: Hazards of a machine that most runs never meet, by code, and what a report of one that did says:
-#: messages of the driver, of compilers, of the loader and of cuDNN, not the rows of collect_env.
+#: Hazards that most runs never meet, by code or the beginning of a row's id, and what a report of
+#: one that did says: messages of the driver, of compilers, of the loader and of cuDNN, not the
+#: rows of collect_env.
 _SHOWS_AS = {
     "ED108": re.compile(
         r"No CUDA GPUs|(?i:no nvidia (?:driver|gpu)|cuda.{0,20}not available|libcuda|\bNVML\b"
@@ -78,6 +79,12 @@ _SHOWS_AS = {
         r"|(?i:compil\w+ (?:fail|error|the kernel|kernels?|ops?\b|extension)"
         r"|(?:fail\w*|error|unable) (?:to |while )?(?:build|compil)\w*)"
     ),
+    "ED204": re.compile(
+        r"\bninja\b|cpp_extension|nvcc (?:fatal|error|fail)|\bJIT\b|different minor|CCCL"
+        r"|(?i:compil\w+ (?:fail|error)|(?:fail\w*|error|unable) (?:to |while )?(?:build|compil))"
+    ),
+    # Rows of one feature, by the beginning of their ids.
+    "refuses-python-": re.compile(r"torch[._ ]?compile|[Dd]ynamo|[Ii]nductor"),
     "ED207": re.compile(
         r"CUDNN_STATUS|cuDNN error|sublibrar|(?i:cudnn\w*\W+(?:\w+\W+){0,4}(?:mismatch|incompatib"
         r"|fail|not found|undefined|older|newer))"

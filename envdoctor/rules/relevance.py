@@ -98,7 +98,7 @@ def _placed(finding: Finding, reported: Reported) -> Finding:
         return finding
     if not reported.keys.isdisjoint((finding.key, finding.caused_by)):
         return finding
-    if not reported.not_met.isdisjoint((finding.code, finding.component)):
+    if _is_not_met(finding, reported):
         return finding._replace(severity="advice")
     about = {finding.component, *finding.packages}
     if RAN in REFUTED_BY.get(finding.code, ()) and _ran(finding, about, reported):
@@ -106,6 +106,12 @@ def _placed(finding: Finding, reported: Reported) -> Finding:
     if _is_idle(about, reported) or not _takes_part(finding, about, reported):
         return finding._replace(severity="advice")
     return finding
+
+
+def _is_not_met(finding: Finding, reported: Reported) -> bool:
+    """Tell whether a finding is a hazard of which the text shows nothing."""
+    of_row = [name for name in reported.not_met if (finding.row or "").startswith(name)]
+    return bool(of_row) or not reported.not_met.isdisjoint((finding.code, finding.component))
 
 
 def _ran(finding: Finding, about: Set[str], reported: Reported) -> bool:

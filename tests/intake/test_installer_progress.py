@@ -195,3 +195,30 @@ def test_trees_of_uv_and_pipdeptree():
         "sympy": "1.13.1",
     }
     assert facts.value("toolkit.version") is None
+
+
+PIP_REPLACES = (
+    "  Attempting uninstall: numpy\n    Found existing installation: numpy 2.0.1\n"
+    "    Uninstalling numpy-2.0.1:\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("behind", "version"),
+    [
+        ("", "2.0.1"),
+        ("      Successfully uninstalled numpy-2.0.1\n", None),
+        (
+            "      Successfully uninstalled numpy-2.0.1\nSuccessfully installed numpy-1.26.4\n",
+            "1.26.4",
+        ),
+        (
+            "      Successfully uninstalled numpy-2.0.1\nSuccessfully installed numpy-2.0.1\n",
+            "2.0.1",
+        ),
+    ],
+)
+def test_what_pip_took_away_is_not_there(behind, version):
+    """pip 25.0, req/req_install.py; numpy 2.0.1 is replaced, whatever the text says of it first."""
+    facts = parse_report(f"Python version: 3.11.4\nI had numpy 2.0.1 here\n{PIP_REPLACES}{behind}")
+    assert facts.version_of("numpy") == version

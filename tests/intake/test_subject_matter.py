@@ -53,9 +53,11 @@ def test_a_report_of_something_else_meets_no_hazard():
     words = (
         "How can I serve on two machines?\nThe second one never sees a single request of mine.\n"
     )
-    hazards = {"ED102", "ED108", "ED206", "ED207", "ED208"}
+    hazards = {"ED102", "ED108", "ED204", "ED206", "ED207", "ED208", "refuses-python-"}
     companions = {"torchaudio", "torchtext", "torchvision"}
     assert hazards_not_met(words + ENVIRONMENT) == hazards | companions
+    chinese = "训练之后模型的回答总是重复\n换了另外一个数据集结果也是一样\n"
+    assert hazards_not_met(chinese + ENVIRONMENT) == hazards | companions
 
 
 def test_what_tools_print_alone_hides_no_hazard():
@@ -71,6 +73,9 @@ def test_what_tools_print_alone_hides_no_hazard():
         ("cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH", "ED207"),
         ("undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12", "ED208"),
         ("RuntimeError: No CUDA GPUs are available", "ED108"),
+        ("CUDA compiler and CUDA toolkit headers are of different minor releases", "ED204"),
+        ("Dynamo is not supported on Python 3.12+", "refuses-python-"),
+        ("model = torch.compile(model)", "refuses-python-"),
         ("RuntimeError: operator torchvision::nms does not exist", "torchvision"),
         ('File "/e/site-packages/torchaudio/__init__.py", line 1, in <module>', "torchaudio"),
     ],

@@ -275,3 +275,16 @@ def test_what_ran_here_fits_the_python_and_the_glibc(checked, code, text):
     frames = traceback_of((f"{package}/engine", "start"), (f"{package}/engine", "run"))
     assert severities("") & {"error", "warning"}
     assert severities(frames.replace("python3.12", "python3.8")) == {"advice"}
+
+
+@pytest.mark.parametrize(
+    ("code", "severity"), [("model = torch.compile(model)", "warning"), ("", "advice")]
+)
+def test_a_row_of_a_feature_that_nothing_shows_is_advice(checked, code, severity):
+    entries = checked(
+        "The answers of my model repeat themselves after the training.\n"
+        f"I tried another set of data and it is the same as before.\n{code}\n"
+        "torch 2.3.1\nPython version: 3.12.4\n"
+    )
+    (row,) = [entry for entry in entries if (entry.row or "").startswith("refuses-python-")]
+    assert row.severity == severity
