@@ -95,11 +95,20 @@ _TOKEN = re.compile(
         rf"|(?<![A-Za-z0-9_./-])(?P<{'space' if sign == ' ' else sign}>{words})(?![A-Za-z0-9_])"
         for sign, words in _WORDS
     )
-    + rf"|(?P<equal>={{1,3}})|(?P<end>[.;!?。；！？](?=\s|$))|(?P<comma>[,，:：])"
+    + r"|(?P<arrow>-{1,2}>|=>|→)|(?P<range>[<>!~]=?)|(?P<equal>={1,3})"
+    rf"|(?P<end>[.;!?。；！？](?=\s|$))|(?P<comma>[,，:：])"
     rf"|(?P<name>{_NAME}?(?=v?\d+\.\d)|{_NAME})|(?P<other>[^\W\d_])",
     re.IGNORECASE,
 )
-_SIGNS = {"version": "V", "equal": "=", "end": ".", "comma": ",", "other": "x"}
+_SIGNS = {
+    "version": "V",
+    "arrow": "t",
+    "range": "<",
+    "equal": "=",
+    "end": ".",
+    "comma": ",",
+    "other": "x",
+}
 #: Before a change that is a noun, which has been made: ``after the upgrade to torch 2.6``.
 _NOUN = re.compile(r"\b(?:the|an?|my|our|this|with|after) $", re.IGNORECASE)
 

@@ -225,6 +225,8 @@ def test_what_an_installer_brought_is_there(text, version):
         ("升级到 peft 0.14.0", None, None),
         ("We should upgrade peft to 0.14.0 in the next release", None, None),
         ("Please try to downgrade peft to 0.13.2", None, None),
+        ("peft 0.14.0 crashes. To fix: run `pip install peft>=0.10.0,<=0.13.2`", "0.14.0", None),
+        ("I changed peft from 0.13.2 -> 0.14.0 and it crashes", *PAIR),
         ("I upgraded peft to 0.14.0, it works but a name is gone", "0.14.0", None),
         ("peft 0.14.0 hangs. Switching to 0.13.2 did not help", "0.14.0", None),
     ],
