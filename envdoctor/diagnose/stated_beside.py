@@ -94,6 +94,11 @@ _TABLE = (
             ("python.version", "Python"),
         ),
     ),
+    _about(
+        r"803 of CUDA",
+        device=True,
+        fields=(("compat.cuda_version", "cuda-compat"), ("image.name", "the image")),
+    ),
     _about(r"\bnvcc\b|CUDA_HOME|toolkit", "", "CUDA_HOME CUDA_PATH TORCH_CUDA_ARCH_LIST"),
     _about(
         r"world size|tensor parallel|divisible by|attention heads|invalid device ordinal",

@@ -44,6 +44,13 @@ def message(text, tmp_path):
             ),
             "max_model_len is 65536",
         ),
+        (
+            (
+                "docker run --gpus all vllm/vllm-openai:v0.15.0 --model m\nError 803: system has "
+                "unsupported display driver / cuda driver combination\n"
+            ),
+            "the image is vllm/vllm-openai:v0.15.0",
+        ),
     ],
 )
 def test_the_value_stands_in_the_message(text, value, tmp_path):
