@@ -29,6 +29,7 @@ from ..rules.matrix_rows import remedies_of_row
 from ..rules.observations import AT_WORK, REFUTED_BY
 from ..rules.remedy_bounds import bounds_of, contradict
 from ..rules.rule import Context, is_for_other_vendor
+from .architectures import tell_architectures
 from .checkpoint_keys import tell_checkpoint_keys
 from .collectives import tell_collectives
 from .conflicting_requirements import tell_conflicts
@@ -131,6 +132,7 @@ def explain(
     tell_symbols(drafts, knowledge.modules, contexts[0])
     tell_sonames(drafts, knowledge.modules, contexts[0], reading.report)
     tell_collectives(drafts)
+    tell_architectures(drafts, knowledge.modules, contexts[0])
     tell_places(drafts, raised, knowledge.modules, contexts[0])
     violated = [finding for finding in findings if finding.verdict == "violated"]
     _join_rows(drafts, events, knowledge, contexts, violated)
