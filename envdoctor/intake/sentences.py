@@ -12,7 +12,7 @@ from typing import List, Optional, Sequence, Tuple
 from .assigned_settings import read_assigned
 from .claimed_version import MORE
 from .clean_text import Line, parted_scripts
-from .container_spec import states_releases
+from .container_spec import image_hints, states_releases
 from .distribution_names import COMMON_WORDS, FIRST_WORDS, known_distribution
 from .draft import PROSE, Draft
 from .gpu_names import (
@@ -29,6 +29,7 @@ from .package_lists import read_range
 from .platforms import OS_RELEASE, operating_system
 from .presence import is_here
 from .stated_releases import plain_names, read_compared
+from .stated_verdicts import read_verdicts
 from .values import Claim, state
 from .vocabulary import HEADS, Topic
 
@@ -352,8 +353,16 @@ def _may_be_about(text: str) -> bool:
 
 
 def _read_images(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
-    """Keep the images that a text names; return it without them, and whether there were any."""
+    """Keep the images that a text names; return it without them, and whether there were any. Of
+    two that it compares the releases in them are.
+    """
     whole = text
+    compared = _IMAGE.sub(_released_in, whole) if whole.count(":") > 1 else whole
+    if compared != whole:
+        claims = draft.claims
+        rest = read_verdicts(compared, line, draft)
+        if draft.claims != claims:
+            return rest, True
     images = 0
     for match in islice(_IMAGE.finditer(whole), 20) if ":" in whole else ():
         image = match.group().rstrip(".-")
@@ -364,6 +373,14 @@ def _read_images(text: str, line: Line, draft: Draft) -> Tuple[str, bool]:
         text = text.replace(image, " ")
         images += 1
     return text, images > 0
+
+
+def _released_in(match: re.Match[str]) -> str:
+    """Return in the place of an image the first distribution that its name has a release of."""
+    image = match.group().rstrip(".-")
+    hints = image_hints(image) if states_releases(image) else ()
+    named = next((hint for hint in hints if known_distribution(hint[0])), None)
+    return f"{named[0]} {named[1]}{match.group()[len(image) :]}" if named else match.group()
 
 
 def _read_clauses(

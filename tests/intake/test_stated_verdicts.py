@@ -106,3 +106,26 @@ def test_what_has_releases():
     assert topic_of("PyTorch").name == "torch"
     assert topic_of("driver").kind == "release"
     assert topic_of("build") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "here", "works"),
+    [
+        (
+            (
+                "The server starts with vllm/vllm-openai:v0.14.0 as usual and works, but "
+                "vllm/vllm-openai:v0.15.0 crashes."
+            ),
+            "0.15.0",
+            "0.14.0",
+        ),
+        ("lmsysorg/sglang:v0.5.2 hangs; lmsysorg/sglang:v0.5.1 works", "0.5.2", "0.5.1"),
+        ("I run vllm/vllm-openai:v0.14.0 and vllm/vllm-openai:v0.15.0", None, None),
+        ("vllm/vllm-openai:v0.14.0 works, nvidia/cuda:12.4.1-base-ubuntu22.04 too", None, None),
+    ],
+)
+def test_images_that_are_compared_are_the_releases_in_them(text, here, works):
+    facts = parse_report(f"Python version: 3.11.4\n{text}")
+    name = "sglang" if "sglang" in text else "vllm"
+    assert (facts.value("report.works_with") or {}).get(name) == works
+    assert here is None or facts.version_of(name) == here
