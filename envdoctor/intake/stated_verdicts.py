@@ -280,13 +280,22 @@ def _clauses(sentence: str, name: str) -> List[_Clause]:
             if topic is not None and match.group().lower() not in (*COMMON_WORDS, *INSTALLERS):
                 name = match.group()
         elif kind is not None:
-            works = not last if kind == "else" else kind == "good"
+            works = _said_else(match, last) if kind == "else" else kind == "good"
             if kind == "not" and (clause.verdicts or clause.releases):
                 clauses.append(_Clause())
             clauses[-1].verdicts.append(works)
             last = works
         before = match
     return clauses
+
+
+#: ``2.5 fails as 2.6 does``: no other than what was said before.
+_ALIKE = re.compile(r"\b(?:as|like)\b[^,;]{0,60}$", re.IGNORECASE)
+
+
+def _said_else(match: re.Match[str], last: Optional[bool]) -> bool:
+    """Return the verdict of words as ``does not``: other than the last one, but where alike."""
+    return bool(last) if _ALIKE.search(match.string[: match.start()]) else not last
 
 
 def _is_branch(

@@ -120,6 +120,7 @@ def test_what_has_releases():
             "0.14.0",
         ),
         ("lmsysorg/sglang:v0.5.2 hangs; lmsysorg/sglang:v0.5.1 works", "0.5.2", "0.5.1"),
+        ("vllm/vllm-openai:v0.14.0 hangs as vllm/vllm-openai:v0.15.0 does", None, None),
         ("I run vllm/vllm-openai:v0.14.0 and vllm/vllm-openai:v0.15.0", None, None),
         ("vllm/vllm-openai:v0.14.0 works, nvidia/cuda:12.4.1-base-ubuntu22.04 too", None, None),
     ],
