@@ -224,9 +224,10 @@ def keep_room(place: Place, free: float) -> bool:
         wheels = Path(place.cache, "wheels-v8", "pypi")
         names = [path.name for path in wheels.iterdir()] if wheels.exists() else []
         names = [name for name in names if not name.startswith("nvidia-") and name not in _LARGE]
-        # uv gives up after minutes where another trial holds the cache: it is emptied next time.
-        command = ["uv", "cache", "clean", "--quiet", *names]
-        call(command, {"UV_CACHE_DIR": place.cache}, expected=False)
+        if names:  # without a name uv empties all of it
+            # uv gives up after minutes where another trial holds the cache: next time.
+            command = ["uv", "cache", "clean", "--quiet", *names]
+            call(command, {"UV_CACHE_DIR": place.cache}, expected=False)
         for compiled in Path(place.folder).glob("worker-*/compiled"):
             shutil.rmtree(compiled, ignore_errors=True)
         return free_bytes(place.folder) >= free

@@ -4,6 +4,7 @@ not take, or overrides a method without one that the other's release calls it wi
 
 from __future__ import annotations
 
+import functools
 from typing import (
     Any,
     Callable,
@@ -335,7 +336,13 @@ class _Crossing:
         it, or none with it, or metadata allow no pair.
         """
         others = self._signatures.releases(asked.provider)
-        verdicts = [self._verdict(asked, number) for number in range(len(others))]
+        question = f"{asked.verb} {asked.module} {asked.name} {asked.argument}"
+        verdicts: List[Optional[str]] = [
+            self._measurement.kept.answer(
+                other.archive, question, functools.partial(self._verdict, asked, number)
+            )
+            for number, other in enumerate(others)
+        ]
         lacking = [
             number
             for number, verdict in enumerate(verdicts)

@@ -8,6 +8,7 @@ that metadata allows are kept, and of those that say no more than others one.
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import (
@@ -34,6 +35,7 @@ from .call_statements import argument_statements
 from .conditions import AS_TEXT, Limits
 from .cuda_files import cuda_check_statements, cuda_file_statements
 from .documents import read_document, runs, write_document
+from .kept_answers import KeptAnswers
 from .links import link_statements
 from .packages import PYTHON, Packages
 from .pairs import direction, meets, mending, third_packages
@@ -66,6 +68,7 @@ class Measurement:
         self._sources = sources
         self.matrices = matrices
         self.readings = Readings(sources)
+        self.kept = KeptAnswers(sources)
         self._releases: Dict[str, List[Release]] = {}
         self._missing: Dict[Tuple[str, str, str], List[Optional[bool]]] = {}
         self._requires: Dict[str, Dict[str, List[str]]] = {}
@@ -119,7 +122,11 @@ class Measurement:
         key = (provider, module, name)
         if key not in self._missing:
             answers = [
-                release.defines(module, name) if name else release.has_module(module)
+                self.kept.answer(
+                    release.archive,
+                    f"defines {module} {name}",
+                    functools.partial(_has, release, module, name),
+                )
                 for release in self.releases(provider)
             ]
             self._missing[key] = [None if there is None else not there for there in answers]
@@ -167,6 +174,10 @@ class Measurement:
         ]
 
 
+def _has(release: Release, module: str, name: str) -> Optional[bool]:
+    return release.defines(module, name) if name else release.has_module(module)
+
+
 def measure(
     packages: Packages,
     names: Sequence[str],
@@ -196,6 +207,7 @@ def measure(
         written = write_statements(matrices, name, statements, measurement)
         say(f"{name}: {len(statements)} statements{'' if written else ', as before'}")
         measurement.readings.flush()
+        measurement.kept.flush()
 
 
 def _exchanged(

@@ -4,6 +4,7 @@ import.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 import json
@@ -379,6 +380,16 @@ class Readings:
         self._blocks.clear()
 
 
+class _Layout(NamedTuple):
+    """modules: dotted name → path. folders, inits: dotted names of folders, of those that are
+    packages.
+    """
+
+    modules: Dict[str, str]
+    folders: Set[str]
+    inits: Set[str]
+
+
 class Release:
     """The modules of one archive."""
 
@@ -388,39 +399,39 @@ class Release:
         self._packages = packages
         self._readings = readings
         self._from_source = not archive.file.endswith(".whl")
-        self._modules: Dict[str, str] = {}  # dotted name → path
-        self._folders: Set[str] = set()
-        self._inits: Set[str] = set()
-        for path in archive.members:
-            self._enter(path)
         self._entered: Dict[str, Tuple[Limits, Entry]] = {}
         self._trees: Dict[str, Set[str]] = {}
         self._defined: Dict[Tuple[str, str], Optional[bool]] = {}
 
-    def _enter(self, path: str) -> None:
-        parts = path.split("/")
-        stem = parts[-1].split(".", 1)[0]
-        for depth in range(1, len(parts)):
-            self._folders.add(".".join(parts[:depth]))
-        if stem == "__init__":
-            dotted = ".".join(parts[:-1])
-            self._inits.add(dotted)
-        else:
-            dotted = ".".join([*parts[:-1], stem])
-        # A source wins over an extension module of the same name.
-        if dotted not in self._modules or path.endswith(".py"):
-            self._modules[dotted] = path
+    @functools.cached_property
+    def _layout(self) -> _Layout:
+        """Made when it is asked for: of most releases only the version is."""
+        layout = _Layout({}, set(), set())
+        for path in self.archive.members:
+            parts = path.split("/")
+            stem = parts[-1].split(".", 1)[0]
+            for depth in range(1, len(parts)):
+                layout.folders.add(".".join(parts[:depth]))
+            if stem == "__init__":
+                dotted = ".".join(parts[:-1])
+                layout.inits.add(dotted)
+            else:
+                dotted = ".".join([*parts[:-1], stem])
+            # A source wins over an extension module of the same name.
+            if dotted not in layout.modules or path.endswith(".py"):
+                layout.modules[dotted] = path
+        return layout
 
     # what it has
 
     @property
     def modules(self) -> Iterable[str]:
         """Its modules, in dots."""
-        return self._modules
+        return self._layout.modules
 
     def source_key(self, module: str) -> str:
         """Return the key of a module's source, "" where there is none to read."""
-        path = self._modules.get(module)
+        path = self._layout.modules.get(module)
         return self.archive.members[path] if path is not None else ""
 
     @property
@@ -459,7 +470,7 @@ class Release:
 
     def path_of(self, module: str) -> str:
         """Return the path of a module below site-packages, "" where it has no file."""
-        return self._modules.get(module, "")
+        return self._layout.modules.get(module, "")
 
     def place_of(self, text: str) -> Optional[Tuple[str, int]]:
         """Return path and line of the first source that says a text, None where none does."""
@@ -476,7 +487,7 @@ class Release:
 
     def has_module(self, module: str) -> Optional[bool]:
         """Tell whether there is such a module; None where it cannot be said."""
-        if module in self._modules or module in self._folders:
+        if module in self._layout.modules or module in self._layout.folders:
             return True
         parent, _, last = module.rpartition(".")
         if not parent:
@@ -492,11 +503,11 @@ class Release:
         names = module.split(".")[:-1]
         for depth in range(1, len(names) + 1):
             ancestor = ".".join(names[:depth])
-            path = self._modules.get(ancestor)
+            path = self._layout.modules.get(ancestor)
             key = self.archive.members[path] if path is not None else ""
             if path is not None and (not key or self._readings.mentions(key, last)):
                 return None
-        if parent not in self._folders:
+        if parent not in self._layout.folders:
             return None if self.reading(parent) is None else False
         return False
 
@@ -515,17 +526,17 @@ class Release:
         there = self.has_module(module)
         if there is not True:
             return there
-        if module not in self._modules and module not in self._folders:
+        if module not in self._layout.modules and module not in self._layout.folders:
             return self._define(self._alias(module), name, above | {module})
         reading = self.reading(module)
         if name.startswith("__") or (
             reading and (name in reading["bound"] or name in (reading.get("all") or ()))
         ):
             return True
-        if f"{module}.{name}" in self._modules or f"{module}.{name}" in self._folders:
+        if f"{module}.{name}" in self._layout.modules or f"{module}.{name}" in self._layout.folders:
             return True
         if reading is None:
-            return None if module in self._modules else False
+            return None if module in self._layout.modules else False
         answers: List[Optional[bool]] = [
             self._by_star(module, level, target, name, above | {module})
             for level, target in reading.get("stars", ())
@@ -542,13 +553,13 @@ class Release:
         ``alias(f"{__name__}.old", ".new")`` in its ``__init__``; "" where there is none.
         """
         parent, _, last = module.rpartition(".")
-        path = self._modules.get(parent)
+        path = self._layout.modules.get(parent)
         key = self.archive.members[path] if path is not None else ""
         if not key or not self._readings.mentions(key, last):
             return ""
         target = self._readings.aliases(key).get(last, "")
         found = f"{parent}{target}"
-        return found if target and found in self._modules else ""
+        return found if target and found in self._layout.modules else ""
 
     def _by_star(
         self, module: str, level: int, target: str, name: str, above: FrozenSet[str]
@@ -583,7 +594,7 @@ class Release:
         if not level:
             return target
         parts = module.split(".")
-        drop = level - 1 if module in self._inits else level
+        drop = level - 1 if module in self._layout.inits else level
         base = parts[: len(parts) - drop]
         return ".".join([*base, target] if target else base)
 
@@ -612,7 +623,7 @@ class Release:
         """
         for start, use in self._packages.starts.get(self.archive.package, {}).items():
             module, _, function = start.partition(":")
-            if module not in self._modules or not self.source_key(module):
+            if module not in self._layout.modules or not self.source_key(module):
                 continue
             entry = Entry(module, use, False)
             imports = self._readings.started(self.source_key(module), function)
@@ -627,7 +638,7 @@ class Release:
         path and line.
         """
         for module, (limits, entry) in self._entered.items():
-            path = self._modules[module]
+            path = self._layout.modules[module]
             key = self.archive.members[path]
             for name, package, specifier in self._floors(module, foreign):
                 gate = Gate(
@@ -763,7 +774,7 @@ class Release:
         with what must be installed for it.
         """
         reached: Dict[str, Limits] = {}
-        if entry not in self._modules:
+        if entry not in self._layout.modules:
             return reached
         # Those that always run first: the way with the fewest conditions counts; of equal ones the
         # last that was come to.
@@ -772,7 +783,7 @@ class Release:
         while waiting:
             _, _, module, limits = heapq.heappop(waiting)
             for name in _with_parents(module):
-                if name in reached or name in known or name not in self._modules:
+                if name in reached or name in known or name not in self._layout.modules:
                     continue
                 reached[name] = limits
                 for target, joined in self._edges(name, limits, foreign):
@@ -799,7 +810,7 @@ class Release:
             yield target, joined
             places = (self.reading(target) or {}).get("places", {})
             for name in item.names or ():
-                if f"{target}.{name}" in self._modules:
+                if f"{target}.{name}" in self._layout.modules:
                     yield f"{target}.{name}", joined
                 elif name in places:
                     yield f"{target}.{places[name]}", joined
@@ -867,7 +878,7 @@ class Release:
                 parts[place],
                 limits.joined(own),
                 entry,
-                self._modules[module],
+                self._layout.modules[module],
                 use.line,
                 (),
                 True,
@@ -898,7 +909,7 @@ class Release:
                     "" if name == "*" else name,
                     limits.joined(own),
                     entry,
-                    self._modules[module],
+                    self._layout.modules[module],
                     item.line,
                     alternatives,
                 )

@@ -135,3 +135,19 @@ def test_room_is_made_of_what_was_compiled(tmp_path, prerequisite):
     assert compiled.exists()
     assert not keep_room(place, 1e18)
     assert not compiled.exists()
+
+
+def test_where_nothing_may_go_the_cache_stays(tmp_path, prerequisite):
+    """``uv cache clean`` without a name would empty all of it."""
+    prerequisite(shutil.which("uv"), "uv")
+    place = Place(str(tmp_path), sys.executable)
+    kept = [
+        Path(place.cache, "wheels-v8", "pypi", "torch", "pointer"),
+        Path(place.cache, "wheels-v8", "pypi", "nvidia-cublas", "pointer"),
+        Path(place.cache, "archive-v0", "of-torch", "torch.py"),
+    ]
+    for path in kept:
+        path.parent.mkdir(parents=True)
+        path.touch()
+    assert not keep_room(place, 1e18)
+    assert all(path.exists() for path in kept)
