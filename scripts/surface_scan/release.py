@@ -61,6 +61,8 @@ __all__ = ["EQUAL_KINDS", "Demand", "Readings", "Release"]
 
 _ALIAS = re.compile(r"\w+\(\s*f?[\"'][^\"'\n]*\.(\w+)[\"'],\s*[\"'](\.[\w.]+)[\"']")
 _TEXT = re.compile(r"[\"'.](\w+)[\"']")
+#: What lies in a folder on sys.path is a module of its own, whatever the folder is called.
+_ON_PATH = re.compile(r"^[ \t]*sys\.path\.(?:append|extend|insert)\(.*$", re.MULTILINE)
 
 
 _ALWAYS = Limits()
@@ -314,12 +316,12 @@ class Readings:
 
     def mentions(self, key: str, word: str) -> bool:
         """Tell whether a source holds a word as (the end of) a text outside of its ``__all__``,
-        which lists what it offers and makes no module.
+        which lists what it offers and makes no module, and of the folders that it puts on sys.path.
         """
         words = self._texts.get(key)
         if words is None:
             source = self._sources.source(key).decode("utf-8", "replace")
-            text = LISTED.sub("", without_refusals(source))
+            text = _ON_PATH.sub("", LISTED.sub("", without_refusals(source)))
             words = self._texts[key] = frozenset(_TEXT.findall(text))
         return word in words
 

@@ -101,3 +101,25 @@ def test_what_was_read_on_another_machine_stays(workshop, tmp_path):
 )
 def test_modules_whose_names_nobody_asks_for(module, unnamed):
     assert is_unnamed(module, ["transformers.utils.dummy_*", "flashinfer.data"]) is unnamed
+
+
+ON_PATH = """import os, sys
+sys.path.extend(((parts := os.path.join(os.path.dirname(__file__), "gone")) not in sys.path) * [parts])
+"""
+IN_PATH = """import os, sys
+__path__.append(os.path.join(os.path.dirname(__file__), "other"))
+sys.modules[__name__ + ".gone"] = sys
+"""
+
+
+@pytest.mark.parametrize(("text", "fails"), [(ON_PATH, True), (IN_PATH, False)])
+def test_a_folder_on_the_path_is_no_module(workshop, text, fails):
+    """Python is asked: the folder's name stands in the source, and no module has it."""
+    workshop.release("maker", {"maker/__init__.py": "", "maker/gone.py": "x = 1\n"}, "1.0")
+    workshop.release("maker", {"maker/__init__.py": text, "maker/other/y.py": ""}, "2.0")
+    workshop.release("user", {"user/__init__.py": "import maker.gone\n"})
+    (error,) = workshop.run(["import user"], "user-1.0", "maker-2.0")
+    assert bool(error) is fails
+    measurement = Measurement(workshop.packages, workshop.sources, workshop.folder)
+    lacking = [one["lacking"] for one in statements_of(measurement, "user")]
+    assert lacking == ([[["2.0", "2.0"]]] if fails else [])
