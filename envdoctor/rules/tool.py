@@ -362,6 +362,15 @@ def check_stated_reasons(context: Context) -> Iterator[Finding]:
             )
 
 
+#: By vendor what shows its devices and their driver.
+_TOOLS = {
+    "ROCm": "'rocminfo'",
+    "Intel GPUs": "'xpu-smi discovery'",
+    "Ascend NPUs": "'npu-smi info'",
+    "TPUs": "'tpu-info'",
+}
+
+
 def check_stated(context: Context) -> Iterator[Finding]:
     """A report that states nothing of an environment.
 
@@ -382,17 +391,20 @@ def check_stated(context: Context) -> Iterator[Finding]:
     if named is None:
         return
     names = (
-        f"it names {', '.join(named[:_MOST_NAMED])} without a version" if named else "no package"
+        f"it names {', '.join(named[:_MOST_NAMED])}, and no release as installed"
+        if named
+        else "no package"
     )
+    tool = _TOOLS.get(vendor_of_builds(context.facts), "'nvidia-smi'")
+    asked = f"'python -m torch.utils.collect_env', 'pip list' and {tool}"
     yield Finding(
         code="ED909",
         component="report",
         kind="not-judged",
         severity="advice",
         message=f"The environment was not judged: the report states nothing of it ({names}, and "
-        "no GPU, driver, CUDA, setting or limit). What would tell: the output of 'python -m "
-        "torch.utils.collect_env', 'pip list' and 'nvidia-smi', the command or the configuration "
-        "of the run, and its log.",
+        f"no GPU, driver, CUDA, setting or limit). What would tell: the output of {asked}, the "
+        "command or the configuration of the run, and its log.",
         evidence=context.evidence("report.lines"),
     )
 

@@ -125,6 +125,11 @@ def test_reasons_that_a_report_tells_are_repeated_as_its_words(judged: Judge) ->
 
 def test_a_report_that_states_nothing_is_asked_for_more(judged: Judge) -> None:
     finding = by_code(judged(facts_of(report_named=("vllm",))), "ED909")
-    assert "it names vllm without a version" in finding.message
+    assert "it names vllm, and no release as installed" in finding.message
+    assert "'nvidia-smi'" in finding.message
+    other = facts_of(report_named=("vllm",), report_for_npu="torch_npu/lib")
+    message = by_code(judged(other), "ED909").message
+    assert "'npu-smi info'" in message
+    assert "nvidia-smi" not in message
     assert "collect_env" in finding.message
     assert "ED909" not in codes(judged(facts_of(python_version="3.11.4")))
