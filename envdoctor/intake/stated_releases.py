@@ -68,20 +68,23 @@ _WORDS: Sequence[Tuple[str, str]] = (
         "D",
         (
             r"downgrad(?:ed|ing)|revert(?:ed|ing)|(?:roll(?:ed|ing)|going|went|(?:chang|switch|mov)"
-            r"(?:ed|ing)) ?back"
+            r"(?:ed|ing)|dropp(?:ed|ing)) ?back"
         ),
     ),
     ("M", r"(?:switch|mov|migrat|chang)(?:ed|ing)|pinn(?:ed|ing)|went"),
     ("I", r"(?:re)?install(?:ed|ing)|us(?:ed|ing)|set(?:ting)?"),
     ("u", r"(?:upgrad|updat)es?|bumps?|升级|更新"),
-    ("d", r"downgrades?|reverts?|roll ?back|(?:go|change|switch|move) back|降级|降|回退|退回"),
-    ("m", r"switch|move|migrat\w+|change|换|切换|改"),
+    (
+        "d",
+        r"downgrades?|reverts?|(?:roll|drop|go|change|switch|move) ?back|降级|降|回退|退回",
+    ),
+    ("m", r"switch|move|migrat\w+|change|cap|limit|换|切换|改"),
     ("i", r"(?:re)?installs?|pin|use|take|try|run"),
     ("A", r"之后|以后|后|了"),
     ("f", r"from|从|由"),
-    ("t", r"(?:back )?to|at|到|成|为"),
+    ("t", r"(?:back )?(?:to|into)|at|到|成|为"),
     ("p", r"(?:was|were|instead of|rather than|previously|compared (?:to|with)|vs|versus)"),
-    ("q", r"until|till"),
+    ("q", r"until|till|up to"),
     ("s", r"since|starting (?:with|from|in)"),
     ("K", r"but|however|although|though|但是?|不过"),
     ("k", r"(?:if|when|once|after|by) (?:I|we|one)|如果|当"),
@@ -184,6 +187,7 @@ _FORMS: Tuple[_Form, ...] = tuple(
         ("worse", "B [N]f [N]<old> t [N]<new>"),
         ("worse", "B <N> <new> p [N]<old>"),
         ("better", "[CG] <N> <new>,? p [N]<old>"),
+        ("last", "G q <N> <new>"),
         ("since", "s <N> <new>"),
         ("since", "s <new>,? <N>"),
     )
@@ -193,7 +197,8 @@ _MARKS = phrases(
     """
     upgrad, updat, bump, downgrad, revert, roll, back, switch, mov, migrat, chang, went, install,
     pin, us, set, take, try, run, since, starting, from, above, later, newer, higher, greater, up,
-    onward, +, was, instead, rather, compared, vs, versus, 升级, 更新, 降, 退, 换, 改, 从, 由, 以上
+    onward, +, was, instead, rather, compared, until, till, drop, cap, limit, vs, versus,
+    升级, 更新, 降, 退, 换, 改, 从, 由, 以上
     """
 )
 #: A verdict behind a change, what cured behind it, and a verdict directly before it.
@@ -278,6 +283,8 @@ def _read_form(kind: str, symbols: _Symbols, match: re.Match[str]) -> Optional[_
     sentence = symbols.signs[symbols.signs.rfind(".", 0, match.start()) + 1 :].split(".")[0]
     if "B" not in sentence:
         return None
+    if kind == "last":
+        return _Telling(f">{new}", new, match.end())
     if kind == "since":
         return _Telling(f">={new}", "", match.end())
     asked = _ASKED_FOR.search(symbols.before(match.start())[-120:])

@@ -216,6 +216,14 @@ def test_what_an_installer_brought_is_there(text, version):
         ("This started happening with peft 0.14.0; 0.13.2 did not have it", *PAIR),
         ("It only happens with peft 0.14.0 (0.13.2 is ok)", *PAIR),
         ("In peft 0.13.2 all is OK, in 0.14.0 the loss diverges", *PAIR),
+        (
+            "It works perfectly up to peft 0.13.2, but breaks with the later ones",
+            ">0.13.2",
+            "0.13.2",
+        ),
+        ("peft 0.14.0 hangs here. Workaround: cap the version at 0.13.2", *PAIR),
+        ("We dropped back to peft 0.13.2, which fixed it", ">0.13.2", "0.13.2"),
+        ("I install everything up to peft 0.13.2 and it crashes", None, None),
         # in Chinese
         ("把peft降级到0.13.2就可以了\npeft 0.14.0", *PAIR),
         ("peft从0.13.2升级到0.14.0后加载报错", *PAIR),
