@@ -168,7 +168,7 @@ class NameHistory(NamedTuple):
 
     def sentence(self) -> str:
         """Say where it is, as a sentence without a full stop."""
-        releases = enumerated([releases_of(*span) for span in self.present])
+        releases = enumerated([self._words_of(*span) for span in self.present])
         owner = f"{self.package}'" if self.package.endswith("s") else f"{self.package}'s"
         if self.kind == "parameter":
             return f"{owner} {self.module} takes {self.name} in {releases} only"
@@ -181,6 +181,14 @@ class NameHistory(NamedTuple):
         if self.kind == "attribute":
             return f"{owner} {self.module} has {self.name} in {releases} only"
         return f"{self.package} knows {self.name} in {releases} only"
+
+    def _words_of(self, first: str, last: str) -> str:
+        """Say a span of releases: older ones than were read may have it too, and newer ones."""
+        if first == self.read[0] and first != last:
+            return f"{last} or older"
+        if last == self.read[1] and first != last:
+            return f"{first} or newer"
+        return releases_of(first, last)
 
     def asked_by(self, installed: Mapping[str, Version]) -> Tuple[Importer, ...]:
         """Return the installed packages whose release imports it."""

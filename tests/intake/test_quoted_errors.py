@@ -91,7 +91,7 @@ def judged(tmp_path, text):
 def test_a_quoted_error_is_answered_from_what_releases_hold(tmp_path, text):
     first = judged(tmp_path, text)[0]
     assert (first.code, first.component) == ("ED395", "triton")
-    assert "triton has triton.ops in 2.0.0 to 3.1.0 only" in first.message
+    assert "triton has triton.ops in 3.1.0 or older only" in first.message
     assert "bitsandbytes 0.38.1 to 0.45.0" in first.message
     assert "3.2.0" not in " ".join(remedy.text for remedy in first.remedies)
 
