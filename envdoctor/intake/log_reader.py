@@ -20,6 +20,7 @@ from collections import deque
 from functools import cache
 from operator import attrgetter
 from typing import (
+    AbstractSet,
     Any,
     BinaryIO,
     Callable,
@@ -337,7 +338,7 @@ class _Search:
         """Take the hits of one window."""
         hits: Dict[int, _Hit] = {}  # by the start of the line
         # The last letter of a colour's escape would stick to the word behind it.
-        plain = _COLOUR.sub(b" ", data) if b"\x1b[" in data else data
+        plain = _COLOUR.sub(b" ", data) if b"\x1b" in data else data
         words = set(plain.translate(_LETTERS).split())
         if not data.isascii():
             words.add(b"")
@@ -363,7 +364,7 @@ class _Search:
         self._last = data[max(0, cut - _NEAR) : cut]
         self.size += cut
         if self._report_size < _REPORT_SIZE:
-            self._keep_report(data, cut)
+            self._keep_report(data, cut, words)
 
     def _find(self, data: bytes, cut: int, anchor: bytes, hits: Dict[int, _Hit]) -> None:
         """Note the lines with an anchor."""
@@ -468,15 +469,15 @@ class _Search:
         event.warned = event.warned and (falls_back or _is_warning(line))
         return event
 
-    def _keep_report(self, data: bytes, cut: int) -> None:
+    def _keep_report(self, data: bytes, cut: int, words: AbstractSet[bytes]) -> None:
         """Keep what may describe the environment: of the beginning everything, of what comes later
-        what stands behind a mark.
+        what stands behind a mark, which is looked for where its words are among those of the data.
         """
         if self.size <= _BEGINNING:
             self._report.append(data[:cut].decode("utf-8", "replace"))
             return
-        for mark in _REPORT_MARKS:
-            position = data.find(mark, 0, cut)
+        for mark, needed in _report_marks():
+            position = data.find(mark, 0, cut) if needed <= words else -1
             if position < 0:
                 continue
             start = max(0, data.rfind(b"\n", 0, position) + 1)
@@ -589,6 +590,12 @@ def _text_around(data: bytes, start: int, position: int) -> str:
     if end < 0 and position + _AFTER < len(data):
         text = text[: text.rfind(" ", len(text) - _BEFORE // 2) + 1 or len(text)].rstrip()
     return text
+
+
+@cache
+def _report_marks() -> Tuple[Tuple[bytes, FrozenSet[bytes]], ...]:
+    """Return the marks of a description of an environment with the words that are whole in them."""
+    return tuple((mark, _whole_words(mark)) for mark in _REPORT_MARKS)
 
 
 def _shown_groups(known: _Known, groups: Dict[str, str], quoted: LogPlace) -> Dict[str, str]:

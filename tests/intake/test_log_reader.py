@@ -321,6 +321,13 @@ def test_an_anchor_may_begin_and_end_within_a_word(tmp_path, anchor, line):
     assert event.first.text == line
 
 
+@pytest.mark.parametrize("mark", log_reader._REPORT_MARKS)
+def test_each_mark_of_a_report_far_behind_the_beginning_is_found(tmp_path, mark):
+    noise = b"all is well here\n" * 150_000
+    found = read(tmp_path, noise + b"x" + mark + b" 9.9.9 y\n" + noise, ())
+    assert mark.decode() in found.report
+
+
 def test_a_report_far_behind_the_beginning_is_kept(tmp_path):
     noise = "all is well\n" * (3 << 16)
     report = "Collecting environment information...\nPyTorch version: 2.4.0+cu121\n"
