@@ -80,6 +80,11 @@ _BETWEEN = words(
     """
 )
 _FEW_WORDS = 12
+#: What says that these releases are the ones that are not taken.
+_REFUSES = re.compile(
+    r"(?i)(?:n't|\bnot|\bno longer|\bcannot)(?: be)?(?: currently)? "
+    r"(?:support|work|take|use|compatible)\w* ?[^.;,]{0,30}$"
+)
 
 
 class StatedRange(NamedTuple):
@@ -113,11 +118,16 @@ def tell_stated_ranges(
             continue
         ranges = [
             stated
-            for stated in (_here(one, context) for one in stated_ranges(own.message))
+            for stated in (_here(one, context) for one in stated_ranges(_own_words(own)))
             if _is_outside(stated)
         ]
         if len({stated.package for stated in ranges}) == 1:
             _tell(draft, ranges[0], _asker(own, modules))
+
+
+def _own_words(raised: Raised) -> str:
+    """Return what is surely of an exception: its first line, where a text may go on behind it."""
+    return raised.message if raised.fate == "ended" else raised.message.partition("\n")[0]
 
 
 def stated_ranges(message: str) -> List[StatedRange]:
@@ -128,7 +138,7 @@ def stated_ranges(message: str) -> List[StatedRange]:
     ranges: List[StatedRange] = []
     for group in _groups(text, clauses):
         package = _package(text, group[0].start)
-        if package:
+        if package and not _REFUSES.search(text, 0, group[0].start):
             specifier = ",".join(clause.specifier for clause in group)
             ranges.append(StatedRange(package, specifier, found))
     return ranges

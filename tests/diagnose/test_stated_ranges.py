@@ -79,6 +79,8 @@ UNSAID = [
     "SGLANG_FLASHINFER_NUM_MAX_TOKENS>=4.5 is wanted, found 4.4",
     "cannot import name 'a' from 'b' (/usr/lib/python3.11/site-packages/torch-2.1.0/x.py)",
     "the loss is >= 1.25 of the transformers of 0.9",
+    "The deprecated version of ZeRO Stage 1 is not supported in deepspeed >= 0.5.9.",
+    "It seems that llamafactory doesn't support peft==0.14.0?",
     ">=" * 400,
     "a " * 500 + ">= 1.2.3",
 ]
@@ -139,6 +141,11 @@ def test_a_message_without_the_release_that_is_there(finding):
     assert "transformers 4.50.0 is too old" in said.message
     for assume in (["transformers==4.53.0"], []):
         assert " is too " not in finding(TRACE.format(message=message), *assume).message
+
+
+def test_what_a_writer_goes_on_with_is_no_word_of_the_exception(finding):
+    text = "ValueError: this kernel is not known\nBut it requires peft>=0.14.0, found 0.12.0\n"
+    assert " is too " not in finding(f"# It fails\n\n{text}\nWhat do I do?\n").message
 
 
 def test_words_that_contradict_each_other_are_not_believed(finding):
