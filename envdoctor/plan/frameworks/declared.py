@@ -20,6 +20,7 @@ __all__ = [
     "declared_defaults",
     "imported_name",
     "nested_defaults",
+    "syntax_tree",
 ]
 
 _NOTHING: Any = object()
@@ -72,7 +73,7 @@ def checkout_table(
 
 def class_defaults(text: str, names: Sequence[str]) -> Dict[str, Any]:
     """Return the constants that fields of these classes have by default."""
-    tree = _tree(text)
+    tree = syntax_tree(text)
     if tree is None:
         return {}
     classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
@@ -142,7 +143,7 @@ class _ModelReader:
     def _class(self, module: str, name: str) -> Optional[Tuple[str, ast.ClassDef]]:
         """Return the class that a module calls by a name, and the module that defines it."""
         for _ in range(_DEEPEST):
-            tree = _tree(self.read(module) or "")
+            tree = syntax_tree(self.read(module) or "")
             for node in tree.body if tree is not None else ():
                 if isinstance(node, ast.ClassDef) and node.name == name:
                     return module, node
@@ -178,7 +179,7 @@ def _named_type(annotation: ast.expr) -> str:
     also in quotes; "" where there is none or there are several.
     """
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        tree = _tree(annotation.value)
+        tree = syntax_tree(annotation.value)
         first = tree.body[0] if tree is not None and tree.body else None
         return _named_type(first.value) if isinstance(first, ast.Expr) else ""
     if isinstance(annotation, ast.BinOp):
@@ -226,7 +227,8 @@ def _constant(node: Optional[ast.expr]) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _tree(text: str) -> Optional[ast.Module]:
+def syntax_tree(text: str) -> Optional[ast.Module]:
+    """Return the syntax tree of a module; None of a text that is no Python."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import Any, Iterator, List, Mapping, Set
 
 from ...model.record import NamedTuple
 from .configuration import Fields
-from .declared import class_defaults
+from .declared import class_defaults, syntax_tree
 
 __all__ = ["ScriptOptions", "script_options"]
 
@@ -43,13 +44,13 @@ class ScriptOptions(NamedTuple):
         }
 
 
+@lru_cache(maxsize=8)
 def script_options(source: str) -> ScriptOptions:
     """Return what the code of a script tells of its options; nothing of code that is no Python, or
     that hands no dataclass to a parser.
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax_tree(source)
+    if tree is None:
         return ScriptOptions()
     nodes = list(ast.walk(tree))
     classes = _parsed_classes(nodes)
