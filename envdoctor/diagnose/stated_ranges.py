@@ -88,13 +88,13 @@ _REFUSES = re.compile(
 
 
 class StatedRange(NamedTuple):
-    """The releases of a package that a message says are taken, as a specifier; found: the one that
-    it says is there, "" for none.
+    """The releases of a package that a message says are taken, as a specifier; present: the one
+    that it says is there, "" for none.
     """
 
     package: str
     specifier: str
-    found: str
+    present: str
 
 
 class _Clause(NamedTuple):
@@ -134,13 +134,13 @@ def stated_ranges(message: str) -> List[StatedRange]:
     """Return the ranges of releases that a message states of packages that are known."""
     text = " ".join(message.split())[:_LONGEST]
     clauses = _clauses(text)
-    found = _found(text, clauses)
+    present = _release_there(text, clauses)
     ranges: List[StatedRange] = []
     for group in _groups(text, clauses):
         package = _package(text, group[0].start)
         if package and not _REFUSES.search(text, 0, group[0].start):
             specifier = ",".join(clause.specifier for clause in group)
-            ranges.append(StatedRange(package, specifier, found))
+            ranges.append(StatedRange(package, specifier, present))
     return ranges
 
 
@@ -189,7 +189,7 @@ def _package(text: str, end: int) -> str:
     return ""
 
 
-def _found(text: str, clauses: Sequence[_Clause]) -> str:
+def _release_there(text: str, clauses: Sequence[_Clause]) -> str:
     """Return the one release that a text says is there, "" for none or several."""
     numbers = {
         match.group(1)
@@ -208,11 +208,11 @@ def _found(text: str, clauses: Sequence[_Clause]) -> str:
 def _here(stated: StatedRange, context: Context) -> StatedRange:
     """Return a range with the release that is stated, where its message names none."""
     version = context.facts.version_of(stated.package)
-    return stated if stated.found or not version else stated._replace(found=version)
+    return stated if stated.present or not version else stated._replace(present=version)
 
 
 def _is_outside(stated: StatedRange) -> bool:
-    version = try_version(stated.found)
+    version = try_version(stated.present)
     return version is not None and meets(version, stated.specifier) is False
 
 
@@ -225,7 +225,7 @@ def _asker(raised: Raised, modules: Mapping[str, str]) -> str:
 
 
 def _tell(draft: TraceDraft, stated: StatedRange, asker: str) -> None:
-    kind = direction(Distribution(stated.package, stated.found), stated.specifier)
+    kind = direction(Distribution(stated.package, stated.present), stated.specifier)
     if asker == stated.package or kind not in ("too-old", "too-new", "bad-version"):
         return
     wanted = f"{stated.package}{stated.specifier}"
@@ -237,12 +237,12 @@ def _tell(draft: TraceDraft, stated: StatedRange, asker: str) -> None:
         component=stated.package,
         kind=kind,
         code=code_of_log(stated.package, kind),
-        message=f"{message}. {who} takes {wanted}: {stated.package} {stated.found} {side}.",
+        message=f"{message}. {who} takes {wanted}: {stated.package} {stated.present} {side}.",
         packages=tuple(filter(None, (asker, stated.package))),
         remedies=(
             Remedy(
                 f"Install {wanted}, or {other} of {asker or 'what asks for it'} that takes "
-                f"{stated.found}.",
+                f"{stated.present}.",
                 (InstallerCall("install", (wanted,)),),
             ),
         ),

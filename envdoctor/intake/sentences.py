@@ -157,7 +157,8 @@ _GENERAL = re.compile(
     r"\b(?:support\w*|compatib\w*|can|will|may|might|when|whether|does|do|did|is|are|like|than|vs|"
     r"such as|compar\w*|similar|benchmark\w*|optimi[sz]ed|only|works?|worked|successful\w*|"
     r"fine(?!-tun)|"
-    r"plan\w*|colleagues?|friends?|buy|order|consider\w*|authors?|paper|someone|somebody|anyone|people|they|he|she|you|your|his|"
+    r"plan\w*|colleagues?|friends?|buy|order|consider\w*|authors?|paper|someone|"
+    r"somebody|anyone|people|they|he|she|you|your|his|"
     r"their|how|what|which|any|other|another|different|previous\w*|earlier|instead|without)\b",
     re.IGNORECASE,
 )

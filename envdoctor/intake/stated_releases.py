@@ -334,36 +334,38 @@ def _read_forms(text: str, line: Line, draft: Draft) -> str:
         for match in list(form.pattern.finditer(symbols.signs)):
             if "#" in symbols.signs[match.start() : match.end()]:
                 continue
-            told = _read_form(form.kind, symbols, match)
-            subject = _subject(symbols, match) if told is not None else None
+            telling = _read_form(form.kind, symbols, match)
+            subject = _subject(symbols, match) if telling is not None else None
             own = form.kind == "brought" or _is_writers(symbols, match)
-            if told is None or subject is None or not own:
+            if telling is None or subject is None or not own:
                 continue
-            if _claim(form.kind, subject, told, line, draft):
+            if _claim(form.kind, subject, telling, line, draft):
                 spans.append(
-                    (symbols.tokens[match.start()].start(), symbols.tokens[told.end - 1].end())
+                    (symbols.tokens[match.start()].start(), symbols.tokens[telling.end - 1].end())
                 )
-                taken = "#" * (told.end - match.start())
-                symbols.signs = symbols.signs[: match.start()] + taken + symbols.signs[told.end :]
+                taken = "#" * (telling.end - match.start())
+                symbols.signs = (
+                    symbols.signs[: match.start()] + taken + symbols.signs[telling.end :]
+                )
     for start, end in sorted(spans, reverse=True):
         text = f"{text[:start]}; {text[end:]}"
     return text
 
 
-def _claim(kind: str, subject: Topic, told: _Telling, line: Line, draft: Draft) -> bool:
-    """Claim what was told; False where it says nothing of such a subject."""
-    is_release = subject.kind == "distribution" or told.here[:1].isdigit()
+def _claim(kind: str, subject: Topic, telling: _Telling, line: Line, draft: Draft) -> bool:
+    """Claim what is told; False where it says nothing of such a subject."""
+    is_release = subject.kind == "distribution" or telling.here[:1].isdigit()
     if kind == "brought":
         if subject.kind == "distribution":
-            draft.distribution(subject.name, told.here, line, PROSE - 1)
+            draft.distribution(subject.name, telling.here, line, PROSE - 1)
         return subject.kind == "distribution"
-    if not (told.works or told.here):
+    if not (telling.works or telling.here):
         return True
-    if told.works:
-        draft.works_with(subject.name, told.works, line)
-    if told.here and is_release:
-        state(Claim(subject, "said", told.here, line), draft)
-    return bool(told.works or (told.here and is_release))
+    if telling.works:
+        draft.works_with(subject.name, telling.works, line)
+    if telling.here and is_release:
+        state(Claim(subject, "said", telling.here, line), draft)
+    return bool(telling.works or (telling.here and is_release))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -80,7 +80,8 @@ _TOKEN = re.compile(
     rf"|(?P<good>{GOOD})|(?P<bad>{BAD})|(?P<else>{_ELSE})"
     r"|(?P<end>[,;()，；。（）]|\.\s|\b(?:but|while|whereas|though|although|however|yet)\b"
     r"|\band(?= (?:it |that |then |also )?(?:works?|fails?|crash|br[eo]|hangs?|not)))"
-    rf"|(?P<between>\bbetween\b)|(?<![\w./<>])(?<![<>!~]=){VERSION}|(?<![\w./-])(?P<branch>{_BRANCH})"
+    rf"|(?P<between>\bbetween\b)|(?<![\w./<>])(?<![<>!~]=){VERSION}"
+    rf"|(?<![\w./-])(?P<branch>{_BRANCH})"
     r"|(?P<word>[A-Za-z][\w-]*)",
     re.IGNORECASE,
 )

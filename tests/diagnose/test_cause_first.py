@@ -86,11 +86,11 @@ def test_words_before_a_traceback_behind_rays_name(said, words):
 def summary(rank, traceback):
     """Write what torch 2.x prints of a rank (torch/distributed/elastic/multiprocessing/errors)."""
     lines = traceback.splitlines()
-    told = "".join(f"  {line}\n" for line in lines[1:])
+    said = "".join(f"  {line}\n" for line in lines[1:])
     return (
         f"[{rank}]:\n  time      : 2025-01-02_03:04:05\n  host      : n1\n  rank      : {rank} "
         f"(local_rank: {rank})\n  exitcode  : 1 (pid: 7)\n  error_file: /tmp/x/error.json\n"
-        f"  traceback : {lines[0]}\n{told}\n"
+        f"  traceback : {lines[0]}\n{said}\n"
     )
 
 
@@ -347,15 +347,15 @@ def test_what_a_line_of_the_program_tells_of_its_failure(said, tmp_path, line, w
 def test_what_json_has_no_word_for(said):
     log = f"{FRAMES}TypeError: Object of type float32 is not JSON serializable\n"
     diagnosis = said(log)
-    told = f"{first(diagnosis)} {diagnosis.traces[0].meaning}"
-    assert "float32 is a type of NumPy" in told
+    text = f"{first(diagnosis)} {diagnosis.traces[0].meaning}"
+    assert "float32 is a type of NumPy" in text
 
 
 def test_a_share_that_a_tensor_does_not_have(said):
     log = f"{FRAMES}RuntimeError: start (512) + length (256) exceeds dimension size (512).\n"
     diagnosis = said(log)
-    told = f"{first(diagnosis)} {diagnosis.traces[0].meaning}"
-    assert "That is share 3, and the tensor has 2 of that length" in told
+    text = f"{first(diagnosis)} {diagnosis.traces[0].meaning}"
+    assert "That is share 3, and the tensor has 2 of that length" in text
 
 
 def test_what_each_start_ended_with_is_not_outweighed_by_the_cancel(said, tmp_path):
