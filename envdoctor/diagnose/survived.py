@@ -141,6 +141,13 @@ def _is_death(draft: TraceDraft) -> bool:
     return draft.role == "effect" and not (is_stopping(draft) or _is_only_warned(draft, ()))
 
 
+def _end_of(raised: Raised) -> int:
+    """Return the last line of an exception; of one that a line says the line itself, since what
+    stands below is of its message only as far as it tells of no work.
+    """
+    return raised.line.number if raised.fate == "said" else raised.until
+
+
 def without_survived(
     raised: Sequence[Raised],
     lived: Mapping[str, int],
@@ -160,7 +167,7 @@ def without_survived(
     survived = {
         id(entry)
         for entry in raised
-        if lived.get(entry.line.source, 0) >= max(entry.until, _last_head(entry))
+        if lived.get(entry.line.source, 0) >= max(_end_of(entry), _last_head(entry))
         or stepped.get(entry.line.source, 0) >= max(entry.line.number, _last_head(entry))
     }
     deaths = [draft.order for draft in drafts if _is_death(draft)]

@@ -206,6 +206,8 @@ _VERDICT_AFTER = re.compile(r"[^.HKn]{0,12}?(?:n[^.HKn]{0,4}?)?(?P<verdict>[CGWB
 _CURE_AFTER = re.compile(r"(?:[^.HKnBVUDMudm]{0,8}?|\.x{0,2})(?P<verdict>[CGW])(?![^.]{0,6}K)")
 _VERDICT_BEFORE = re.compile(r"(?P<verdict>[CGB])(?P<between>[^.,VNUDM]{0,4})$|W[^.VNUDM]{0,5}$")
 _HOPED = re.compile(r"[^.KV]{0,8}?H")
+#: ``axolotl 0.10.0 is pinned to torch 2.6``: the change is what another package asks for.
+_OF_ANOTHER = re.compile(r"NV[xp]?$")
 _ASKED_FOR = re.compile(
     r"\b(?:requir\w+|needs?|needed|support\w*|fix\w*|work(?:s|ed|ing)|recommend\w*|should|must|"
     r"install\w*|upgrad\w*|updat\w*|use|introduced|added|at least|tested|compatible|only)\b"
@@ -233,6 +235,8 @@ def _read_change(symbols: _Symbols, match: re.Match[str]) -> Optional[_Telling]:
     signs, verb = symbols.signs, match.group("verb")
     old, new = _version(symbols, match, "old"), _version(symbols, match, "new")
     if "H" in signs[max(0, match.start() - 2) : match.start()]:
+        return None
+    if _OF_ANOTHER.search(signs[: match.start("verb")]) and "N" in match.group():
         return None
     is_tried = signs[: match.start()].endswith("k")
     is_made = verb in "UDM" or signs.startswith("A", match.end())

@@ -240,3 +240,24 @@ def test_what_was_caught_before_a_run_was_stopped(steps, failed, tmp_path, matri
     path.write_text(output_of(CAUGHT.replace("STEPS", str(steps)), tmp_path))
     traces = diagnose([str(path)], Facts(), matrix).traces
     assert any("KeyError" in trace.finding.message for trace in traces) is failed
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_error_that_a_callback_prints_is_no_end_of_a_run_that_ended_well(tmp_path, matrix, ends):
+    """What stands below such a line is work, not its message."""
+    program = """
+        import sys
+        for epoch in range(3):
+            print({"loss": 3.4 - epoch / 10, "learning_rate": 1e-06, "epoch": epoch + 0.5})
+            try:
+                {}["perplexity"]
+            except KeyError as error:
+                print(f"Error: {error}")
+        if sys.argv[1] == "True":
+            print({"train_runtime": 35.2, "train_loss": 3.3, "epoch": 3.0})
+            print({"train_runtime": 35.2, "train_samples_per_second": 17.2, "epoch": 3.0})
+    """
+    path = tmp_path / "run.log"
+    path.write_text(output_of(program, tmp_path, str(ends)))
+    diagnosis = diagnose([str(path)], matrix=matrix)
+    assert bool(diagnosis.traces) is not ends

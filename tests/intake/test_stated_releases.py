@@ -50,6 +50,10 @@ def told(text):
         ("If you upgraded transformers to 5.0.0 it breaks", {}),
         ("A colleague has upgraded peft to 0.14.0", {}),
         ("It was fixed by upgrading to peft 0.14.0", {}),
+        # what another package asks for
+        ("trl 0.12.0 is pinned to peft 0.13.2", {"trl": "0.12.0"}),
+        ("trl 0.12.0 is pinned on peft 0.13.2 and cannot use 0.14", {"trl": "0.12.0"}),
+        ("we have peft pinned to 0.14.0", {"peft": "0.14.0"}),
     ],
 )
 def test_told(text, releases):
