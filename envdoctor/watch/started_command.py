@@ -8,6 +8,7 @@ sends reached the command already, since it goes to all processes of the foregro
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from typing import Callable, FrozenSet, NoReturn, Optional, Sequence, Set
@@ -38,6 +39,7 @@ _OWN = frozenset(
         signal.SIGXFSZ,
     }
 )
+_STARTS = 0.25  # seconds that the first sample waits for the command to be itself
 _SENT_BY_KERNEL = 0x80  # SI_KERNEL of <asm-generic/siginfo.h>
 
 
@@ -60,9 +62,12 @@ class StartedCommand:
         # Where it is ignored the kernel keeps no exit code for us.
         self._chld = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*self._taken, signal.SIGCHLD})
+        reading, writing = os.pipe()
         try:
             self.pid = os.fork()
         except OSError:
+            os.close(reading)
+            os.close(writing)
             self._restore()
             raise
         if self.pid == 0:
@@ -71,6 +76,11 @@ class StartedCommand:
                 become(command)
             finally:
                 os._exit(126)
+        os.close(writing)
+        # Until it is the command its memory is this process's, shared; then the pipe's end, which
+        # no new program inherits (PEP 446), is closed.
+        select.select([reading], [], [], _STARTS)
+        os.close(reading)
 
     def ended(self, seconds: float) -> bool:
         """Wait for its end for so long, and hand on every signal meanwhile."""

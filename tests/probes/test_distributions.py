@@ -394,9 +394,13 @@ def test_a_real_environment_installed_by_pip(tmp_path, environment_with_pip):
     assert distributions["distributions.oddities"].value == ()
 
 
+#: 30 ms where the files of 340 distributions are read, with nothing done to them, in 12.5.
+_OVER_READING = 2.4
+
+
 def test_340_distributions_take_little_time(tmp_path):
-    """Measured against reading the same files with nothing done to them, so that a slow disk does
-    not count.
+    """Measured against reading the same files with nothing done to them, so that a slow machine or
+    disk does not count.
     """
     environment = tmp_path / "env"
     output(
@@ -423,8 +427,16 @@ def test_340_distributions_take_little_time(tmp_path):
         distributions = probe.probe_distributions(machines.pop())
         assert len(distributions["distributions"].value) == 340
 
-    best = least_seconds(probe_one, 0.030, tries=len(machines))
-    assert best < 0.030, f"{best * 1000:.1f} ms of processor time"
+    def read_files():
+        for folder in os.listdir(site):
+            for name in ("METADATA", "INSTALLER", "WHEEL"):
+                with open(os.path.join(site, folder, name), "rb") as file:
+                    file.read()
+
+    plain = least_seconds(read_files)
+    bound = plain * _OVER_READING
+    best = least_seconds(probe_one, bound, tries=len(machines))
+    assert best < bound, f"{best * 1000:.1f} ms of processor time, {plain * 1000:.1f} to read"
 
 
 # Parsers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -85,7 +86,7 @@ def test_without_a_limit_of_its_own_a_run_is_judged_by_its_own_growth(monkeypatc
         other.kill()
         other.wait()
     assert level.outlook.trend.shape == "level"
-    assert level.peak < 100 << 20  # between fork and exec the child shares the memory of pytest
+    assert level.peak < 100 << 20
     assert level.is_own
     grown = watch(command=[sys.executable, "-c", GROWS], interval=0.05, report_every=0.1)
     assert grown.outlook.trend.shape == "steady"
@@ -93,6 +94,20 @@ def test_without_a_limit_of_its_own_a_run_is_judged_by_its_own_growth(monkeypatc
     arrival = grown.outlook.arrival
     room = grown.outlook.sample.room(grown.group.limit)
     assert arrival.likely == pytest.approx(room / grown.outlook.trend.slope, rel=0.2)
+
+
+def test_what_is_not_yet_the_command_is_not_counted(monkeypatch):
+    """Between fork and exec the child shares all the memory of this process."""
+    own_limit(monkeypatch)
+
+    def become(command):
+        time.sleep(0.1)
+        os.execvp(command[0], command)
+
+    recording = watch(command=["sleep", "0.3"], become=become, interval=0.01)
+    assert recording.exit_code == 0
+    assert recording.taken > 3
+    assert recording.peak < 10 << 20
 
 
 def test_kills_are_noted_when_they_are_seen(monkeypatch):
