@@ -34,16 +34,13 @@ _MEANINGS: Mapping[str, str] = {
     "other GPUs",
     "torch.version.hip": "the torch that runs here is not built for ROCm",
 }
-
-
 #: Of torch 1.6 and 1.7 (torch/nn/modules/module.py).
 _SAME: Mapping[str, str] = {"ModuleAttributeError": "AttributeError"}
 #: What asks each element of its one argument for its place among the others.
 _ORDERING = ("argmax", "argmin", "argsort", "max", "min", "sort", "sorted")
 _OF_TOKENIZER = pattern(r"Tokenizer(?:Fast)?$")
+#: What a processor has and a tokenizer has not.
 _OF_PROCESSOR = ("tokenizer", "image_processor", "feature_extractor", "video_processor")
-
-
 _LACKS = pattern(r"^'(?P<type>\w{1,20})' object has no attribute '(?P<name>\w{1,80})'")
 
 
@@ -122,22 +119,15 @@ def _of_attribute(groups: Mapping[str, str], said: _Said) -> str:
     ]
     owner, kind = said.source.the_one(nodes), groups["type"]
     if owner == "self":
-        began = (
-            ": it is in __init__ itself, above what would set it"
-            if said.frame.function == "__init__"
-            else ""
-        )
+        is_early = said.frame.function == "__init__"
+        began = ": it is in __init__ itself, above what would set it" if is_early else ""
         return f"Nothing has set self.{name} of {kind} when that line asks for it{began}."
     made = made_in_line(said.raised)
     if made:
         return f"{made} makes a {kind} in that line itself, and a {kind} has no .{name}."
     words = _sentence(owner, kind)
-    if (
-        words
-        and kind[:1].isupper()
-        and kind not in ("NoneType", "Namespace")
-        and is_own(said.frame)
-    ):
+    is_class = kind[:1].isupper() and kind not in ("NoneType", "Namespace")
+    if words and is_class and is_own(said.frame):
         words = f"{words[:-1]}, and neither its class nor what ran before gives it {name}."
     if words and kind == "Namespace":
         words += f" Such a one holds what a parser of arguments read: it defines no --{name}."

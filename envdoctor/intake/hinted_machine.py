@@ -89,8 +89,7 @@ _RELEASED = re.compile(r"win(?:dows)? ?1[01]|windows server|mac ?os(?: ?x)? ?[12
 _ELSEWHERE = re.compile(
     r"\b(?:works?|worked|runs?|fine|tested|supports?|supported|available|only|unlike|than|"
     r"instead|users?|people|someone|if|whether|switch\w*|move|moved|dual|plan\w*|should|"
-    r"recommend\w*|"
-    r"no (?:issues?|problems?))\b|支持|正常",
+    r"recommend\w*|no (?:issues?|problems?))\b|支持|正常",
     re.IGNORECASE,
 )
 _FAILING = re.compile(

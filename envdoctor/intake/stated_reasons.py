@@ -25,8 +25,8 @@ _SENTENCES = re.compile(r"(?<=[.;!?])\s+|(?<=[。；！？])")
 #: What says that something goes wrong; without it a text asks or wishes.
 _FAILS = re.compile(
     r"\b(?:errors?|exceptions?|fail\w*|crash\w*|broken|breaks?|traceback|cannot|can't|unable|"
-    r"hangs?|"
-    r"stuck|bug|conflicts?|OOM|killed|refused|denied|does ?n[o']t work|not working|missing)\b"
+    r"hangs?|stuck|bug|conflicts?|OOM|killed|refused|denied|does ?n[o']t work|not working|"
+    r"missing)\b"
     r"|Error\b|报错|错误|失败|无法|不能|冲突|崩溃",
     re.IGNORECASE,
 )

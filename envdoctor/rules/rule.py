@@ -175,23 +175,23 @@ def distribution_evidence(facts: Facts, installed: Distribution) -> Evidence:
 _CUDA_ENGINES = ("vllm", "sglang", "sgl-kernel", "flash-attn", "deepspeed")
 
 
+_INTEL = "Intel GPUs"
 #: What a report says to be of, by the vendor whose devices its builds are for.
 STATED_VENDORS = {
     "ROCm": "report.for_rocm",
-    "Intel GPUs": "report.for_xpu",
+    _INTEL: "report.for_xpu",
     "Ascend NPUs": "report.for_npu",
     "TPUs": "report.for_tpu",
 }
 #: Packages that are installed for nothing else. Those of Intel are for its processors, too, where
 #: torch is a build for the CPU.
-_INTEL = "Intel GPUs"
 _OF_VENDORS = {
     **dict.fromkeys(("bigdl-llm", "intel-extension-for-pytorch", "ipex-llm"), _INTEL),
     **dict.fromkeys(("mindie-llm", "torch-npu", "vllm-ascend"), "Ascend NPUs"),
     **dict.fromkeys(("libtpu", "torch-xla", "vllm-tpu"), "TPUs"),
 }
 #: The local labels of torch's builds (https://download.pytorch.org/whl/).
-_OF_LABELS = (("rocm", "ROCm"), ("xpu", "Intel GPUs"), ("cu", ""))
+_OF_LABELS = (("rocm", "ROCm"), ("xpu", _INTEL), ("cu", ""))
 
 
 def vendor_of_builds(facts: Facts) -> str:

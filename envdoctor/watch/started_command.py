@@ -39,7 +39,7 @@ _OWN = frozenset(
         signal.SIGXFSZ,
     }
 )
-_STARTS = 0.25  # seconds that the first sample waits for the command to be itself
+_STARTS = 250  # milliseconds that the first sample waits for the command to be itself
 _SENT_BY_KERNEL = 0x80  # SI_KERNEL of <asm-generic/siginfo.h>
 
 
@@ -56,13 +56,13 @@ class StartedCommand:
         Raises:
             OSError: there can be no further process.
         """
+        reading, writing = os.pipe()
         self.code: Optional[int] = None
         self.stopped_by: Set[int] = set()  # signals that it was sent through this process
         self._taken: FrozenSet[int] = frozenset(signal.valid_signals() - _OWN)
         # Where it is ignored the kernel keeps no exit code for us.
         self._chld = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*self._taken, signal.SIGCHLD})
-        reading, writing = os.pipe()
         try:
             self.pid = os.fork()
         except OSError:
@@ -79,7 +79,9 @@ class StartedCommand:
         os.close(writing)
         # Until it is the command its memory is this process's, shared; then the pipe's end, which
         # no new program inherits (PEP 446), is closed.
-        select.select([reading], [], [], _STARTS)
+        ends = select.poll()
+        ends.register(reading, select.POLLIN)
+        ends.poll(_STARTS)
         os.close(reading)
 
     def ended(self, seconds: float) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from envdoctor.app import diagnose
@@ -13,6 +16,25 @@ from envdoctor.model.facts import Facts
 @pytest.fixture(scope="module")
 def matrix():
     return load_matrix()
+
+
+@pytest.fixture
+def printed():
+    """Run a program, in its folder, and return what it prints, errors among it."""
+
+    def run(path, *arguments):
+        done = subprocess.run(
+            [sys.executable, str(path), *arguments],
+            cwd=path.parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture

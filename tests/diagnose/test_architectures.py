@@ -1,4 +1,4 @@
-"""Architectures that a compiler refuses: since which CUDA it knows them, and names that none has."""
+"""Architectures that a compiler refuses: since which CUDA it knows them, and names of no GPU."""
 
 import pytest
 

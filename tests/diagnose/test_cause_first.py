@@ -14,8 +14,8 @@ from envdoctor.report.view import View
 
 FRAMES = (
     "Traceback (most recent call last):\n"
-    '  File "/work/train.py", line 9, in <module>\n    main()\n'
-    '  File "/work/train.py", line 5, in main\n    rows = table[key]\n'
+    '  File "/srv/train.py", line 9, in <module>\n    main()\n'
+    '  File "/srv/train.py", line 5, in main\n    rows = table[key]\n'
 )
 
 
@@ -23,47 +23,40 @@ def first(diagnosis):
     return diagnosis.traces[0].finding.message
 
 
-def run_steps(tmp_path, *steps):
+@pytest.fixture
+def run_steps(tmp_path, printed):
     """Run programs one behind the other, as a script without ``set -e`` does."""
-    output = b""
-    for name, text in steps:
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, str(path)],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=60,
-            check=False,
-        )
-        output += done.stdout
-    return output.decode()
+
+    def run(*steps):
+        output = ""
+        for name, text in steps:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+            output += printed(tmp_path / name)
+        return output
+
+    return run
 
 
-def test_the_first_step_that_failed_is_the_cause(said, tmp_path):
+def test_the_first_step_that_failed_is_the_cause(said, run_steps):
     """Really run: what merges the checkpoint fails for lack of one."""
     log = run_steps(
-        tmp_path,
         ("train.py", "raise ValueError('rows must not be empty')\n"),
         ("merge.py", "print('merging')\nopen('checkpoint.pt')\n"),
     )
     assert "rows must not be empty" in first(said(log))
 
 
-def test_the_same_program_started_again_failed_last(said, tmp_path):
+def test_the_same_program_started_again_failed_last(said, run_steps):
     """Really run: what was mended between two starts is past."""
     log = run_steps(
-        tmp_path,
         ("train.py", "raise ValueError('rows must not be empty')\n"),
         ("train.py", "print('again')\nraise RuntimeError('no width')\n"),
     )
     assert "RuntimeError: no width" in first(said(log))
 
 
-def test_a_program_far_behind_is_no_next_step(said, tmp_path):
+def test_a_program_far_behind_is_no_next_step(said, run_steps):
     log = run_steps(
-        tmp_path,
         ("train.py", "raise ValueError('rows must not be empty')\n"),
         ("other.py", "print('step\\n' * 150)\nraise RuntimeError('no width')\n"),
     )
@@ -80,7 +73,7 @@ def test_words_before_a_traceback_behind_rays_name(said, words):
     log = "".join(f"\x1b[36m{name}\x1b[0m{line}\n" for line in lines)
     diagnosis = said(log)
     assert "KeyError: 'prompt'" in first(diagnosis)
-    assert "/work/train.py, line 5" in first(diagnosis)
+    assert "/srv/train.py, line 5" in first(diagnosis)
 
 
 def summary(rank, traceback):
@@ -109,14 +102,12 @@ def test_the_traceback_in_the_summary_of_torchrun(said):
     )
     diagnosis = said(log)
     assert "KeyError" in first(diagnosis)
-    assert "/work/train.py, line 5" in first(diagnosis)
+    assert "/srv/train.py, line 5" in first(diagnosis)
 
 
-def test_the_line_behind_an_exception_without_a_message_is_none_of_it(said, tmp_path):
+def test_the_line_behind_an_exception_without_a_message_is_none_of_it(said, run_steps):
     """Really run: Python puts a colon where there is a message."""
-    log = run_steps(
-        tmp_path, ("train.py", "raise AssertionError\n"), ("after.py", "print('copied: all')\n")
-    )
+    log = run_steps(("train.py", "raise AssertionError\n"), ("after.py", "print('copied: all')\n"))
     assert "AssertionError" in first(said(log))
     assert "copied" not in first(said(log))
 
@@ -241,7 +232,10 @@ def test_what_pip_lists_is_quoted_where_it_does_not_exclude_itself(said):
     assert "no release that is asked for" not in first(said(RESOLVED.format(second="c<3")))
 
 
-HELD = "due to an OSError: [WinError 32] The process cannot access the file because it is being used by another process: 'c:\\\\py\\\\lib\\\\a.pyd'"
+HELD = (
+    "due to an OSError: [WinError 32] The process cannot access the file because it is being used "
+    "by another process: 'c:\\\\py\\\\lib\\\\a.pyd'"
+)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +243,8 @@ HELD = "due to an OSError: [WinError 32] The process cannot access the file beca
     [
         (
             (
-                "OSError: acme/tall is not a local folder and is not a valid model identifier listed on "
+                "OSError: acme/tall is not a local folder and is not a valid model identifier "
+                "listed on "
                 "'https://huggingface.co/models'"
             ),
             "repository-not-found",
@@ -259,12 +254,16 @@ HELD = "due to an OSError: [WinError 32] The process cannot access the file beca
             "repository-not-found",
         ),
         (
-            "Cannot access gated repo for url https://huggingface.co/acme/tall/resolve/main/x.json.",
+            (
+                "Cannot access gated repo for url "
+                "https://huggingface.co/acme/tall/resolve/main/x.json."
+            ),
             "gated-model",
         ),
         (
             (
-                "OSError: Incorrect path_or_model_id: '/ckpt/tall/model.safetensors'. Please provide "
+                "OSError: Incorrect path_or_model_id: '/ckpt/tall/model.safetensors'. Please "
+                "provide "
                 "either the path to a local folder or the repo_id of a model on the Hub."
             ),
             "model-is-file",
@@ -279,7 +278,8 @@ HELD = "due to an OSError: [WinError 32] The process cannot access the file beca
         (f"ERROR: Could not install packages {HELD}", "pip-file-held"),
         (
             (
-                "Callback: Queue 0x7f00 aborting with error : HSA_STATUS_ERROR_INVALID_PACKET_FORMAT "
+                "Callback: Queue 0x7f00 aborting with error : "
+                "HSA_STATUS_ERROR_INVALID_PACKET_FORMAT "
                 "code: 0x1009"
             ),
             "hsa-queue-aborted",
@@ -299,14 +299,14 @@ def test_the_repository_is_named(said):
     assert named in first(said(f"Repository Not Found for url: {resolved}.\n"))
 
 
-def test_an_address_of_another_machine(said, tmp_path):
+def test_an_address_of_another_machine(said, run_steps):
     """Really run: 192.0.2.1 is nobody's (RFC 5737)."""
     log = run_steps(
-        tmp_path,
         (
             "serve.py",
             (
-                "import asyncio\nasync def main():\n    await asyncio.start_server(print, '192.0.2.1', 0)"
+                "import asyncio\nasync def main():\n"
+                "    await asyncio.start_server(print, '192.0.2.1', 0)"
                 "\nasyncio.run(main())\n"
             ),
         ),
@@ -337,10 +337,13 @@ def test_an_option_without_its_value(said, tmp_path):
         ("max(rows)", "rows holds None and values of int"),
     ],
 )
-def test_what_a_line_of_the_program_tells_of_its_failure(said, tmp_path, line, words):
-    program = "import argparse\nparser = argparse.ArgumentParser()\nargs = parser.parse_args([])\nrows = [3, None]\n"
+def test_what_a_line_of_the_program_tells_of_its_failure(said, run_steps, line, words):
+    program = (
+        "import argparse\nparser = argparse.ArgumentParser()\nargs = parser.parse_args([])\n"
+        "rows = [3, None]\n"
+    )
     body = line.replace("parser.parse_args([])", "args")
-    log = run_steps(tmp_path, ("train.py", f"{program}{body}\n"))
+    log = run_steps(("train.py", f"{program}{body}\n"))
     assert words in said(log).traces[0].meaning
 
 
@@ -358,10 +361,10 @@ def test_a_share_that_a_tensor_does_not_have(said):
     assert "That is share 3, and the tensor has 2 of that length" in text
 
 
-def test_what_each_start_ended_with_is_not_outweighed_by_the_cancel(said, tmp_path):
+def test_what_each_start_ended_with_is_not_outweighed_by_the_cancel(said, run_steps):
     """Really run: a script starts the program again and again, until somebody cancels the job."""
     program = "print('seed', 7)\nprint('settings of the run')\nraise RuntimeError('no driver')\n"
-    log = run_steps(tmp_path, *[("train.py", program)] * 12)
+    log = run_steps(*[("train.py", program)] * 12)
     cancel = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-06-15T15:09:40 ***\n"
     assert "RuntimeError: no driver" in first(said(log + cancel))
     stepped = f"{log}step 1\nstep 2\nstep 3\nstep 4\n{cancel}"
@@ -382,7 +385,7 @@ def test_an_exception_behind_thousands_of_lines_of_its_own_form(said):
     )
     diagnosis = said(f"{lines}{FRAMES}{late}")
     (trace,) = diagnosis.traces
-    assert "srcIndex < size. It came to light at /work/train.py, line 5" in trace.finding.message
+    assert "srcIndex < size. It came to light at /srv/train.py, line 5" in trace.finding.message
     assert trace.times >= 200
     text = render_diagnosis(diagnosis, "text", View(width=200))
     assert f"at least {trace.times} times" in text
@@ -407,14 +410,16 @@ def test_what_a_line_says_itself_to_be_no_failure(said, line):
         ("RuntimeError: Found no NVIDIA driver on your system. Please check", "driver-not-found"),
         (
             (
-                "ValueError: FP16 Mixed precision training with AMP or APEX (`--fp16`) and FP16 half "
+                "ValueError: FP16 Mixed precision training with AMP or APEX (`--fp16`) and FP16 "
+                "half "
                 "precision evaluation (`--fp16_full_eval`) can only be used on CUDA devices."
             ),
             "half-precision-without-gpu",
         ),
         (
             (
-                "UNIMPLEMENTED: StreamBeginCaptureToGraph is not implemented for CUDA below version "
+                "UNIMPLEMENTED: StreamBeginCaptureToGraph is not implemented for CUDA below "
+                "version "
                 "12.3. Therefore tracing is not supported."
             ),
             "xla-graph-driver",

@@ -27,7 +27,7 @@ def text(missing, unexpected):
         for kind, names in (("Missing", missing), ("Unexpected", unexpected))
         if names
     ]
-    place = '  File "/work/train.py", line 4, in <module>\n    model.load_state_dict(state)\n'
+    place = '  File "/srv/train.py", line 4, in <module>\n    model.load_state_dict(state)\n'
     head = "RuntimeError: Error(s) in loading state_dict for Model:\n"
     return f"Traceback (most recent call last):\n{place}{head}" + "\n".join(parts) + "\n"
 
@@ -60,7 +60,12 @@ def text(missing, unexpected):
             "with peft",
         ),
         (["a.lora_A.weight"], [], "The model has a LoRA", "before the LoRA is added"),
-        (["a.weight", "b.weight"], ["x.a.weight", "c.bias"], "names of its weights are others", "Compare"),
+        (
+            ["a.weight", "b.weight"],
+            ["x.a.weight", "c.bias"],
+            "names of its weights are others",
+            "Compare",
+        ),
         (["a.weight"], ["b.weight"], "names of its weights are others", "Compare"),
         (
             ["layers.0.q.weight", "layers.0.k.weight", "layers.1.q.weight"],

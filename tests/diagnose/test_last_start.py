@@ -4,9 +4,6 @@ with Python's logging.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 PROGRAM = """
@@ -34,22 +31,11 @@ if what == "late":
 
 
 @pytest.fixture
-def log_of(tmp_path):
+def log_of(tmp_path, printed):
     def run(*kinds):
         path = tmp_path / "train.py"
         path.write_text(PROGRAM)
-        output = b""
-        for kind in kinds:
-            command = [sys.executable, str(path), kind]
-            done = subprocess.run(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=60,
-                check=False,
-            )
-            output += done.stdout
-        return output.decode()
+        return "".join(printed(path, kind) for kind in kinds)
 
     return run
 
@@ -87,7 +73,7 @@ def test_one_start_has_no_others(said, log_of):
     assert "last one" not in said(log_of("no rows") + "step 1\nstep 2\n").traces[0].meaning
 
 
-def test_a_runner_that_tells_of_each_start_is_one_program(said, log_of, tmp_path):
+def test_a_runner_that_tells_of_each_start_is_one_program(said, log_of, printed, tmp_path):
     """Of a sweep the failure of most runs is told."""
     log_of("well")
     runner = tmp_path / "sweep.py"
@@ -95,16 +81,9 @@ def test_a_runner_that_tells_of_each_start_is_one_program(said, log_of, tmp_path
         "import subprocess, sys, traceback\n"
         "for kind in ('no rows', 'no rows', 'no rows', 'no key'):\n"
         "    try:\n"
-        f"        subprocess.run([sys.executable, {str(tmp_path / 'train.py')!r}, kind], check=True)\n"
+        f"        program = {str(tmp_path / 'train.py')!r}\n"
+        "        subprocess.run([sys.executable, program, kind], check=True)\n"
         "    except subprocess.CalledProcessError:\n        traceback.print_exc()\n"
         "sys.exit(1)\n"
     )
-    done = subprocess.run(
-        [sys.executable, str(runner)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert "rows must not be empty" in said(done.stdout).traces[0].finding.message
+    assert "rows must not be empty" in said(printed(runner)).traces[0].finding.message

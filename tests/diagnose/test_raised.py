@@ -247,7 +247,8 @@ def test_an_engine_that_did_not_start_prints_the_error_that_it_points_at(said):
     certainty, message = first(found)
     assert certainty == "established"
     assert message == (
-        "The run failed with ValueError: no layer is called model.layers.61, raised by vllm (by its "
+        "The run failed with ValueError: no layer is called model.layers.61, raised by vllm (by "
+        "its "
         "files 0.6.4 or newer) at vllm/v1/engine/core.py, line 699: engine_core = "
         "EngineCoreProc(*args, **kwargs)."
     )

@@ -229,7 +229,8 @@ def test_of_which_part_of_cann_a_library_is(finding, library, part, fix):
 
 def test_what_finds_no_device_on_an_npu_sends_nobody_to_the_driver_of_nvidia(tmp_path):
     text = (
-        "torch                 2.5.1+cpu\ntorch-npu             2.5.1\nvllm_ascend           0.7.3\n"
+        "torch                 2.5.1+cpu\ntorch-npu             2.5.1\n"
+        "vllm_ascend           0.7.3\n"
         "\nRuntimeError: Failed to infer device type\n"
     )
     path = tmp_path / "report.txt"

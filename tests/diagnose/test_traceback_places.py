@@ -173,7 +173,8 @@ def test_whose_own_metadata_do_not_ask_for_a_module(tmp_path):
 
 
 OF_LOGITS = (
-    'Traceback (most recent call last):\n  File "/x/run.py", line 3, in {function}\n    model(ids)\n'
+    'Traceback (most recent call last):\n  File "/x/run.py", line 3, in {function}\n'
+    "    model(ids)\n"
     '  File "/x/modeling.py", line 9, in forward\n    logits = logits.float()\n'
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 31.33 GiB. GPU 1 has a total "
     "capacity of 79.25 GiB of which 8.02 GiB is free. Process 95 has {other} GiB memory in use. "

@@ -58,7 +58,8 @@ def test_what_fails_is_here_and_what_works_is_kept(text, expected):
     [
         (
             (
-                "It's working fine on a driver version 555 machine but caught segmentation fault on "
+                "It's working fine on a driver version 555 machine but caught segmentation fault "
+                "on "
                 "a driver version 535 machine."
             ),
             "driver.release",
