@@ -30,11 +30,13 @@ from ..model.evidence import Evidence
 from ..model.finding import Remedy
 from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
-from ..model.sizes import gib_text, parse_size, size_text
+from ..model.sizes import gib_text
 from ..model.workload import stated_workload
 from ..rules.engine_settings import HeldWeights, held_weights
 from ..rules.rule import Context
 from .code_owner import is_own
+from .memory_shortage import of_fragments, of_holders
+from .relation import Relation
 from .source_line import SourceLine
 
 if TYPE_CHECKING:
@@ -54,14 +56,6 @@ class _Asked(NamedTuple):
     frames: Tuple[Frame, ...]
     settings: Mapping[str, str]
     context: Context
-
-
-class _Relation(NamedTuple):
-    """What a number and a setting are to each other, what follows, and whether it decides."""
-
-    words: str
-    remedy: str = ""
-    decides: bool = True
 
 
 #: The signatures of what a text tells in words of its own.
@@ -110,35 +104,6 @@ _DEEPSPEED = re.compile(
     r"\bzero[-_ ]?(?:stage[-_ ]?)?[123]\b|zero_stage|--deepspeed\b|deepspeed (?:zero|config|stage)|"
     r"\bds_config",
     re.IGNORECASE,
-)
-_SIZE = r"[\d.]{1,12} (?:[KMG]iB|bytes)"
-#: What torch's allocator counts where it was refused memory (CUDACachingAllocator.cpp of 2.1 to
-#: 2.9): the request, the GPU, what is free of it, and what this process holds with its context.
-_ALLOCATOR = re.compile(
-    rf"Tried to allocate (?P<wanted>{_SIZE})\. GPU \d+ has a total capac\w+ of (?P<all>{_SIZE})"
-    rf" of which (?P<free>{_SIZE}) is free\..{{0,400}}?this process has (?P<own>{_SIZE}) memory in"
-)
-#: The same where the process that failed is none of those that the driver tells of.
-_REFUSED = re.compile(
-    rf"Tried to allocate (?P<wanted>{_SIZE})\. GPU \d+ has a total capac\w+ of {_SIZE} of which "
-    rf"(?P<free>{_SIZE}) is free\.(?!.{{0,600}}this process has)"
-    rf".{{0,600}}?Of the allocated memory (?P<torch>{_SIZE}) is allocated by PyTorch"
-)
-#: What torch holds and does not use, as its allocator says it since 2.1, and before.
-_RESERVED = re.compile(
-    rf"Tried to allocate (?P<wanted>{_SIZE})(?:.{{0,60}}?capac\w+ of (?P<all>{_SIZE}) of which "
-    rf"(?P<free>{_SIZE}) is free.{{0,600}}? and (?P<idle>{_SIZE}) is reserved by PyTorch but "
-    rf"unallocated"
-    rf"|.{{0,20}}?(?P<all2>{_SIZE}) total capacity; (?P<own>{_SIZE}) already allocated; "
-    rf"(?P<free2>{_SIZE}) free; (?P<reserved>{_SIZE}) reserved in total by PyTorch)"
-)
-_MUCH_IDLE = 0.05  # of a GPU
-_BESIDE_TORCH = 4 << 30  # bytes
-_HOLDER = re.compile(rf"Process (\d{{1,9}}) has ({_SIZE}) memory in use")
-_MAKE_ROOM = (
-    "See who holds it (nvidia-smi, fuser -v /dev/nvidia*): end what a former run left behind, "
-    "give an engine or rank that shares the GPU less, or take another GPU "
-    "(CUDA_VISIBLE_DEVICES)"
 )
 #: What peft and transformers' Trainer print of a model (``print_trainable_parameters`` of peft
 #: 0.3 to 0.18, ``Trainer._inner_training_loop`` of transformers 4.28 and newer).
@@ -205,7 +170,7 @@ def _settings(context: Context) -> Dict[str, str]:
     return {name.rpartition(".")[2].replace("-", "_"): value for name, value in stated.items()}
 
 
-def _tell(draft: TraceDraft, relation: _Relation, context: Context) -> None:
+def _tell(draft: TraceDraft, relation: Relation, context: Context) -> None:
     finding = draft.finding
     # What decides takes the place of what is advised where nothing more is known.
     others = finding.remedies[1:] if relation.decides else finding.remedies
@@ -226,7 +191,7 @@ def _read(context: Context) -> Tuple[Evidence, ...]:
     return context.evidence("request") if context.facts.value("request") is not None else ()
 
 
-def _relations(asked: _Asked) -> Iterator[_Relation]:
+def _relations(asked: _Asked) -> Iterator[Relation]:
     for words, relate in _FORMS:
         match = words.search(asked.text)
         relation = relate(match, asked) if match is not None else None
@@ -260,7 +225,7 @@ def _group(match: re.Match[str], name: str) -> Optional[int]:
 # GPUs
 
 
-def _of_gpus(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+def _of_gpus(match: re.Match[str], asked: _Asked) -> Optional[Relation]:
     """Hold the GPUs that the sizes of a run ask of a node against those that are there."""
     there, where = _group(match, "has"), "there are"  # as it was when it failed
     if there is None:
@@ -272,14 +237,14 @@ def _of_gpus(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
         return _of_ordinal(match, asked, there)
     words, count, nodes = wanted
     each = " of each node" if nodes > 1 else ""
-    return _Relation(
+    return Relation(
         f"{words} asks for {count} GPUs{each}, and {where} {there}",
         f"Lower that size to the GPUs that are there ({there * nodes}), run on as many GPUs as it "
         "asks for, or let the process see them (CUDA_VISIBLE_DEVICES, --gpus all)",
     )
 
 
-def _of_ordinal(match: re.Match[str], asked: _Asked, there: Optional[int]) -> Optional[_Relation]:
+def _of_ordinal(match: re.Match[str], asked: _Asked, there: Optional[int]) -> Optional[Relation]:
     """Say which numbers of GPUs there are, and which value of the program asks for another."""
     if there is None or "rdinal" not in match.group():
         return None
@@ -288,7 +253,7 @@ def _of_ordinal(match: re.Match[str], asked: _Asked, there: Optional[int]) -> Op
     names = next(filter(None, named), [])
     values = ", the number 0 alone" if there == 1 else f", the numbers 0 to {there - 1}"
     asks = f", and {names[0]} is another" if len(names) == 1 else ""
-    return _Relation(
+    return Relation(
         f"{there} GPU{'s are' if there > 1 else ' is'} visible{values}{asks}",
         f"Give {names[0] if len(names) == 1 else 'the program'} a number below {there}, start no "
         "more processes than there are GPUs, or let the process see more of them "
@@ -354,13 +319,13 @@ def _listed(setting: Optional[str]) -> Optional[int]:
     return len(entries) if all(re.fullmatch(r"\d{1,2}", entry) for entry in entries) else None
 
 
-def _of_processes(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
+def _of_processes(match: re.Match[str], _asked: _Asked) -> Optional[Relation]:
     """Hold the processes of a node against the GPUs that each of them sees."""
     gpus, processes = _group(match, "gpus"), _group(match, "processes")
     if not gpus or not processes or processes >= gpus:
         return None
     started = "1 process was" if processes == 1 else f"{processes} processes were"
-    return _Relation(
+    return Relation(
         f"{started} started on this node, where {gpus} GPUs are visible: a process with several "
         "GPUs spreads the model over them itself",
         f"Start one process for each GPU (torchrun --nproc_per_node {gpus}, NPROC_PER_NODE={gpus}),"
@@ -373,14 +338,14 @@ def _of_processes(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
 # tokens
 
 
-def _of_tokens(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+def _of_tokens(match: re.Match[str], asked: _Asked) -> Optional[Relation]:
     """Hold the tokens that are allowed against the lengths that are set."""
     limit, wanted = _group(match, "limit"), _group(match, "input")
     total = _group(match, "total")
     less = _LESS.search(asked.report) if limit is None else None
     if less is not None:
         limit, wanted = int(less.group(1)), int(less.group(2))
-        return _Relation(
+        return Relation(
             f"The limit of {limit} is max_model_len, and the prompt has {wanted} tokens, so that "
             "none are left for the answer",
             "Raise max_model_len above the prompts and what is to be generated (a rollout's own "
@@ -395,7 +360,7 @@ def _of_tokens(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
     shown = f" with what it is to generate, {total} tokens" if total else shown
     same = next((name for name, number in lengths if number == limit), "")
     if same:
-        return _Relation(
+        return Relation(
             f"{limit} is {same}, which is shorter than the prompt{shown}",
             f"Raise {same} above the prompt and what is to be generated, as far as the model and "
             "the KV cache allow, or cut the prompts",
@@ -407,7 +372,7 @@ def _of_tokens(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
         f"{name} is {asked.settings[name]}" for name in _CACHE_SHARES if name in asked.settings
     ]
     here = f" ({', '.join(shares)})" if shares else ""
-    return _Relation(
+    return Relation(
         f"{longer[0]} is {longer[1]}, so the limit of {limit} is not that setting: it is what the "
         f"KV cache holds in the GPU memory that the weights leave{here}",
         f"Give the KV cache more memory: more GPUs for the weights, a larger share "
@@ -420,7 +385,7 @@ def _of_tokens(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
 # what has to divide
 
 
-def _of_divisors(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+def _of_divisors(match: re.Match[str], asked: _Asked) -> Optional[Relation]:
     """Say which values divide."""
     whole = _product(match.group("whole"))
     part = int(match.group("part"))
@@ -431,8 +396,8 @@ def _of_divisors(match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
     said = match.group().lower()
     if "tensor" in said or "head" in said or _is_split(part, asked):
         split = f"{whole} can be split over {some}"
-        return _Relation(split, f"Set the tensor parallel size to one of these: {some}")
-    return _Relation(
+        return Relation(split, f"Set the tensor parallel size to one of these: {some}")
+    return Relation(
         f"{whole} is no multiple of {part}: {part * (whole // part + 1)} would be, and {some} "
         f"divide{'s' if len(divisors) == 1 else ''} {whole}"
     )
@@ -449,14 +414,14 @@ def _product(text: str) -> int:
     return product
 
 
-def _of_world(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
+def _of_world(match: re.Match[str], _asked: _Asked) -> Optional[Relation]:
     """Say how many processes a stated batch asks for."""
     batch, micro, steps, world = (int(match.group(number)) for number in (1, 2, 3, 4))
     each = micro * steps
     if not each or batch % each or batch // each == world:
         return None
     wanted = batch // each
-    return _Relation(
+    return Relation(
         f"A batch of {batch} of {micro} times {steps} is that of {wanted} processes, and {world} "
         f"{'was' if world == 1 else 'were'} started",
         f"Start {wanted} processes (torchrun, deepspeed or accelerate launch over as many GPUs), "
@@ -468,7 +433,7 @@ def _of_world(match: re.Match[str], _asked: _Asked) -> Optional[_Relation]:
 # what is trained
 
 
-def _of_graph(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+def _of_graph(_match: re.Match[str], asked: _Asked) -> Optional[Relation]:
     """Hold a loss that hangs on nothing that is trained against the parameters that the run counted
     as trained.
     """
@@ -476,13 +441,13 @@ def _of_graph(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
     if not counts:
         return None
     if counts[-1] == 0:
-        return _Relation(
+        return Relation(
             "The run counted no parameter that is trained: all are frozen",
             "Let some be trained: the names by which a LoRA, or what is not frozen, is chosen fit "
             "none of this model",
             decides=False,
         )
-    return _Relation(
+    return Relation(
         f"The run counted {counts[-1]:,} parameters that are trained, so not all are frozen: the "
         "way from them to the loss is cut",
         "Look for no_grad, detach or .data between them and the loss; with gradient checkpointing "
@@ -495,105 +460,22 @@ def _of_graph(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
 # bytes
 
 
-def _of_memory(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+def _of_memory(_match: re.Match[str], asked: _Asked) -> Optional[Relation]:
     """Say which setting left the run with less memory of a GPU, or made it ask for more."""
     if asked.of_host:
         return None
     return (
-        _of_request(asked)
+        of_holders(asked.text)
         or _of_hidden_gpus(asked)
         or _of_neighbours(asked)
         or _of_profiling(asked, is_seen=True)
         or (_of_training(asked) if _is_training(asked) else _of_weights(asked))
         or _of_profiling(asked, is_seen=False)
-        or _of_fragments(asked.text)
+        or of_fragments(asked.text)
     )
 
 
-def _of_fragments(text: str) -> Optional[_Relation]:
-    """Say that what torch holds without using it would have done, had it lain in one piece."""
-    match = _RESERVED.search(text)
-    if match is None:
-        return None
-    sizes = [parse_size(match.group(name) or "") for name in ("wanted", "free", "idle", "own")]
-    wanted, free, idle = sizes[0], sizes[1] or parse_size(match.group("free2") or ""), sizes[2]
-    used, all_of_it = sizes[3], parse_size(match.group("reserved") or "")
-    if idle is None and used is not None and all_of_it is not None:
-        idle = all_of_it - used
-    if wanted is None or free is None or idle is None or free + idle < wanted:
-        return None
-    total = parse_size(match.group("all") or match.group("all2") or "")
-    if total is None or idle < _MUCH_IDLE * total:
-        return None
-    older = match.group("reserved") is not None  # torch before 2.1 has no segments that grow
-    setting = "max_split_size_mb:128" if older else "expandable_segments:True"
-    return _Relation(
-        f"{size_text(idle)} lie between blocks that are in use, more than what was missing: memory "
-        "is fragmented",
-        f"Set PYTORCH_CUDA_ALLOC_CONF={setting}"
-        + ("" if older else " (vLLM's sleep mode does not go with it up to 0.20.0)"),
-        decides=False,
-    )
-
-
-def _of_request(asked: _Asked) -> Optional[_Relation]:
-    """Say whether the request alone is larger than the GPU, or who holds its memory where it is not
-    the process that failed.
-    """
-    match = _ALLOCATOR.search(asked.text)
-    if match is None:
-        return _of_holders(asked.text)
-    wanted, total, free, own = (
-        parse_size(match.group(n)) for n in ("wanted", "all", "free", "own")
-    )
-    if wanted is None or total is None or free is None or own is None:
-        return None
-    if wanted > total:
-        return _Relation(
-            f"The request alone is larger than the GPU: {size_text(wanted)} of {size_text(total)}, "
-            "whoever else uses it",
-            "Lower what makes this one tensor so large (batch, sequence length, logits of the "
-            "whole vocabulary, an attention that writes its whole matrix), or split it",
-        )
-    others = total - free - own
-    if others < wanted - free:
-        return None
-    if others <= own:
-        if others < _BESIDE_TORCH:  # the contexts of other ranks, which are always there
-            return None
-        return _Relation(
-            f"Other processes hold {size_text(others)} there, and without them it had been enough",
-            _MAKE_ROOM,
-            decides=False,
-        )
-    return _Relation(
-        f"This process holds {size_text(own)} of the GPU; other processes hold {size_text(others)}",
-        _MAKE_ROOM,
-    )
-
-
-def _of_holders(text: str) -> Optional[_Relation]:
-    """Say which of the processes that a message lists is the one that failed, where it does not say
-    so itself, as where numbers of processes are others in a container: that alone holds what torch
-    had allocated.
-    """
-    refused = _REFUSED.search(text)
-    holders = {number: parse_size(size) or 0 for number, size in _HOLDER.findall(text)}
-    if refused is None or len(holders) < 2:
-        return None
-    wanted, free, torch = (parse_size(refused.group(name)) for name in ("wanted", "free", "torch"))
-    if wanted is None or free is None or torch is None:
-        return None
-    # Beside what torch holds there are its context, its libraries and what it keeps in reserve.
-    own = [number for number, size in holders.items() if torch <= size <= torch + _BESIDE_TORCH]
-    others = [(number, size) for number, size in holders.items() if number not in own]
-    if len(own) != 1 or sum(size for _, size in others) < wanted - free:
-        return None
-    words = " and ".join(f"process {number} holds {size_text(size)}" for number, size in others)
-    return _Relation(f"This process is {own[0]}, and {words} of the same GPU", _MAKE_ROOM)
-
-
-def _of_hidden_gpus(asked: _Asked) -> Optional[_Relation]:
+def _of_hidden_gpus(asked: _Asked) -> Optional[Relation]:
     """Say that a variable leaves the process fewer GPUs than there are, where no size of the run
     says that it is meant for so few.
     """
@@ -602,7 +484,7 @@ def _of_hidden_gpus(asked: _Asked) -> Optional[_Relation]:
     wanted = _gpus_of_node(asked)
     if listed is None or listed >= len(devices) or (wanted is not None and wanted[1] <= listed):
         return None
-    return _Relation(
+    return Relation(
         f"CUDA_VISIBLE_DEVICES={setting} leaves the process {listed} of {len(devices)} GPUs, so "
         "that the model has to fit there",
         "Where one GPU is too small, name all in CUDA_VISIBLE_DEVICES (or leave it out, also where "
@@ -611,7 +493,7 @@ def _of_hidden_gpus(asked: _Asked) -> Optional[_Relation]:
     )
 
 
-def _of_profiling(asked: _Asked, is_seen: bool) -> Optional[_Relation]:
+def _of_profiling(asked: _Asked, is_seen: bool) -> Optional[Relation]:
     """Say that an engine tried a batch whose size nobody set; ``is_seen``: by the functions that
     were called, else where no traceback is there and the settings are those of the engine.
     """
@@ -624,7 +506,7 @@ def _of_profiling(asked: _Asked, is_seen: bool) -> Optional[_Relation]:
     names = (settings.get("model", ""), settings.get("model_family", ""))
     if not any(map(_VISION.search, names)):
         return None
-    return _Relation(
+    return Relation(
         "At its start the engine tries the largest batch that its settings allow, and max_num_seqs "
         "is not set: by default 256 sequences, each with images",
         "Set --max-num-seqs (16 is a beginning) and --limit-mm-per-prompt, or a shorter "
@@ -647,7 +529,7 @@ def _weights(asked: _Asked) -> Tuple[str, Optional[HeldWeights]]:
     return name, held_weights(run, asked.context.facts, asked.context.matrix)
 
 
-def _of_weights(asked: _Asked) -> Optional[_Relation]:
+def _of_weights(asked: _Asked) -> Optional[Relation]:
     """Say that the weights of the model that is run nearly fill a GPU; what is more than one holds
     is what ED617 says, too.
     """
@@ -655,7 +537,7 @@ def _of_weights(asked: _Asked) -> Optional[_Relation]:
     if held is None or held.of_gpu < _NEARLY_ALL * held.memory:
         return None
     over = f"on each of {held.split:g} GPUs" if held.split > 1 else "on one GPU"
-    return _Relation(
+    return Relation(
         f"The weights of {model} alone take {gib_text(held.of_gpu)} of "
         f"{gib_text(held.memory)} GiB {over} at two bytes for each parameter",
         "Take quantized weights (AWQ, GPTQ, FP8, 4 bit), spread the model over more GPUs, or take "
@@ -669,7 +551,7 @@ def _is_training(asked: _Asked) -> bool:
     return _TRAINING.search(f"{asked.text} {asked.report.partition(_LINE)[0]}") is not None
 
 
-def _of_training(asked: _Asked) -> Optional[_Relation]:
+def _of_training(asked: _Asked) -> Optional[Relation]:
     """Say that weights, gradients and the optimizer's state of a training do not fit, even where
     they are spread over all GPUs: eight bytes for each parameter at least (all in bfloat16), 16
     with DeepSpeed, which keeps weights and moments in fp32.
@@ -686,7 +568,7 @@ def _of_training(asked: _Asked) -> Optional[_Relation]:
     if state < _FULL * held.memory:
         return None
     spread = f", spread over all {gpus} GPUs" if gpus > 1 else ""
-    return _Relation(
+    return Relation(
         f"Training all of {model} takes {gib_text(state)} of {gib_text(held.memory)} GiB for "
         f"weights, gradients and Adam's state alone{spread} ({each} bytes for each parameter)",
         "Train adapters (LoRA, QLoRA), offload the optimizer's state to the host (ZeRO-3 or FSDP "
@@ -694,7 +576,7 @@ def _of_training(asked: _Asked) -> Optional[_Relation]:
     )
 
 
-def _of_neighbours(asked: _Asked) -> Optional[_Relation]:
+def _of_neighbours(asked: _Asked) -> Optional[Relation]:
     """Say that several engines of vllm on one GPU each take their share of it."""
     written = [line for line in asked.report.split("\n") if ".py" not in line and is_sentence(line)]
     if not _SEVERAL.search("\n".join(written)) or "vllm" not in asked.report.lower():
@@ -703,7 +585,7 @@ def _of_neighbours(asked: _Asked) -> Optional[_Relation]:
         return None
     share = asked.settings.get("gpu_memory_utilization", "")
     stated = f"{share} is stated" if share else "0.9 where nothing is stated"
-    return _Relation(
+    return Relation(
         "Each process of vLLM takes gpu_memory_utilization of the whole GPU for itself "
         f"({stated}), however small its model, and several of them share this one",
         "Start one engine for all requests, or give each a share so that they add up to less "
@@ -711,7 +593,7 @@ def _of_neighbours(asked: _Asked) -> Optional[_Relation]:
     )
 
 
-def _of_container(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+def _of_container(_match: re.Match[str], asked: _Asked) -> Optional[Relation]:
     """Say that the command of a container hands it no GPU, or hands it another vendor's."""
     facts = asked.context.facts
     asks, for_rocm = facts.value("container.gpus_requested"), facts.value("report.for_rocm")
@@ -719,14 +601,14 @@ def _of_container(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
         return None
     amd = "Start it with --device /dev/kfd --device /dev/dri (and --group-add video)"
     if for_rocm and asks:
-        return _Relation(
+        return Relation(
             "The container was started with --gpus, which hands on NVIDIA's GPUs alone, and its "
             "image is for ROCm",
             amd,
         )
     if asks is not False:
         return None
-    return _Relation(
+    return Relation(
         "The command that starts the container hands it no GPU",
         amd
         if for_rocm
@@ -735,7 +617,7 @@ def _of_container(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
     )
 
 
-def _of_block(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
+def _of_block(_match: re.Match[str], asked: _Asked) -> Optional[Relation]:
     """Say which lengths nobody set where one block is larger than a device gives."""
     unset = [
         name for name in ("max_model_len", "max_num_batched_tokens") if name not in asked.settings
@@ -744,7 +626,7 @@ def _of_block(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
         return None
     if any(name in asked.settings for name in _LENGTHS):
         return None
-    return _Relation(
+    return Relation(
         f"Nothing sets a length ({', '.join(unset)}, or a context size), so that one block for "
         "the model's whole context is asked for",
         "Set the length to what the task needs (--max-model-len 4096 and "
@@ -753,7 +635,7 @@ def _of_block(_match: re.Match[str], asked: _Asked) -> Optional[_Relation]:
     )
 
 
-_Reader = Callable[["re.Match[str]", _Asked], Optional[_Relation]]
+_Reader = Callable[["re.Match[str]", _Asked], Optional[Relation]]
 _N = r"\d{1,3}(?:,\d{3})+|\d{1,9}"
 #: The forms of messages by the quantity that they are about.
 _FORMS: Tuple[Tuple[re.Pattern[str], _Reader], ...] = (

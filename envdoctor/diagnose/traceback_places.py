@@ -1,6 +1,6 @@
-"""What the places of a traceback, and words that not all its lines have, tell of a line: in which
-phase memory ran out, that pip's isolated build hides what is installed, that a name left Python's
-own library, who imports what is not there, why a DLL or the name of a host is not there.
+"""What the places of a traceback, and words that not all its lines have, tell of a line: that pip's
+isolated build hides what is installed, that a name left Python's own library, who imports what is
+not there, why a DLL or the name of a host is not there.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..model.versions import canonicalize_name
 from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
 from .code_owner import INSTALLED, is_own
+from .memory_shortage import tell_phase
 from .missing_names import is_checkout
 from .passed_through import handed_on, is_open
 from .python_releases import ADDED_IN, REMOVED_IN, of_python_release
@@ -27,84 +28,6 @@ from .trace_draft import TraceDraft, groups_of
 __all__ = ["tell_places"]
 
 
-class _Phase(NamedTuple):
-    """What was being done where a place of a traceback is in such a function, or shows such code,
-    and what makes it take less memory.
-    """
-
-    function: re.Pattern[str]
-    code: re.Pattern[str]
-    words: str
-    fix: str
-    untrained: str = ""  # what helps where nothing is trained
-
-
-_NEVER = pattern(r"(?!)")
-_TRAINED_LESS = (
-    "Lower the micro batch or the sequence length (more gradient accumulation keeps the batch), "
-    "switch gradient checkpointing on, or shard over more GPUs"
-)
-#: The names are those of vLLM, SGLang, transformers, torch and DeepSpeed; the narrower ones first.
-_PHASES = (
-    _Phase(
-        pattern(r"captur\w*|capture_end|warm_?up_cuda_graph\w*"),
-        _NEVER,
-        "while CUDA graphs were captured",
-        "Leave more beside the engine's share (a lower gpu_memory_utilization or "
-        "mem_fraction_static), capture for fewer batch sizes, or none (enforce_eager)",
-    ),
-    _Phase(
-        pattern(
-            r"profile_run|determine_num_available_blocks|determine_available_memory|profile\w*"
-        ),
-        _NEVER,
-        "while the engine tried the largest batch to measure its memory",
-        "Lower max_num_batched_tokens, max_num_seqs or max_model_len, which set that batch, or "
-        "spread the model over more GPUs",
-    ),
-    _Phase(
-        pattern(r"_?allocate_kv_cache\w*|init_memory_pool|init_kv_cache"),
-        _NEVER,
-        "for the KV cache",
-        "Lower gpu_memory_utilization (mem_fraction_static): the engine was promised more than "
-        "was free when it came to that",
-    ),
-    _Phase(
-        pattern(r"load_weights|load_model|from_pretrained|_load_state_dict\w*|create_weights"),
-        pattern(r"\bmodel\w*\.(?:to|to_empty|cuda|half)\("),
-        "while the weights were loaded",
-        "Load them in bfloat16 or quantized, spread the model over more GPUs (tensor parallelism, "
-        "device_map, ZeRO-3, FSDP), or take a smaller one",
-    ),
-    _Phase(
-        pattern(r"optimizer_step|_optimizer_step|_init_group|initialize_optimizer_states"),
-        pattern(r"zeros_like\(p\b|exp_avg"),
-        "while the optimizer made its states",
-        "Take an optimizer with smaller states (adamw_bnb_8bit, Adafactor), shard or offload them "
-        "(ZeRO, FSDP), or train adapters: Adam keeps eight bytes for each trained parameter",
-    ),
-    _Phase(
-        _NEVER,
-        pattern(r"\blogits\b.{0,60}\.(?:float|contiguous)\(|log_softmax\(|\bcross_entropy\("),
-        "for the logits of the whole vocabulary",
-        "Lower micro batch times length, or have the loss computed in chunks or fused with the "
-        "head (Liger kernel, chunked cross-entropy), so that these logits are never whole",
-        "Ask for the logits of the last position alone (logits_to_keep or num_logits_to_keep, "
-        "where the model takes it), or give shorter prompts or fewer at once",
-    ),
-    _Phase(
-        _NEVER,
-        pattern(r"\battn_\w+ = .{0,40}(?:softmax|matmul|bmm)\(|scaled_dot_product_attention\("),
-        "in the attention",
-        "Lower the sequence length or the batch; where the attention writes its whole matrix "
-        "(attn_implementation eager), let it not: sdpa or flash_attention_2",
-    ),
-    _Phase(pattern(r"backward"), _NEVER, "in the backward pass", _TRAINED_LESS),
-)
-#: Functions of what trains, or works out a loss.
-_TRAINING = pattern(r"train|loss|backward|update_(?:actor|policy|critic)|log_prob|fit")
-#: Printed where a share was set, and only there (c10/cuda/CUDACachingAllocator.cpp of torch 2.6).
-_SHARE = pattern(r"\b([\d.]{1,8} [KMG]iB) allowed;")
 _LONGEST_OUTPUT = 80  # lines of one step of pip
 _ISOLATED = pattern(r"pip-build-env-|/build-env-|/builds-v0/|\.tmp[\w-]{4,20}/(?:lib|bin)/")
 
@@ -415,32 +338,6 @@ def _frames_of(events: Sequence[Event], raised: Sequence[Raised]) -> List[Frame]
     return frames
 
 
-def _tell_phase(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]) -> None:
-    """Say in which phase memory ran out, by the innermost place that names one, and what helps
-    there; first whether the process is held to a share of the GPU.
-    """
-    share = _SHARE.search(draft.events[0].first.text)
-    if share is not None:
-        draft.finding = draft.finding._replace(
-            message=f"{draft.finding.message.rstrip('.')}; the process may hold {share.group(1)} "
-            "of them, a share that it set itself (torch.cuda.set_per_process_memory_fraction).",
-            remedies=(Remedy("Raise that share, or load less into it."),),
-        )
-        return
-    for frame in reversed(frames):
-        for phase in _PHASES:
-            if phase.function.fullmatch(frame.function) or phase.code.search(frame.code):
-                message = draft.finding.message.rstrip(".")
-                # Behind what another process holds it would be said of that.
-                message += f"{'. That was' if ';' in message else ','} {phase.words}."
-                is_training = any(_TRAINING.search(place.function) for place in frames)
-                fix = phase.fix if is_training else phase.untrained or phase.fix
-                draft.finding = draft.finding._replace(
-                    message=message, remedies=(Remedy(f"{fix}."),)
-                )
-                return
-
-
 def _to_call(frames: Sequence[Frame], callee: str, name: str) -> Sequence[Frame]:
     """Return the places up to the call that names an argument: a pool raises the same again in
     another process, behind it.
@@ -581,8 +478,8 @@ def _tell_fetched(draft: TraceDraft, source: str, has_proxy: bool) -> None:
 _TellFrames = Callable[[TraceDraft, Sequence[Frame], Mapping[str, str]], None]
 #: By signature, what says what its traceback tells.
 _BY_FRAMES: Mapping[str, _TellFrames] = {
-    "cuda-out-of-memory": _tell_phase,
-    "cuda-error-oom": _tell_phase,
+    "cuda-out-of-memory": tell_phase,
+    "cuda-error-oom": tell_phase,
     "connection-lost": _tell_peer,
     "argument-not-taken": _tell_argument,
 }
