@@ -9,10 +9,11 @@ that is stated, has to be outside the range.
 from __future__ import annotations
 
 import re
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence
 
 from ..intake.distribution_names import known_distribution
 from ..intake.word_lists import words
+from ..intake.worded_ranges import WordedRange, worded_ranges
 from ..matrix.signatures import distribution_of
 from ..model.calls import InstallerCall
 from ..model.facts import Distribution
@@ -28,31 +29,7 @@ from .trace_draft import TraceDraft, code_of_log
 __all__ = ["StatedRange", "stated_ranges", "tell_stated_ranges"]
 
 _LONGEST = 800  # characters of a message
-_VERSION = r"\d{1,4}(?:\.\w{1,12}){1,5}"
-_NUMBER = rf"[`'\"]?v?({_VERSION})[`'\"]?"
-#: Words before a number, or behind it, and what they say of it; the first that fits holds.
-_FORMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(rf"(?i){form}"), operators)
-    for form, operators in (
-        (rf"\b(?:between|from) {_NUMBER} (?:and|to) {_NUMBER}", ">= <="),
-        (rf"{_NUMBER} ?<= ?version ?< ?{_NUMBER}", ">= <"),
-        (rf"(?:>=|=>|≥) ?{_NUMBER}", ">="),
-        (rf"(?:<=|=<|≤) ?{_NUMBER}", "<="),
-        (rf"~= ?{_NUMBER}", "~="),
-        (rf"!= ?{_NUMBER}", "!="),
-        (rf"(?<![<>=!~])== ?{_NUMBER}", "=="),
-        (rf"< ?{_NUMBER}", "<"),
-        (rf"> ?{_NUMBER}", ">"),
-        (rf"\b(?:at least|minimum(?: required)? version(?: is| of)?) (?:version )?{_NUMBER}", ">="),
-        (rf"\bgreater(?: than)? or equal (?:than|to) (?:version )?{_NUMBER}", ">="),
-        (rf"\bat most (?:version )?{_NUMBER}", "<="),
-        (rf"\b(?:newer|greater|higher|later) than (?:version )?{_NUMBER}", ">"),
-        (rf"\babove {_NUMBER}", ">"),
-        (rf"{_NUMBER},? (?:or|and) (?:newer|higher|later|greater|above)\b", ">="),
-        (rf"{_NUMBER},? (?:or|and) (?:older|lower|earlier|below)\b", "<="),
-        (rf"{_NUMBER}\+(?![\w.])", ">="),
-    )
-)
+_RELEASE = re.compile(r"(?<![\w.])[`'\"]?v?(\d{1,4}(?:\.\w{1,12}){1,5})[`'\"]?")
 #: What says that a number is the one that is there, before it and behind it.
 _IS_THERE = re.compile(
     r"(?i)\b(?:found|got|detected|installed|loaded|current|currently|have|are using|is|your|was)\b"
@@ -97,12 +74,6 @@ class StatedRange(NamedTuple):
     present: str
 
 
-class _Clause(NamedTuple):
-    start: int
-    end: int
-    specifier: str
-
-
 def tell_stated_ranges(
     drafts: Sequence[TraceDraft],
     raised: Optional[Raised],
@@ -133,46 +104,36 @@ def _own_words(raised: Raised) -> str:
 def stated_ranges(message: str) -> List[StatedRange]:
     """Return the ranges of releases that a message states of packages that are known."""
     text = " ".join(message.split())[:_LONGEST]
-    clauses = _clauses(text)
-    present = _release_there(text, clauses)
+    worded = _ranges(text)
+    present = _release_there(text, worded)
     ranges: List[StatedRange] = []
-    for group in _groups(text, clauses):
-        package = _package(text, group[0].start)
-        if package and not _REFUSES.search(text, 0, group[0].start):
-            specifier = ",".join(clause.specifier for clause in group)
-            ranges.append(StatedRange(package, specifier, present))
+    for one in worded:
+        package = _package(text, one.start)
+        if package and not _REFUSES.search(text, 0, one.start):
+            ranges.append(StatedRange(package, one.specifier, present))
     return ranges
 
 
-def _clauses(text: str) -> List[_Clause]:
-    """Return what a text says of numbers as bounds, in order; no number counts twice."""
-    taken: List[Tuple[int, int]] = []
-    clauses: List[_Clause] = []
-    for form, operators in _FORMS:
-        for match in form.finditer(text):
-            start, end = match.span()
-            before = text[:start]
-            is_free = all(end <= first or last <= start for first, last in taken)
-            if not is_free or _COMMAND.search(before):
-                continue
-            is_there = _IS_THERE.search(before) or _IS_THERE_BEHIND.match(text[end:])
-            if operators == "==" and is_there:
-                continue  # "transformers==4.50.0 is installed"
-            taken.append((start, end))
-            parts = zip(operators.split(), match.groups())
-            clauses.append(_Clause(start, end, ",".join(op + number for op, number in parts)))
-    return sorted(clauses)
+def _ranges(text: str) -> List[WordedRange]:
+    """Return what a text says of numbers as bounds, without what it says to type."""
+    return [
+        one
+        for one in worded_ranges(text)
+        if not _COMMAND.search(text[: one.start])
+        and not (one.specifier.startswith("==") and _is_there(text, one.start, one.end))
+    ]
 
 
-def _groups(text: str, clauses: Sequence[_Clause]) -> List[List[_Clause]]:
-    """Return clauses that follow one another as those of one range."""
-    groups: List[List[_Clause]] = []
-    for clause in clauses:
-        if groups and re.fullmatch(r",? ?(?:and )?", text[groups[-1][-1].end : clause.start]):
-            groups[-1].append(clause)
-        else:
-            groups.append([clause])
-    return groups
+def _is_there(text: str, start: int, end: int) -> bool:
+    """Tell from the words beside a number whether it is the one that is there
+    ("transformers==4.50.0 is installed").
+    """
+    before = text[:start]
+    return bool(
+        _IS_THERE.search(re.sub(r"[\w-]{1,40}(?: ?==)? ?$", "", before))
+        or _IS_THERE.search(before)
+        or _IS_THERE_BEHIND.match(text[end:])
+    )
 
 
 def _package(text: str, end: int) -> str:
@@ -189,18 +150,14 @@ def _package(text: str, end: int) -> str:
     return ""
 
 
-def _release_there(text: str, clauses: Sequence[_Clause]) -> str:
+def _release_there(text: str, ranges: Sequence[WordedRange]) -> str:
     """Return the one release that a text says is there, "" for none or several."""
     numbers = {
         match.group(1)
-        for match in re.finditer(rf"(?<![\w.]){_NUMBER}", text)
-        if not any(one.start <= match.start() < one.end for one in clauses)
+        for match in _RELEASE.finditer(text)
+        if not any(one.start <= match.start() < one.end for one in ranges)
         and not _ADVICE.search(text[: match.start()])
-        and (
-            _IS_THERE.search(re.sub(r"[\w-]{1,40}(?: ?==)? ?$", "", text[: match.start()]))
-            or _IS_THERE.search(text[: match.start()])
-            or _IS_THERE_BEHIND.match(text[match.end() :])
-        )
+        and _is_there(text, *match.span())
     }
     return numbers.pop().rstrip(".") if len(numbers) == 1 else ""
 

@@ -6,16 +6,14 @@ import re
 from typing import NamedTuple, Optional
 
 from ..model.versions import try_version
+from . import worded_ranges
 
 __all__ = ["MORE", "ClaimedVersion", "claimed_version"]
 
 _NUMBER = r"\d+(?:\.\d+)+(?:[a-zA-Z0-9.]*)(?:\+[A-Za-z0-9.]*)?"
 _VERSION = re.compile(rf"v?({_NUMBER}|\d+\.\w+)")
-MORE = re.compile(
-    r"(?:\s*\+(?=$|[,;)])|\+|\s*or (?:later|newer|above|more|higher|greater)|\s*and "
-    r"(?:later|newer|above|up|higher)|\s*(?:及)?以上)(?:$|[\s,;)])"
-)
-_LESS = re.compile(r"\s*or (?:older|below|earlier|lower|less)\b")
+MORE = re.compile(rf"{worded_ranges.MORE}(?:$|[\s,;)])")
+_LESS = re.compile(rf"{worded_ranges.LESS}")
 _RANGE = re.compile(r"(?:(?:>=|<=|==|~=|!=|<|>)\s*v?\d[\w.+*]*\s*,?\s*)+")
 
 

@@ -9,9 +9,15 @@ from __future__ import annotations
 import re
 
 from .marked import Marked
+from .worded_ranges import LESS, MORE
 
-__all__ = ["SPARED", "is_advised", "is_here", "is_working"]
+__all__ = ["HOPED", "SPARED", "is_advised", "is_here", "is_working"]
 
+#: What nobody has seen.
+HOPED = (
+    r"should|would|might|may|could|must|maybe|hope\w*|expect(?:ed|ing)? to|suppos\w*|"
+    r"(?:ha[sd]|have|needs?) to be"
+)
 _WORK = r"(?:works?|worked|working|ran|fine|okay|ok|good|successful\w*|fixed|solved|gone)"
 #: Behind a release: that what the text is about does not happen with it.
 SPARED = (
@@ -53,12 +59,11 @@ _WORKS_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _NOT_HERE_BEHIND = re.compile(
-    r"^\s*(?:\+\s*(?:$|[,;)])|(?:or|and) (?:later|newer|above|higher|older|lower|below|greater|"
-    r"up|earlier|v?\d)|(?:to|->|=>|→|-)\s*v?\d|depends? on|instead\b|"
+    rf"^(?:{MORE}|{LESS})|^\s*(?:(?:or|and) v?\d|(?:to|->|=>|→|-)\s*v?\d|depends? on|instead\b|"
     r"(?:which |that |it |and )?(?:(?:still |also )?(?:works?|worked|ran)\b|"
     r"(?:is|was|are|were) (?:fine|ok|okay|good|required|needed|recommended|available|supported|"
     r"out|released|the (?:last|minimum))|supports?\b|should\b|(?:fixes|fixed|solve[sd]|"
-    r"resolve[sd])\b)|[^,.;]{0,40}\b(?:gone|went away|disappear\w*|solved|fixed)\b|及?以上|"
+    r"resolve[sd])\b)|[^,.;]{0,40}\b(?:gone|went away|disappear\w*|solved|fixed)\b|"
     rf"{SPARED})",
     re.IGNORECASE,
 )
@@ -86,8 +91,7 @@ _WORKS_BEHIND = re.compile(
     re.IGNORECASE,
 )
 _EXPECTED = re.compile(
-    r"\b(?:should|would|may|might|if|whether|expect\w*|suppos\w*|only|can|could|until)\b"
-    r"[^,;:]{0,40}$",
+    rf"\b(?:{HOPED}|if|whether|expect\w*|only|can|until)\b[^,;:]{{0,40}}$",
     re.IGNORECASE,
 )
 

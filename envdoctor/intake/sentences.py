@@ -32,6 +32,7 @@ from .stated_releases import plain_names, read_compared
 from .stated_verdicts import read_verdicts
 from .values import Claim, state
 from .vocabulary import HEADS, Topic
+from .worded_ranges import MORE as RANGED
 
 __all__ = ["FROM_SOURCE", "read_sentence"]
 
@@ -52,7 +53,7 @@ _CLASH = re.compile(
     r"|fails|crashes|breaks|errors? out|is broken|conflicts)"
     rf"(?: \w+){{0,2}}? (?:with|under|against|on) (?:the )?(?P<second>{_NAMED_PACKAGE}){_RELEASED}"
     r"(?P<other>\d+\.\d[\w.+]*\w|\d+\.\d)"
-    r"(?!\w|\.\d|\s*(?:\+(?!\w)|(?:or|and) (?:above|later|newer|higher|greater|up)\b))",
+    rf"(?!\w|\.\d|{RANGED})",
     re.IGNORECASE,
 )
 #: What may be a device, in any spelling: its letter or its series, and a number.

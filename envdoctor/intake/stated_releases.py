@@ -16,11 +16,12 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
-from .presence import is_here
+from .presence import HOPED, is_here
 from .stated_verdicts import BAD, FAULT, GOOD, INSTALLERS, VERSION, read_verdicts, topic_of
 from .values import Claim, state
 from .vocabulary import Topic
 from .word_lists import phrases
+from .worded_ranges import MORE_WORDS
 
 __all__ = ["plain_names", "read_compared"]
 
@@ -37,13 +38,7 @@ _WORDS: Sequence[Tuple[str, str]] = (
     # of no weight
     (" ", r"the|an?|my|our|versions?|releases?|latest|newest|new|of|recently|just|also|now"),
     # nobody has seen it
-    (
-        "H",
-        (
-            r"should|would|might|may|could|must|maybe|hope\w*|expect(?:ed|ing)? to|supposed|"
-            r"(?:ha[sd]|have|needs?) to be"
-        ),
-    ),
+    ("H", HOPED),
     # cured, and what says so in front: ``Workaround: pin torch==2.5.1``
     (
         "C",
@@ -89,7 +84,7 @@ _WORDS: Sequence[Tuple[str, str]] = (
     ("K", r"but|however|although|though|但是?|不过"),
     ("k", r"(?:if|when|once|after|by) (?:I|we|one)|如果|当"),
     ("n", r"not|never|no|neither|nothing|doesn|didn|\w+n[’']t|没有?|不"),
-    ("o", r"(?:or|and) (?:above|later|newer|higher|greater|up|upwards?)|及?以上|onwards?"),
+    ("o", MORE_WORDS),
     ("e", r"automatically|ends? up|ended up|silently|by default|always|forcibly"),
 )
 _TOKEN = re.compile(

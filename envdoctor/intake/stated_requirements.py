@@ -1,5 +1,5 @@
 """What a text says that one distribution asks of another: ``vllm 0.6.5 requires torch==2.5.1``,
-``autoawq pins transformers: <=4.47.1``, ``needs a newer X than 4.51``, ``X>=2 is required by Y``.
+``autoawq pins transformers: <=4.47.1``, ``X>=2 is required by Y``.
 
 It counts where no metadata of the release are known; where they are, it is quoted beside them.
 """
@@ -14,22 +14,11 @@ from ..model.requirement import Requirement, try_requirement
 from .clean_text import Line, parted_scripts
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
+from .worded_ranges import RANGE, specifier_of
 
 __all__ = ["read_requirements"]
 
 _NAME = r"[A-Za-z0-9](?:[\w.-]{0,80}[A-Za-z0-9])?"
-_NUMBER = r"v?\d[\w.*+]*"
-_CLAUSE = rf"[<>=!~]=?=? ?{_NUMBER}"
-#: What a range is in words, and its operator; without words a release is at least asked for.
-_WORDS = (
-    (r"(?:newer|higher|greater|later|above|more recent|more)(?: than)? (?:version )?", ">"),
-    (r"(?:at least|minimum(?: version)?(?: of)?|from) (?:version )?", ">="),
-    (r"(?:older|lower|less|earlier|below|smaller)(?: than)? (?:version )?", "<"),
-    (r"(?:at most|up to|maximum(?: version)?(?: of)?|no newer than|not newer than) ", "<="),
-    (r"(?:exactly|precisely) (?:version )?", "=="),
-)
-_RANGE = "|".join(words for words, _ in _WORDS)
-_BEHIND = r"(?:\+| ?(?:or|and) (?:newer|later|higher|above|greater|up|older|earlier|lower|below)\b)"
 _ASKS = (
     r"\brequires?\b|\bdepends? on\b|\bhas requirement\b|\b(?:hard[- ])?pin(?:s|ned)?\b|\bneeds?\b"
     r"|\bwants?\b|\bexpects?\b|\basks? for\b|\bonly supports?\b|\bsupports? only\b"
@@ -43,10 +32,10 @@ _BEHIND_NAME = (
     r"(?: (?:package|library|dependency|module|versions?|release|is|to|at|be|of|be|thus|as|"
     r"strictly|\([^()]{1,40}\)))*(?P<is> ?版本(?: ?[是为])?)?[:,]? ?"
 )
+#: A release without a range is at least asked for.
 _ASKED = (
     rf"(?P<asked>{_NAME})(?P<extras>\[[\w,-]+\])?{_BEHIND_NAME}(?:(?P=asked) ?)?"
-    rf"(?:(?P<clauses>{_CLAUSE}(?:, ?{_CLAUSE})*)|(?P<range>{_RANGE})?"
-    rf"(?P<number>v?\d+(?:\.\d+)+[\w+]*)(?P<behind>{_BEHIND})?)"
+    rf"(?:(?P<range>{RANGE})|(?P<number>v?\d+(?:\.\d+)+[\w+]*))"
 )
 _RELEASED = r"(?P<name>NAME)(?: *={0,2} ?v?(?P<version>\d[\w.]{0,40}))?".replace("NAME", _NAME)
 _REQUIRER = re.compile(rf"(?<![\w./-]){_RELEASED}(?![\w./-])")
@@ -127,14 +116,14 @@ def _named_last(text: str) -> Optional[re.Match[str]]:
 def _demand(requirer: re.Match[str], match: re.Match[str]) -> Iterator[_Demand]:
     name, version = requirer.group("name", "version")
     known = known_distribution(name) or (version and "." in version and name)
-    asked, clauses = match.group("asked", "clauses")
-    asked = known_distribution(asked) or (clauses and asked)
+    asked, words = match.group("asked", "range")
+    asked = known_distribution(asked) or (words and words[0] in "<>=!~" and asked)
     specifier = _specifier(match)
     if not known or known in COMMON_WORDS or not asked or asked == known or not specifier:
         return
     requirement = try_requirement(f"{asked}{match.group('extras') or ''}{specifier}")
     if requirement is not None:
-        is_bare = not any(match.group("clauses", "range", "behind", "is"))
+        is_bare = not any(match.group("range", "is"))
         yield _Demand(known, version, requirement, is_bare)
 
 
@@ -142,15 +131,9 @@ def _specifier(match: re.Match[str]) -> str:
     """Return the range that a demand names. A release alone is at least asked for: whether a newer
     one would do it does not say; a pin takes no other.
     """
-    clauses, words, number = match.group("clauses", "range", "number")
-    if clauses:
-        return re.sub(r"(?<=[<>=!~])v|\s+", "", clauses).rstrip(".")
-    number = number.lstrip("v").rstrip(".+")
-    behind = (match.group("behind") or "").strip()
-    if behind:
-        return f"{'<=' if re.search('older|earlier|lower|below', behind) else '>='}{number}"
-    if words:
-        return next(f"{sign}{number}" for form, sign in _WORDS if re.match(form, words, re.I))
+    if match.group("range"):
+        return specifier_of(match.group("range"))
+    number = match.group("number").lstrip("v").rstrip(".+")
     is_exact = "pin" in match.group("verb").lower() or (match.group("is") or "")[-1:] in (
         "是",
         "为",

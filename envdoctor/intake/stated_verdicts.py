@@ -18,7 +18,7 @@ from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
 from .installer_progress import is_operation
 from .marked import Marked
-from .presence import SPARED, is_here
+from .presence import HOPED, SPARED, is_here
 from .values import Claim, state
 from .vocabulary import Topic, subject_of
 from .word_lists import words
@@ -73,9 +73,9 @@ VERSION = (
     r"(?!\w|\.\d|/| ?(?:[KMGT]i?B|%|ms|hours?|s)\b)"
 )
 #: What nobody has seen work.
-_HOPED = rf"\b(?:should|would|might|may|could|must|hopefully)(?: \w+){{0,2}}? (?:{GOOD})"
+_GUESSED = rf"\b(?:{HOPED})(?: \w+){{0,2}}? (?:{GOOD})"
 _TOKEN = re.compile(
-    rf"{_HOPED}"
+    rf"{_GUESSED}"
     rf"|(?P<not>\b(?:but )?not (?=(?:with |on |in |using |under |for )?(?:[\w-]+[ =]+)?v?\d))"
     rf"|(?P<good>{GOOD})|(?P<bad>{BAD})|(?P<else>{_ELSE})"
     r"|(?P<end>[,;()，；。（）]|\.\s|\b(?:but|while|whereas|though|although|however|yet)\b"

@@ -17,21 +17,6 @@ def subjects(found):
 @pytest.mark.parametrize(
     ("line", "component", "kind"),
     [
-        (
-            "ImportError: bitsandbytes package must be at least 0.43.1, but found 0.41.0",
-            "bitsandbytes",
-            "too-old",
-        ),
-        (
-            "ValueError: peft version >= 0.13.0 is required. You have version 0.9.0",
-            "peft",
-            "too-old",
-        ),
-        (
-            "RuntimeError: triton should be at least 3.2.0 for this kernel, current version is 2.1.0",
-            "triton",
-            "too-old",
-        ),
         ("ImportError: Please install einops to use this model.", "einops", "missing"),
         (
             "ImportError: sentencepiece is required for the slow tokenizer of this model",

@@ -64,6 +64,17 @@ SAID = {
         ">=3.1.0",
         "3.0.3",
     ),
+    "bitsandbytes package must be at least 0.43.1, but found 0.41.0": (
+        "bitsandbytes",
+        ">=0.43.1",
+        "0.41.0",
+    ),
+    "peft version >= 0.13.0 is required. You have version 0.9.0": ("peft", ">=0.13.0", "0.9.0"),
+    "triton should be at least 3.2.0 for this kernel, current version is 2.1.0": (
+        "triton",
+        ">=3.2.0",
+        "2.1.0",
+    ),
     "vLLM >= 0.22.0 is required to use it. Install it with: pip install 'vllm>=0.22.0'": (
         "vllm",
         ">=0.22.0",
