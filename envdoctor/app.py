@@ -127,7 +127,7 @@ def _reported(
 ) -> Reported:
     """Return what failed in a log, by what was said of it."""
     from .diagnose.raised import is_past_imports, packages_raising, packages_run
-    from .intake.subject_matter import engines_run, hazards_not_met
+    from .intake.subject_matter import complaint_of, engines_run, hazards_not_met
     from .rules.relevance import Reported
 
     failed = [
@@ -136,6 +136,7 @@ def _reported(
         if finding.verdict == "violated" and finding.severity != "advice"
     ]
     named = {name for finding in failed for name in (finding.component, *finding.packages)}
+    complaint = complaint_of(reading.report)
     return Reported(
         frozenset([finding.key for finding in failed]),
         frozenset(named | packages_raising(reading.raised, knowledge.modules)),
@@ -146,6 +147,8 @@ def _reported(
         any(trace.meaning and trace.finding.subject == "raised" for trace in traces),
         hazards_not_met(reading.report),
         is_past_imports(reading.raised),
+        complaint.distributions,
+        complaint.is_specific,
     )
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 import re
 from typing import FrozenSet
 
+from ..model.record import NamedTuple
 from ..model.redaction import redact
+from .distribution_names import COMMON_WORDS, known_distribution
 
-__all__ = ["engines_run", "hazards_not_met", "other_matter"]
+__all__ = ["Complaint", "complaint_of", "engines_run", "hazards_not_met", "other_matter"]
 
 _LONGEST = 200_000  # characters that are gone through
 _SHOWN = 160  # of a line
@@ -85,6 +87,13 @@ _SHOWS_AS = {
     ),
     # Rows of one feature, by the beginning of their ids.
     "refuses-python-": re.compile(r"torch[._ ]?compile|[Dd]ynamo|[Ii]nductor"),
+    "transformers-4.46-gradient-accumulation": re.compile(
+        r"(?i:accumulat|grad_norm|\bloss\b|converg)"
+    ),
+    "deepspeed-weights-only-torch": re.compile(
+        r"(?i:weights_only|unpickl|resum|(?:load|restor)\w*.{0,40}(?:checkpoint|state)"
+        r"|(?:checkpoint|state)\w*.{0,40}(?:load|restor))"
+    ),
     "ED207": re.compile(
         r"CUDNN_STATUS|cuDNN error|sublibrar|(?i:cudnn\w*\W+(?:\w+\W+){0,4}(?:mismatch|incompatib"
         r"|fail|not found|undefined|older|newer))"
@@ -97,6 +106,37 @@ _SHOWS_AS = {
 
 
 _A_TEXT = 2  # sentences: a title says what was met, and not what else was
+
+
+_WORD = re.compile(r"(?<![\w./-])[A-Za-z][\w-]{1,40}", re.ASCII)
+_EXCEPTION = re.compile(r"\b[A-Z]\w{2,60}(?:Error|Exception)\b ?:")
+
+
+_TITLE = re.compile(r"\s*# \S.*(?=\n)")
+
+
+class Complaint(NamedTuple):
+    """What the sentences of a report speak of: its distributions, and whether its title names what
+    it is about, one of these or an exception.
+    """
+
+    distributions: FrozenSet[str] = frozenset()
+    is_specific: bool = False
+
+
+def complaint_of(text: str) -> Complaint:
+    """Return what a report with a title complains of in its sentences: not what its lists, code
+    and tables name.
+    """
+    title = _TITLE.match(text)
+    if title is None:
+        return Complaint()
+    lines = [line for line in _OWN_LINE.findall(text[:_LONGEST]) if _SENTENCE.search(line)]
+    words = {word for line in (title.group(), *lines) for word in _WORD.findall(line)}
+    named = {known_distribution(word) for word in words} - {None, *COMMON_WORDS}
+    distributions = frozenset(filter(None, named))
+    of_title = not distributions.isdisjoint(map(known_distribution, _WORD.findall(title.group())))
+    return Complaint(distributions, of_title or _EXCEPTION.search(title.group()) is not None)
 
 
 #: Companions of torch that few programs import: what a report of one that did holds.

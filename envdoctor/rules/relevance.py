@@ -43,7 +43,8 @@ class Reported(NamedTuple):
     that, whether the cause is known, the engines that are run, the packages that were seen to run,
     those that what failed is said of, whether the source of a package says why it raised, the
     codes of hazards of the machine, and companions of torch, of which its own words show nothing,
-    and whether the run came past its imports.
+    whether the run came past its imports, and what the sentences of the text complain of: the
+    packages that these name, and whether they name what failed.
     """
 
     keys: FrozenSet[str] = frozenset()
@@ -55,6 +56,8 @@ class Reported(NamedTuple):
     has_reason: bool = False
     not_met: FrozenSet[str] = frozenset()
     is_past_imports: bool = False
+    spoken_of: FrozenSet[str] = frozenset()
+    is_complaint: bool = False
 
 
 def set_apart(findings: Sequence[Finding], reported: Reported) -> List[Finding]:
@@ -137,7 +140,7 @@ def _is_idle(about: Set[str], reported: Reported) -> bool:
 
 def _takes_part(finding: Finding, about: Set[str], reported: Reported) -> bool:
     if not reported.keys:
-        return True
+        return finding.severity == "error" or not _is_unspoken(finding, reported)
     if finding.severity == "error":
         is_apart = finding.component in finding.packages and finding.component != "torch"
         known = reported.is_explained or reported.is_past_imports
@@ -149,6 +152,14 @@ def _takes_part(finding: Finding, about: Set[str], reported: Reported) -> bool:
     if reported.packages <= _OF_ANYONE:  # nothing tells what takes part
         return not (reported.is_past_imports and finding.code in AT_IMPORT)
     return not finding.packages or not reported.packages.isdisjoint(about)
+
+
+def _is_unspoken(finding: Finding, reported: Reported) -> bool:
+    """Tell a row of packages of which a text says nothing where it says what it complains of."""
+    about = {*finding.packages}
+    if not (finding.row and about and reported.is_complaint):
+        return False
+    return (about - _TORCH or about).isdisjoint(reported.spoken_of | reported.packages)
 
 
 def _bare(finding: Finding) -> Finding:

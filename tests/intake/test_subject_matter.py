@@ -4,7 +4,7 @@ import pytest
 
 from envdoctor.app import judge
 from envdoctor.intake.pasted_report import parse_report
-from envdoctor.intake.subject_matter import engines_run, hazards_not_met
+from envdoctor.intake.subject_matter import Complaint, complaint_of, engines_run, hazards_not_met
 from envdoctor.matrix.loader import load_matrix
 
 NO_GPU = """PyTorch version: 2.4.0+cu121
@@ -54,6 +54,7 @@ def test_a_report_of_something_else_meets_no_hazard():
         "How can I serve on two machines?\nThe second one never sees a single request of mine.\n"
     )
     hazards = {"ED102", "ED108", "ED204", "ED206", "ED207", "ED208", "refuses-python-"}
+    hazards |= {"transformers-4.46-gradient-accumulation", "deepspeed-weights-only-torch"}
     companions = {"torchaudio", "torchtext", "torchvision"}
     assert hazards_not_met(words + ENVIRONMENT) == hazards | companions
     chinese = "训练之后模型的回答总是重复\n换了另外一个数据集结果也是一样\n"
@@ -83,3 +84,26 @@ def test_what_tools_print_alone_hides_no_hazard():
 def test_a_hazard_that_was_met_shows(line, code):
     words = "I start the server as always\nand it stops with this in the log of today\n"
     assert code not in hazards_not_met(f"{words}{line}\n{ENVIRONMENT}")
+
+
+LISTED = "\n\n```\nvllm 0.11.0\nray==2.53.0\nimport deepspeed\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("# The newest pyarrow breaks our datasets", Complaint({"pyarrow", "datasets"}, True)),
+        (
+            "# It ends with AttributeError: 'FastMLP' object has no attribute 'a'",
+            Complaint((), True),
+        ),
+        # The title says nothing of what it is about, or there is none.
+        ("# The training hangs", Complaint((), False)),
+        ("# It hangs\n\nWe train with trl on the whole node.", Complaint({"trl"}, False)),
+        ("The newest pyarrow breaks our datasets", Complaint()),
+        ("", Complaint()),
+    ],
+)
+def test_what_a_report_complains_of(text, complaint):
+    told = complaint_of(text + LISTED)
+    assert (set(told.distributions), told.is_specific) == (set(complaint[0]), complaint[1])

@@ -60,6 +60,26 @@ def test_what_may_be_the_cause_stays(finding, reported):
     assert set_apart([finding], reported) == [finding]
 
 
+@pytest.mark.parametrize(
+    ("finding", "spoken_of", "severity"),
+    [
+        ({"row": "a"}, {"pyarrow"}, "advice"),
+        ({"row": "a"}, {"packaging"}, "warning"),
+        ({"row": "a", "packages": ("packaging", "torch")}, {"torch"}, "advice"),
+        ({"row": "a", "packages": ("torch",)}, {"torch"}, "warning"),
+        ({"row": "a", "severity": "error"}, {"pyarrow"}, "error"),
+        ({"row": "a", "packages": ()}, {"pyarrow"}, "warning"),  # of the machine
+        ({}, {"pyarrow"}, "warning"),  # what a package itself asks for
+    ],
+)
+def test_a_row_of_what_a_complaint_does_not_speak_of_is_advice(finding, spoken_of, severity):
+    reported = Reported(spoken_of=frozenset(spoken_of), is_complaint=True)
+    assert severity_of(OTHER._replace(**finding), reported) == severity
+    # Where nothing tells what it is about, it may be about this.
+    vague = reported._replace(is_complaint=False)
+    assert severity_of(OTHER._replace(**finding), vague) == finding.get("severity", "warning")
+
+
 def test_a_limit_of_the_machine_is_beside_a_cause_that_is_known():
     assert severity_of(OF_MACHINE, FAILED) == "advice"
 
