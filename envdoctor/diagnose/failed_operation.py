@@ -16,7 +16,7 @@ from ..model.record import NamedTuple
 from .code_owner import is_own
 from .source_line import SourceLine, asking_frames, operand_text
 
-__all__ = ["made_in_line", "of_operation"]
+__all__ = ["exhausted", "made_in_line", "of_operation"]
 
 _LONGEST = 80  # characters of an operand
 _FAR = 8  # innermost frames in which a key may have been written out
@@ -93,6 +93,20 @@ def made_in_line(raised: Raised) -> str:
         and ast.unparse(node.value.func) == match.group("type")
     ]
     return source.the_one(makes)
+
+
+def exhausted(raised: Raised) -> str:
+    """Return the iterator that a call of next() found at its end; "" where none is seen."""
+    frames = asking_frames(raised)
+    if raised.kind != "StopIteration" or not frames:
+        return ""
+    source = SourceLine(frames[-1])
+    nodes = [
+        node.args[0]
+        for node in source.all(ast.Call)
+        if isinstance(node.func, ast.Name) and node.func.id == "next" and len(node.args) == 1
+    ]
+    return source.the_one(nodes)
 
 
 def _is(text: str, kind: str) -> str:
@@ -316,6 +330,17 @@ def _of_divisor(_: Mapping[str, str], said: _Said) -> str:
     return f"{divisor} is 0 there." if divisor else ""
 
 
+def _of_exhausted(_: Mapping[str, str], said: _Said) -> str:
+    """Say what was asked for more than it holds."""
+    owner = exhausted(said.raised)
+    if not owner:
+        return ""
+    return (
+        f"{owner} has given all that it holds, and the line asks it for more: an iterator does not "
+        "begin anew by itself, as a loader's is at its end after one pass over the data."
+    )
+
+
 def _of_number(groups: Mapping[str, str], said: _Said) -> str:
     """Say what was to be made a number."""
     nodes = [
@@ -422,4 +447,5 @@ _FORMS: Mapping[str, Tuple[Tuple[re.Pattern[str], _Reader], ...]] = {
         ),
     ),
     "ZeroDivisionError": ((pattern(r"zero"), _of_divisor),),
+    "StopIteration": ((pattern(r"^$"), _of_exhausted),),
 }

@@ -35,12 +35,14 @@ from .collectives import tell_collectives
 from .conflicting_requirements import tell_conflicts
 from .device_features import tell_lacking_features
 from .failure_draft import advise, join_failure, tell_of_last
+from .hub_access import tell_hub_access
 from .index_files import tell_index_files
 from .lacking_builds import tell_lacking_builds
-from .last_start import of_last_start
+from .last_start import of_last_start, told_of_earlier
 from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
 from .numbers_and_settings import relate_numbers
+from .pip_ends import join_refused_installs, name_what_stopped_pip
 from .raised import failure_of, was_stopped
 from .refused_types import tell_refused_types
 from .releases_in_text import tell_releases_in_text
@@ -115,7 +117,8 @@ def explain(
         complained_of: somebody chose these lines to show what is wrong.
     """
     lived = _lived(reading, knowledge)
-    reading = of_last_start(reading, lived)
+    whole = reading
+    reading = of_last_start(whole, lived)
     events = [_toned(event, knowledge) for event in reading.events]
     drafts = [
         draft
@@ -132,6 +135,7 @@ def explain(
     tell_symbols(drafts, knowledge.modules, contexts[0])
     tell_sonames(drafts, knowledge.modules, contexts[0], reading.report)
     tell_collectives(drafts)
+    tell_hub_access(drafts, raised)
     tell_architectures(drafts, knowledge.modules, contexts[0])
     tell_places(drafts, raised, knowledge.modules, contexts[0])
     violated = [finding for finding in findings if finding.verdict == "violated"]
@@ -140,8 +144,10 @@ def explain(
     _weigh_causes(drafts, contexts, violated, knowledge.modules)
     failure = failure_of(raised, events, drafts)
     drafts, passed = split_passed(drafts, raised, failure)
+    join_refused_installs(drafts, events, knowledge.modules, contexts[0])
     _link(drafts)
     _merge(drafts)
+    name_what_stopped_pip(drafts, reading.report)
     join_failure(drafts, failure, contexts, knowledge.modules)
     _leave_out_unknown(drafts, contexts[0])
     tell_lacking_builds(drafts, failure.raised, reading.report, contexts, knowledge.modules)
@@ -161,7 +167,7 @@ def explain(
         trust_complaint(drafts)
     state_beside(drafts, contexts[0], failure.raised, reading.report)
     advise(drafts, failure)
-    traces = _with_starts(traces_of(drafts), reading.restarted)
+    traces = _with_starts(traces_of(drafts), reading.restarted, whole)
     spoken = {trace.finding.key for trace in traces}
     rest = [
         finding
@@ -185,15 +191,20 @@ def explain(
     return traces, notes, rest
 
 
-def _with_starts(traces: List[Trace], restarted: Mapping[str, int]) -> List[Trace]:
-    """Say with what is told first that only the last of several starts is told of."""
+def _with_starts(traces: List[Trace], restarted: Mapping[str, int], whole: Reading) -> List[Trace]:
+    """Say with what is told first that only the last of several starts is told of, and what the
+    others ended with.
+    """
     if not traces or not traces[0].lines:
         return traces
-    number = restarted.get(traces[0].lines[0].source)
+    source = traces[0].lines[0].source
+    number = restarted.get(source)
     if number is None:
         return traces
     words = f"The log holds several starts: this is of the last one, from line {number} on."
-    return [traces[0]._replace(meaning=f"{traces[0].meaning} {words}".strip()), *traces[1:]]
+    others = told_of_earlier(whole, source, number)
+    meaning = " ".join(filter(None, (traces[0].meaning, words, others)))
+    return [traces[0]._replace(meaning=meaning), *traces[1:]]
 
 
 def _leave_out_unknown(drafts: Sequence[TraceDraft], context: Context) -> None:

@@ -76,6 +76,7 @@ _OF_CALL = pattern(r"\bargument\b|\.(?:clone|contiguous|detach|reshape|view)\(|\
 #: The beginning of what a server was sent, and sends back: its words are no program's.
 _ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
 _SHOWN = 400  # characters of a message
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
 #: A file that somebody works on: pip unpacks what it builds into folders that it removes.
 _IN_FOLDER = pattern(
     r"^(?!.*/(?:pip-install-|pip-req-build-|pip-build-env-|builds-v0/))"
@@ -334,7 +335,7 @@ def _worded(raised: Raised) -> str:
     said, lines = "", raised.message.split("\n")
     for number, line in enumerate(lines):
         said = f"{said} {line.strip()}".strip()
-        if said and not said.endswith(":"):
+        if said and not said.endswith(":") and not _is_open(said, lines[0]):
             said = f"{said} {_reason_below(lines[number + 1 :])}".strip()
             break
     if len(said) > _SHOWN and len(inner_message(said)) < len(said):
@@ -342,6 +343,14 @@ def _worded(raised: Raised) -> str:
     said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
     name = raised.kind.rpartition(".")[2]
     return f"{name}: {said}" if name and said else name or said
+
+
+def _is_open(said: str, first: str) -> bool:
+    """Tell whether the bracket that a first line ends with is not closed yet, as in the repr of a
+    module of torch, which takes several lines.
+    """
+    last = first.rstrip()[-1:]
+    return last in _CLOSING and said.count(last) > said.count(_CLOSING[last])
 
 
 def _reason_below(lines: Sequence[str]) -> str:

@@ -7,10 +7,13 @@ from __future__ import annotations
 from typing import Mapping, Optional
 
 from ..model.log import PLACES_OF_LINE, Event, Raised, Reading
+from .code_owner import is_own
 
-__all__ = ["of_last_start"]
+__all__ = ["of_last_start", "told_of_earlier"]
 
 _OF_RUNNER = "CalledProcessError"
+_MOST_TOLD = 3  # ends of earlier starts
+_LONGEST = 200  # characters of one of them
 
 
 def of_last_start(reading: Reading, lived: Mapping[str, int]) -> Reading:
@@ -37,6 +40,40 @@ def of_last_start(reading: Reading, lived: Mapping[str, int]) -> Reading:
         events=tuple(event for event in events if event is not None),
         restarted=split,
     )
+
+
+def told_of_earlier(whole: Reading, source: str, start: int) -> str:
+    """Say what the starts before the last one ended with; "" where nothing is seen of it.
+
+    Args:
+        whole: What was read of all starts.
+        source: The log.
+        start: Where its last start begins.
+    """
+    ends = [
+        entry
+        for entry in whole.raised
+        if entry.fate == "ended" and entry.line.source == source and entry.line.number < start
+    ]
+    told = dict.fromkeys(_told(entry, start) for entry in ends)
+    if not told:
+        return ""
+    more = f"; and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    return f"Those before it ended with {'; '.join(list(told)[:_MOST_TOLD])}{more}."
+
+
+def _told(raised: Raised, start: int) -> str:
+    """Return an end of a start in words."""
+    if raised.line.number + raised.spread >= start:
+        return f"the same (line {raised.line.number})"
+    first = raised.message.partition("\n")[0].strip().rstrip(".")
+    name = raised.kind.rpartition(".")[2]
+    said = f"{name}: {first}" if first else name
+    said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+    own = next((frame for frame in reversed(raised.frames) if is_own(frame)), None)
+    place = f" at {own.file}, line {own.line}" if own is not None and own.line else ""
+    again = " and later again" if raised.times > 1 else ""
+    return f"{said}{place} (line {raised.line.number}{again})"
 
 
 def _raised_since(raised: Raised, start: int) -> Optional[Raised]:

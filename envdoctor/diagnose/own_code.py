@@ -11,7 +11,7 @@ from typing import Callable, Mapping, Optional
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from .code_owner import is_own
-from .failed_operation import made_in_line
+from .failed_operation import exhausted, made_in_line
 from .native_errors import remedy_of_native
 from .passed_through import remedy_of_parts
 from .source_line import SourceLine, asking_frames
@@ -218,6 +218,16 @@ def _of_attribute(raised: Raised, frame: Frame, where: str) -> str:
     return f"Look at what gives {owner}, which {what} at {where}"
 
 
+def _of_exhausted(raised: Raised, _: Frame, where: str) -> str:
+    owner = exhausted(raised)
+    if not owner:
+        return ""
+    return (
+        f"Make {owner} anew at {where} when it is at its end (except StopIteration: iter(…) "
+        "again), end the loop there, or give it enough for all steps"
+    )
+
+
 def _of_arguments(raised: Raised, _: Frame, where: str) -> str:
     for form in (_MISSING, _TAKEN, _UNKNOWN):
         match = form.search(raised.message)
@@ -237,5 +247,6 @@ _BY_KIND: Mapping[str, _Remedy] = {
     "TabError": _of_syntax,
     "KeyError": _of_key,
     "AttributeError": _of_attribute,
+    "StopIteration": _of_exhausted,
     "TypeError": _of_arguments,
 }

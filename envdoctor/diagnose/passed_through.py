@@ -88,6 +88,14 @@ _PARTS = (
         _NO_TRITON,
     ),
     _Part(
+        pattern(r"/peft/tuners/"),
+        "peft puts its adapter in the place of single layers of torch, and what target_modules "
+        "names here is a module of a class that this peft does not know.",
+        "Name the layers within that module (target_modules=[….linear], or exclude_modules for "
+        "the part that is left out), or take a newer peft that knows the model",
+        pattern(r"^Target module [^\0]{1,1200} is not supported"),
+    ),
+    _Part(
         pattern(r"(?:^|/)(?:bdb|pdb)\.py$"),
         "A breakpoint was left in the program: the debugger asked at a terminal, and there is none "
         "that answers.",

@@ -20,6 +20,7 @@ from .trace_draft import TraceDraft
 __all__ = [
     "FAR",
     "LAST_LINES",
+    "NEXT_STEP",
     "Failure",
     "after",
     "failure_of",
@@ -36,7 +37,7 @@ _RUNS = 3  # that fail one after the other
 #: Lines behind an exception that nothing caught, as far as other lines do not say that the run
 #: failed: the summary of a logger, the epilogue of a scheduler.
 _FEW_BEHIND = 200
-_NEXT_STEP = 100  # lines between what ended a program and what ended the next one for lack of it
+NEXT_STEP = 100  # lines between what ended a program and what ended the next one for lack of it
 _LAST_WORDS = 3  # lines behind an exception that was logged, and that nothing came after
 _WHO_ENDED = 1  # line in which a scheduler says that it ended a job
 LAST_LINES = 40  # behind an exception that was logged
@@ -357,7 +358,7 @@ def _is_next_step(one: Raised, other: Raised) -> bool:
     """Tell whether an exception is of another program that was started when one had failed."""
     programs = [_program(one), _program(other)]
     lines = other.first.number - max(one.until, one.line.number)
-    return all(programs) and programs[0] != programs[1] and 0 <= lines <= _NEXT_STEP
+    return all(programs) and programs[0] != programs[1] and 0 <= lines <= NEXT_STEP
 
 
 def _program(raised: Raised) -> str:

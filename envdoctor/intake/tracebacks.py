@@ -294,7 +294,8 @@ class Tracebacks:
         if known is not None:
             # One that nothing caught tells more than the same that was printed.
             best = raised if (raised.fate, known.fate) == ("ended", "logged") else known
-            best = best._replace(first=known.first, order=known.order)
+            message = _shared(known.message, raised.message)
+            best = best._replace(first=known.first, order=known.order, message=message)
             if raised.first.source == known.first.source:
                 spread = raised.line.number - known.line.number
                 known = known._replace(behind=raised.behind, spread=max(known.spread, spread))
@@ -761,6 +762,14 @@ def _filled(message: str) -> str:
         return str(words % tuple(values)) if is_plain else message
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return message  # no tuple, or another number of values than the text has places
+
+
+def _shared(message: str, other: str) -> str:
+    """Return the message of an exception that came twice, without what stands behind a blank line
+    only once: that is what its program, or the next, printed there.
+    """
+    head, blank, rest = message.partition("\n\n")
+    return message if not blank or other.startswith(f"{head}{blank}{rest}") else head
 
 
 def _is_raised(match: re.Match[str]) -> bool:

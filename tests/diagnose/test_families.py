@@ -330,6 +330,71 @@ SIZE = "torch.Size([151936, 896])"
             "'torchrun' is not recognized as an internal or external command,",
             "command-not-found",
         ),
+        (
+            "ValueError: Unknown split \"test\". Should be one of ['train', 'validation'].",
+            "dataset-split-missing",
+        ),
+        (
+            "RuntimeError: Dataset scripts are no longer supported, but found squad.py",
+            "dataset-script-dropped",
+        ),
+        (
+            "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have",
+            "quantized-model-spilled",
+        ),
+        (
+            "TypeError: forward() missing 1 required positional argument: 'position_ids'",
+            "rotary-without-positions",
+        ),
+        ("TypeError: forward() missing 1 required positional argument: 'labels'", None),
+        ("torch.AcceleratorError: HIP error: unspecified launch failure", "hip-kernel-failed"),
+        (
+            (
+                "[rank1]:[E518 09:12:28.031531252 ProcessGroupNCCL.cpp:1914] [PG ID 0 PG GUID 0"
+                "(default_pg) Rank 1] ProcessGroupNCCL's watchdog got stuck for 1800 seconds "
+                "without making progress in monitoring enqueued collectives."
+            ),
+            "nccl-watchdog-stuck",
+        ),
+        (
+            (
+                "llama_model_load: error loading model: llama_model_loader: failed to load model from "
+                "/home/u/models/"
+            ),
+            "llama-cpp-folder",
+        ),
+        (
+            (
+                "llama_model_load: error loading model: llama_model_loader: failed to load model from "
+                "/home/u/models/q4.gguf"
+            ),
+            "llama-cpp-load",
+        ),
+        ("  error: Microsoft Visual C++ 14.0 or greater is", "msvc-missing"),
+        ("error: Microsoft Visual C++ 14.0 is required. Get it with", "msvc-missing"),
+        ("Microsoft Visual C++ 14.0 or greater is installed", None),
+        (
+            "../meson.build:28:4: ERROR: Problem encountered: NumPy requires GCC >= 8.4",
+            "meson-problem",
+        ),
+        (
+            '../meson.build:52:10: ERROR: Dependency "OpenBLAS" not found, tried pkgconfig',
+            "meson-problem",
+        ),
+        (
+            (
+                "pip : ERROR: Could not install packages due to an OSError: [Errno 13] Permission "
+                "denied: 'C:\\\\users\\\\u\\\\appdata\\\\local\\\\pip\\\\cache\\\\wheels\\\\1a\\\\d.whl'"
+            ),
+            "pip-cache-refused",
+        ),
+        (
+            (
+                "ERROR: Could not install packages due to an OSError: [Errno 13] Permission denied: "
+                "'/usr/local/lib/python3.10/dist-packages/numpy'"
+            ),
+            "pip-may-not-write",
+        ),
         ("Error: listen EACCES: permission denied 0.0.0.0:443", "port-not-permitted"),
         ("nginx: [emerg] bind() to 0.0.0.0:8080 failed (13: Permission denied)", None),
         (

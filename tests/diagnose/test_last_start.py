@@ -57,6 +57,17 @@ def test_the_last_start_counts(said, log_of, kinds, words, past):
     assert not any(past in trace.finding.message for trace in traces)
 
 
+def test_what_the_others_ended_with_is_said_in_one_line(said, log_of):
+    meaning = said(log_of("no rows", "no key", "late")).traces[0].meaning
+    for words in ("ValueError: rows must not be empty at", "KeyError: 'prompt' at", "train.py"):
+        assert words in meaning
+
+
+def test_others_that_ended_alike_are_not_told_again(said, log_of):
+    meaning = said(log_of("no rows", "no rows", "no rows")).traces[0].meaning
+    assert "Those before it ended with the same (line 7)." in meaning
+
+
 def test_a_last_start_that_worked_leaves_nothing_of_the_ones_before(said, log_of):
     assert said(log_of("no rows", "well")).traces == ()
 
