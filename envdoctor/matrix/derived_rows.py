@@ -198,17 +198,24 @@ def _major_terms(major: int) -> Tuple[VersionSet, Term]:
     return _set(f">={major},<{major + 1}"), Term("host", "host", "cuda", "in", _set(f"<{major}"))
 
 
-def cuda_major_rows(majors: Iterable[CudaMajor], name: str, date: str) -> List[Row]:
+def cuda_major_rows(
+    majors: Iterable[CudaMajor], name: str, demand: Optional[CodeDemand], date: str
+) -> List[Row]:
     """Return for each CUDA major: this distribution is built for it, and the driver does not serve
     it (ED101).
+
+    demand: What it means that it has no code for a GPU, None where nobody said: code that the
+        driver does not take means no more. Without either nothing of the distribution runs.
     """
     rows = []
+    effect = "note" if name in WORK_WITHOUT else demand.effect if demand is not None else "blocks"
     for entry in majors:
         built, host = _major_terms(entry.major)
         rows.append(
             _row(
                 f"driver-for-cuda-{entry.major}:{name}",
                 (host, Term("env", name, "cuda", "in", built)),
+                effect=effect,
                 component="nvidia-driver",
                 kind="too-old",
                 code="ED101",
@@ -417,18 +424,23 @@ def _older_ptx(capability: str) -> FrozenSet[str]:
 
 
 def ptx_rows(
-    name: str, demands: Iterable[Sequence[str]], first_ptx: Mapping[str, Optional[str]], date: str
+    demand: CodeDemand,
+    ptx: Iterable[Sequence[str]],
+    first_ptx: Mapping[str, Optional[str]],
+    date: str,
 ) -> List[Row]:
     """Return the rows about PTX newer than the driver (ED102).
 
     ``first_ptx`` maps each known capability to the CUDA version of the first driver branch that
     knows it (None: older than all that are known). Where that is not older than the PTX, no driver
-    of such a device can fail, and there is no row. "only" and "all" block; "some" degrades, and it
-    is established: the kernels that are named fail when they are called, the others run. "partly"
-    is reported, since a union over the wheel does not tell which kernels are PTX alone.
+    of such a device can fail, and there is no row. "only" and "all" mean for the package what no
+    code at all means; "some" degrades, and it is established: the kernels that are named fail when
+    they are called, the others run. "partly" is reported, since a union over the wheel does not
+    tell which kernels are PTX alone.
     """
     rows = []
-    for cuda, capability, kind, *kernels in demands:
+    name = demand.package
+    for cuda, capability, kind, *kernels in ptx:
         oldest = first_ptx.get(capability, cuda)
         if cuda.endswith(".0") or (
             oldest is not None and parse_version(oldest) >= parse_version(cuda)
@@ -466,7 +478,7 @@ def ptx_rows(
             _row(
                 f"ptx-{cuda}-on-{capability}{'' if kind == 'only' else '-' + kind}:{name}",
                 terms,
-                effect="blocks" if whole else "degrades",
+                effect=demand.effect if whole else "degrades",
                 trust="reported" if kind == "partly" else "established",
                 component="nvidia-driver",
                 kind="too-old",

@@ -673,13 +673,14 @@ class Matrix(TableViews):
             return []
         has_cuda, has_code, ptx, gaps, majors, abis = summary
         rows: List[Row] = []
-        if has_cuda:
-            rows += derived_rows.cuda_major_rows(self.cuda_majors.values(), name, self.date)
         demand = self.code_demands.get(name)
+        if has_cuda:
+            majors_of_cuda = self.cuda_majors.values()
+            rows += derived_rows.cuda_major_rows(majors_of_cuda, name, demand, self.date)
         if has_code and demand is not None:
             rows += derived_rows.code_rows(self.capabilities.values(), demand, self.date)
             if ptx:
-                rows += derived_rows.ptx_rows(name, ptx, self._first_ptx(), self.date)
+                rows += derived_rows.ptx_rows(demand, ptx, self._first_ptx(), self.date)
         rows += derived_rows.assembler_rows(name, gaps, self.capabilities, self.date)
         of_torch = derived_rows.torch_build_rows(name, majors, abis, self.date)
         return rows + [self._beside_written(row) for row in of_torch]

@@ -77,10 +77,10 @@ def _steps(
         ]
         if others:
             yield ("what others say of them", *others)
-        named = _with_names(read or measured)
-        if named:
-            yield "names", [_script("measure_surfaces"), "--names", "--only", *named]
-        yield "messages", [_script("measure_surfaces"), "--messages", "--steps", *only]
+        for kind, *options in (("names",), ("messages", "--steps")):
+            held = _with_file(kind, read or measured)
+            if held:
+                yield kind, [_script("measure_surfaces"), f"--{kind}", *options, "--only", *held]
         yield "relations", [_script("measure_surfaces"), "--relations"]
     yield "compiled form", [_script("compile_matrix")]
 
@@ -98,11 +98,11 @@ def _shares(names: Collection[str], count: int, matrices: Path = _MATRICES) -> L
     return [dealt[place::count] for place in range(min(count, len(dealt)))]
 
 
-def _with_names(names: Sequence[str], matrices: Path = _MATRICES) -> List[str]:
-    """Return the packages of which the matrix has the names by release: what they are of all would
-    take is more than all else, so who adds one measures its names once.
+def _with_file(kind: str, names: Sequence[str], matrices: Path = _MATRICES) -> List[str]:
+    """Return the packages of which the matrix has names, or messages, by release: those of all
+    would take more than all else, so who adds a package measures them once.
     """
-    return [name for name in names if (matrices / "names" / f"{name}.json").exists()]
+    return [name for name in names if (matrices / kind / f"{name}.json").exists()]
 
 
 def _only(names: Sequence[str], known: Collection[str]) -> List[str]:

@@ -454,6 +454,25 @@ def test_without_torch_nothing_is_built_beside_it():
     assert not [row for row in violated(packages={"vllm": "0.20.0"}) if "-beside-" in row]
 
 
-def test_what_works_without_its_library_is_no_warning():
-    assert MATRIX.row("cuda-12-beside-another:torchao").effect == "note"
-    assert MATRIX.row("cuda-12-beside-another:vllm").effect == "degrades"
+@pytest.mark.parametrize(
+    ("package", "beside_torch", "on_the_driver"),
+    [
+        # Their import goes on where the library does not load: tried with xformers 0.0.22.post7 and
+        # 0.0.27.post2 and torchao 0.8.0 beside torch 2.15.0.
+        ("torchao", "note", "note"),
+        ("xformers", "degrades", "degrades"),
+        ("vllm", "degrades", "blocks"),
+    ],
+)
+def test_what_works_without_its_library_is_not_stopped(package, beside_torch, on_the_driver):
+    assert MATRIX.row(f"cuda-12-beside-another:{package}").effect == beside_torch
+    assert MATRIX.row(f"driver-for-cuda-12:{package}").effect == on_the_driver
+
+
+def test_ptx_that_a_driver_does_not_take_means_what_no_code_means():
+    row = MATRIX.row("ptx-12.1-on-9.0-all:xformers")
+    assert (row.effect, MATRIX.code_demands["xformers"].effect) == ("degrades", "degrades")
+    stack = {"xformers": "0.0.27.post2", "torch": "2.4.0"}
+    gpu = "NVIDIA H100 80GB HBM3"
+    assert row.id in violated(packages=stack, gpu=gpu, driver="525.85.12")
+    assert row.id not in violated(packages=stack, gpu=gpu, driver="530.30.02")

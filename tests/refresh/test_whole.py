@@ -38,7 +38,7 @@ def test_all_of_it(steps):
         ["measure_surfaces", "--collect"],
         ["measure_surfaces", "--measure"],
         ["measure_surfaces", "--names", "--only", "peft", "torch", "trl"],
-        ["measure_surfaces", "--messages", "--steps"],
+        ["measure_surfaces", "--messages", "--steps", "--only", "peft", "torch", "trl"],
         ["measure_surfaces", "--relations"],
         ["compile_matrix"],
     ]
@@ -58,18 +58,19 @@ def test_one_package_with_those_that_import_it(steps):
     assert "trl" in importers  # its older releases import what peft has no more
 
 
-def test_names_stay_those_of_the_packages_that_have_them(steps):
+@pytest.mark.parametrize("kind", ["--names", "--messages"])
+def test_names_and_messages_stay_those_of_the_packages_that_have_them(steps, kind):
     """A package without them gets none: a refresh without a new release writes no file."""
     asked = [
         step[1:]
         for step in steps(["--only", "peft", "unheard-of"], measured=["peft", "unheard-of"])[1]
     ]
-    assert ["--names", "--only", "peft"] in asked
+    assert [words[-2:] for words in asked if kind in words] == [["--only", "peft"]]
     assert ["--measure", "--only", "peft", "unheard-of"] in asked
     assert not [
         step
         for step in steps(["--only", "unheard-of"], measured=["unheard-of"])[1]
-        if "--names" in step
+        if kind in step
     ]
 
 
