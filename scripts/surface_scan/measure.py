@@ -58,6 +58,7 @@ class _Key(NamedTuple):
     alternatives: Tuple[Tuple[str, str], ...]
     main: bool
     used: bool
+    of: str  # a module of the provider, "" or in each release that the use is come to with
 
 
 class Measurement:
@@ -293,7 +294,9 @@ def _asked(measurement: Measurement, consumer: str) -> Dict[_Key, Dict[int, Dema
             if not any(meets(Version(python), limits, PYTHON) for python in _PYTHONS):
                 continue
             what = (demand.provider, demand.module, demand.name, limits, demand.alternatives)
-            key = _Key(*what, entry.main, demand.used)
+            of = measurement.packages.of.get(consumer, {}).get(entry.use, "")
+            of = of if demand.provider in measurement.packages.owners(of) else ""
+            key = _Key(*what, entry.main, demand.used, of)
             asked.setdefault(key, {}).setdefault(number, demand)
     measurement.imported[consumer] = {
         provider: runs([release.archive.version for release in releases], numbers)
@@ -440,6 +443,7 @@ def _missing(measurement: Measurement, key: _Key) -> List[int]:
         number
         for number, missing in enumerate(vector)
         if missing
+        and (not key.of or releases[number].has_module(key.of) is not False)
         and (not tried or any(other[number] for other in tried))
         and meets(releases[number].version, key.limits, key.provider)
     ]

@@ -49,7 +49,8 @@ class Packages(NamedTuple):
     is chosen by torch's CUDA, since which release, and the variable that chooses another.
     optional: packages without which others go on. messages: those of which is measured what they
     raise, but in their ``quiet`` modules. starts: by package, "module:function" that people's runs
-    come to, and for what. compares_cuda: by package, what it raises where torch has another CUDA
+    come to, and for what. of: by package and use, the module of another one without which nobody
+    comes to it. compares_cuda: by package, what it raises where torch has another CUDA
     than the build. overwrites: by package, those that install the same files, with what its code
     says then. built_with_numpy: by package, a pattern of the extension modules that each import
     of it loads and that use NumPy's C API. unnamed: by package, patterns of modules of which no
@@ -76,6 +77,7 @@ class Packages(NamedTuple):
     built_with_numpy: Mapping[str, str] = {}
     unnamed: Mapping[str, Tuple[str, ...]] = {}
     public_names: FrozenSet[str] = frozenset()
+    of: Mapping[str, Mapping[str, str]] = {}
 
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module, none for those that are not measured."""
@@ -166,6 +168,7 @@ def load_packages(path: str = _LIST) -> Packages:
         frozenset(
             name for name, values in document["package"].items() if values.get("public_names")
         ),
+        {name: values["of"] for name, values in document["package"].items() if "of" in values},
     )
 
 

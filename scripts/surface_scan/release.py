@@ -53,6 +53,7 @@ from .declared import (
 from .gates import GATES_REVISION, read_gates
 from .methods import Refusal, read_backends, read_members, read_methods, read_refusals
 from .module import REVISION, Call, Import, Use, read_called, read_module, read_started
+from .optional_names import Asked, read_optional_names
 from .packages import Entry, Packages
 from .parsing import without_refusals
 from .store import Archive, Sources
@@ -174,6 +175,7 @@ class Readings:
         self._members: Dict[str, Dict[str, str]] = {}
         self._starts: Dict[Tuple[str, str], List[Import]] = {}
         self._called: Dict[str, Dict[str, List[List[Any]]]] = {}
+        self._optional: Dict[str, Dict[str, Asked]] = {}
         self._backends: Dict[str, List[Tuple[str, FrozenSet[str], int]]] = {}
         self._calls: Dict[str, Dict[str, Any]] = {}
         self._words: Dict[Tuple[str, bytes], FrozenSet[str]] = {}
@@ -218,6 +220,12 @@ class Readings:
                 self._new.append((f"called {key}", json.dumps(called, separators=(",", ":"))))
             self._called[key] = called
         return called
+
+    def optional_names(self, key: str) -> Dict[str, Asked]:
+        """Return the names that a source binds only where an import works."""
+        if key not in self._optional:
+            self._optional[key] = read_optional_names(self._sources.source(key))
+        return self._optional[key]
 
     def calls(self, key: str) -> Dict[str, Any]:
         """Return how a source calls what it imports, and its classes their own methods."""
@@ -376,6 +384,7 @@ class Readings:
         self._texts.clear()
         self._gates.clear()
         self._called.clear()
+        self._optional.clear()
         self._calls.clear()
         self._declared.clear()
         self._registries.clear()
@@ -895,11 +904,16 @@ class Release:
         foreign: Foreign,
     ) -> Iterator[Demand]:
         for item in imports:
-            providers = self._packages.owners(item.module) if not item.level else ()
-            if not providers or self.archive.package in providers or item.guarded:
+            target = self.absolute(module, item.level, item.module)
+            providers = self._packages.owners(target)
+            if not providers or item.guarded:
                 continue
             own = self._limits(module, item.conditions, foreign)
             if own is None or own == NEVER:
+                continue
+            if self.archive.package in providers:
+                if not item.after:
+                    yield from self._of_own_names(target, item, limits.joined(own), entry)
                 continue
             alternatives = self._tried(item, imports, providers)
             if alternatives is None:
@@ -915,6 +929,24 @@ class Release:
                     item.line,
                     alternatives,
                 )
+
+    def _of_own_names(
+        self, target: str, item: Import, limits: Limits, entry: Entry
+    ) -> Iterator[Demand]:
+        """Yield what must be in another package for a module of this one to have what is imported
+        from it.
+        """
+        if not item.names or target not in self._layout.modules or not self.source_key(target):
+            return
+        optional = self._readings.optional_names(self.source_key(target))
+        for name in item.names:
+            asked = optional.get(name)
+            providers = self._packages.owners(asked.module) if asked is not None else ()
+            if asked is not None and self.archive.package not in providers:
+                path = self._layout.modules[target]
+                for provider in providers:
+                    what = (provider, asked.module, asked.name, limits, entry)
+                    yield Demand(*what, path, asked.line, ())
 
     def _tried(
         self, item: Import, imports: List[Import], providers: Tuple[str, ...]

@@ -123,3 +123,66 @@ def test_a_folder_on_the_path_is_no_module(workshop, text, fails):
     measurement = Measurement(workshop.packages, workshop.sources, workshop.folder)
     lacking = [one["lacking"] for one in statements_of(measurement, "user")]
     assert lacking == ([[["2.0", "2.0"]]] if fails else [])
+
+
+OPTIONAL = """try:
+    from maker.deep import Gone as _Gone
+except {error}:
+    {fallback}
+{test}
+    class Own:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "fallback", "test", "fails"),
+    [
+        ("Exception", "_Gone = None", "if _Gone is not None:", True),
+        ("ImportError", "_Gone = None", "if _Gone:", True),
+        ("Exception", "from maker import kept as _Gone", "if _Gone is not None:", False),
+        ("Exception", "_Gone = None", "Own = 1\nif _Gone is not None:", False),
+        ("Exception", "_Gone = None", "if _Gone is None:", False),
+        ("Exception", "_Gone = None", "if _Gone is None:\n    Own = 1\nelse:", False),
+    ],
+)
+def test_a_name_that_is_bound_where_an_import_works(workshop, error, fallback, test, fails):
+    """Python is asked: the module can be imported, the name cannot be taken from it."""
+    kept = {"maker/__init__.py": "", "maker/kept.py": ""}
+    workshop.release("maker", {**kept, "maker/deep.py": "Gone = 1\n"}, "1.0")
+    workshop.release("maker", {**kept, "maker/deep.py": ""}, "2.0")
+    optional = OPTIONAL.format(error=error, fallback=fallback, test=test)
+    workshop.release(
+        "user", {"user/__init__.py": "from .own import Own\n", "user/own.py": optional}
+    )
+    both = ["import user.own" if not fails else "import maker", "import user"]
+    errors = workshop.run(both, "user-1.0", "maker-2.0")
+    assert [bool(text) for text in errors] == [False, fails], errors
+    measurement = Measurement(workshop.packages, workshop.sources, workshop.folder)
+    said = [(one["name"], one["lacking"]) for one in statements_of(measurement, "user")]
+    assert said == ([("Gone", [["2.0", "2.0"]])] if fails else [])
+
+
+def test_nobody_comes_to_a_use_of_what_is_not_there(workshop):
+    """A patch of a model is of no use to who has no such model."""
+    for version, files in (
+        ("1.0", {}),
+        ("2.0", {"maker/model.py": "Output = 1\n"}),
+        ("3.0", {"maker/model.py": ""}),
+    ):
+        workshop.release("maker", {"maker/__init__.py": "", **files}, version)
+    patch = "def patch():\n    from maker.model import Output\n"
+    workshop.release("user", {"user/__init__.py": patch})
+
+    def lacking(packages):
+        measurement = Measurement(packages, workshop.sources, workshop.folder)
+        return [one["lacking"] for one in statements_of(measurement, "user")]
+
+    started = workshop.packages._replace(starts={"user": {"user:patch": "the patch"}})
+    assert lacking(started) == [[["1.0", "1.0"], ["3.0", "3.0"]]]
+    about = {"user": {"the patch": "maker.model"}}
+    assert lacking(started._replace(of=about)) == [[["3.0", "3.0"]]]
+    # What the use takes of others is not about that module.
+    assert lacking(started._replace(of={"user": {"the patch": "third.model"}})) == [
+        [["1.0", "1.0"], ["3.0", "3.0"]]
+    ]
