@@ -35,6 +35,7 @@ from .collectives import tell_collectives
 from .conflicting_requirements import tell_conflicts
 from .device_features import tell_lacking_features
 from .failure_draft import advise, join_failure, tell_of_last
+from .hidden_modules import tell_hidden_modules
 from .hub_access import tell_hub_access
 from .index_files import tell_index_files
 from .lacking_builds import tell_lacking_builds
@@ -159,6 +160,7 @@ def explain(
     tell_index_files(drafts, knowledge.modules, reading.report, contexts[0])
     tell_conflicts(drafts, reading.report)
     tell_checkpoint_keys(drafts, failure.raised)
+    tell_hidden_modules(drafts, failure.raised, knowledge.modules)
     tell_releases_in_text(drafts, knowledge.modules, contexts[0], reading.report)
     relate_numbers(drafts, failure.raised, reading.report, contexts[0])
     doubt(drafts, raised, failure)

@@ -364,11 +364,18 @@ def _reason_below(lines: Sequence[str]) -> str:
 
 
 def _origin(raised: Raised) -> Raised:
-    """Return the same exception where it was raised first: a pool raises it a second time."""
+    """Return the same exception where it was raised first: a pool raises it a second time. Its
+    traceback begins where it was caught; who called that stands in the one of the second.
+    """
     before = raised.before
     if before is None or (before.kind, before.message) != (raised.kind, raised.message):
         return raised
-    return _origin(before)
+    first = _origin(before)
+    for number, frame in enumerate(raised.frames):
+        begins = first.frames[:1]
+        if begins and (frame.file, frame.function) == (begins[0].file, begins[0].function):
+            return first._replace(frames=(*raised.frames[:number], *first.frames))
+    return first
 
 
 def _place(

@@ -10,6 +10,7 @@ from typing import Callable, Mapping, Tuple
 from ..model.log import Raised
 from ..model.pattern import pattern
 from .failed_operation import made_in_line, of_operation
+from .python_errors import of_python, remedy_of_python
 from .tensor_errors import of_tensors, remedy_of_tensors
 
 __all__ = ["inner_message", "of_native", "remedy_of_native"]
@@ -119,7 +120,8 @@ def remedy_of_native(raised: Raised) -> str:
             f"Start the program in the folder that {searched.group('folder')} lies in, or name "
             "that folder by its whole path"
         )
-    return remedy_of_tensors(inner_message(raised.message))
+    message, kind = inner_message(raised.message), raised.kind.rpartition(".")[2]
+    return remedy_of_tensors(message) or remedy_of_python(kind, message)
 
 
 def of_native(raised: Raised) -> str:
@@ -145,7 +147,8 @@ def of_native(raised: Raised) -> str:
         is_of_pickle = any(_PICKLING.search(frame.file) for frame in raised.frames[-_NEAR:])
         return _OF_PICKLE[kind](raised.message) if is_of_pickle else ""
     means = _BY_KIND[kind](message) if kind in _BY_KIND and not made_in_line(raised) else ""
-    return " ".join(filter(None, (of_operation(raised), means or of_tensors(message))))
+    means = means or of_tensors(message) or of_python(kind, message)
+    return " ".join(filter(None, (of_operation(raised), means)))
 
 
 def _of_schema(match: re.Match[str]) -> str:

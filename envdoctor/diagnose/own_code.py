@@ -51,6 +51,7 @@ _ATTRIBUTE = pattern(
     r"^'(?P<type>[\w.]{1,80})' object has no attribute '(?P<name>\w{1,80})'"
     r"(?:\. Did you mean: '(?P<meant>\w{1,80})')?"
 )
+_OF_MODULE = pattern(r"\bmodule '(?P<module>[\w.]{1,120})' has no attribute '\w{1,80}'")
 _ENVIRON = pattern(r"\benviron\b")
 #: What is written for a module by custom.
 _MODULES = {
@@ -199,6 +200,12 @@ def _of_key(raised: Raised, frame: Frame, where: str) -> str:
 
 
 def _of_attribute(raised: Raised, frame: Frame, where: str) -> str:
+    module = _OF_MODULE.search(raised.message)
+    if module is not None:
+        return (
+            f"Print {module.group('module')}.__file__ right before {where}, which file that is; "
+            "then correct the name, or install a release that has it"
+        )
     match = _ATTRIBUTE.match(raised.message)
     if match is None:
         return ""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import Callable, Mapping, Tuple, Union
+from typing import Callable, Mapping, Sequence, Tuple, Union
 
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 
-__all__ = ["of_tensors", "remedy_of_tensors"]
+__all__ = ["Saying", "fix_of", "of_tensors", "remedy_of_tensors", "words_of"]
 
 #: Names of types in C++, as ``c10/core/ScalarType.h`` of torch gives them.
 _TYPES: Mapping[str, str] = {
@@ -32,17 +32,12 @@ def of_tensors(message: str) -> str:
         match = form.search(message)
         if match is not None:
             return words if isinstance(words, str) else words(match)
-    for refused in _REFUSED:
-        match = refused.form.search(message)
-        if match is not None:
-            return refused.words if isinstance(refused.words, str) else refused.words(match)
-    return ""
+    return words_of(message, _REFUSED)
 
 
 def remedy_of_tensors(message: str) -> str:
     """Say what to do about the message of an operator; "" where that is not known."""
-    matching = (entry.fix for entry in _REFUSED if entry.form.search(message))
-    return next(matching, "")
+    return fix_of(message, _REFUSED)
 
 
 def _of_kernel(match: re.Match[str]) -> str:
@@ -265,12 +260,26 @@ _FORMS: Tuple[Tuple[re.Pattern[str], Union[str, Callable[[re.Match[str]], str]]]
 )
 
 
-class _Refused(NamedTuple):
-    """What an operator refuses: the form of its message, what that means, and what to do."""
+class Saying(NamedTuple):
+    """What a message says: its form, what that means, and what to do."""
 
     form: re.Pattern[str]
     words: Union[str, Callable[[re.Match[str]], str]]
     fix: str
+
+
+def words_of(message: str, sayings: Sequence[Saying]) -> str:
+    """Return what a message means, by the first of these that it has the form of, else ""."""
+    for saying in sayings:
+        match = saying.form.search(message)
+        if match is not None:
+            return saying.words if isinstance(saying.words, str) else saying.words(match)
+    return ""
+
+
+def fix_of(message: str, sayings: Sequence[Saying]) -> str:
+    """Return what to do about a message, by the first of these that it has the form of."""
+    return next((saying.fix for saying in sayings if saying.form.search(message)), "")
 
 
 def _of_kind(match: re.Match[str]) -> str:
@@ -363,6 +372,7 @@ def _of_groups(match: re.Match[str]) -> str:
 
 def _of_json(match: re.Match[str]) -> str:
     kind = match.group("type")
+    # JSON has a word for Python's bool; that of NumPy 2 is called the same.
     maker = "NumPy" if kind in _NUMPY else "torch" if kind in _TORCH else ""
     what = f"{kind} is a type of {maker}" if maker else f"A value is of type {kind}"
     return (
@@ -371,13 +381,13 @@ def _of_json(match: re.Match[str]) -> str:
 
 
 _NUMPY = frozenset(
-    ("bool_", "ndarray", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-     "float16", "float32", "float64", "complex64", "complex128", "datetime64")
+    ("bool", "bool_", "ndarray", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+     "uint64", "float16", "float32", "float64", "complex64", "complex128", "datetime64")
 )  # fmt: skip
 _TORCH = frozenset(("Tensor", "Parameter", "dtype", "device", "Size"))
 _SHAPES = "Print the shapes of what goes in, and give both one that fits"
-_REFUSED: Tuple[_Refused, ...] = (
-    _Refused(
+_REFUSED: Tuple[Saying, ...] = (
+    Saying(
         pattern(
             r"^start \((?P<start>\d{1,12})\) \+ length \((?P<length>\d{1,12})\) exceeds dimension "
             r"size \((?P<size>\d{1,12})\)"
@@ -386,7 +396,7 @@ _REFUSED: Tuple[_Refused, ...] = (
         "Compare the number of ranks with what is split (heads, experts, groups of a quantization):"
         " fewer ranks, or a checkpoint that is made for as many",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"\bsize_[kn] = (?P<size>\d{1,9}),? is not divisible by b_scales\.size\(\d\) = "
             r"(?P<groups>\d{1,9})"
@@ -395,24 +405,24 @@ _REFUSED: Tuple[_Refused, ...] = (
         "Take a tensor parallel size by which the layer's size can be divided into whole groups, "
         "split the experts instead (expert parallel), or a checkpoint with smaller groups",
     ),
-    _Refused(
+    Saying(
         pattern(r"^Object of type (?P<type>[A-Za-z_]\w{0,60}) is not JSON serializable"),
         _of_json,
         "",
     ),
-    _Refused(
+    Saying(
         pattern(r"\bExpected reduction dim to be specified for input\.numel\(\) == 0"),
         "The tensor is empty there: nothing was chosen, read or computed before.",
         "",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"floating point or complex(?: tensor as input| dtype)?\. Got:? (?P<type>\w{3,20})"
         ),
         _of_kind,
         "Call .float() on the tensor first",
     ),
-    _Refused(
+    Saying(
         pattern(r"^only integer tensors of a single element can be converted to an index"),
         (
             "A list, or a tuple, is indexed with a tensor of several places, which only a tensor "
@@ -421,7 +431,7 @@ _REFUSED: Tuple[_Refused, ...] = (
         "Make a tensor of the list first (torch.stack, torch.tensor), or take its elements one by "
         "one",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"^Dimension out of range \(expected to be in range of \[-\d+, (?P<last>\d+)\], but "
             r"got (?P<asked>-?\d+)\)"
@@ -430,7 +440,7 @@ _REFUSED: Tuple[_Refused, ...] = (
         "Give the tensor the dimensions that the line takes (unsqueeze, or no squeeze before it), "
         "or ask for another dimension",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"^index -?\d+ is out of bounds for (?:axis|dimension) (?P<axis>\d+) with size "
             r"(?P<size>\d+)"
@@ -438,7 +448,7 @@ _REFUSED: Tuple[_Refused, ...] = (
         _of_place,
         "Look at what is indexed, and at what gives the index: one of the two is of something else",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"^Sizes of tensors must match except in dimension (?P<in>\d+)\. Expected size "
             r"(?P<one>\d+) but got size (?P<other>\d+)"
@@ -446,7 +456,7 @@ _REFUSED: Tuple[_Refused, ...] = (
         _of_joined,
         "Pad or cut the input to a multiple of the network's steps, or the one part to the other",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"^Given groups=\d+, weight of size .{1,60}, expected input.{1,60} to have "
             r"(?P<takes>\d+) channels, but got (?P<has>\d+) channels"
@@ -455,7 +465,7 @@ _REFUSED: Tuple[_Refused, ...] = (
         "Build the model for the channels of the data (in_channels), or bring the data into that "
         "form (RGB in place of grey, channels before height and width)",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"^weight tensor should be defined either for all (?P<classes>\d+) classes or no "
             r"classes but got weight tensor of shape: (?P<has>\[[\d, ]*\])"
@@ -464,7 +474,7 @@ _REFUSED: Tuple[_Refused, ...] = (
         "Give weight as many values as there are classes, and cross_entropy its classes in "
         "dimension 1",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"the number of sizes provided \((?P<place>\d+)\) must be greater or equal to the "
             r"number of dimensions in the tensor \((?P<has>\d+)\)"
@@ -472,7 +482,7 @@ _REFUSED: Tuple[_Refused, ...] = (
         _of_places,
         "Give the place as many dimensions, or take one part of the tensor",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"^operands could not be broadcast together with (?:remapped )?shapes? "
             r"(?P<one>\([\d, ]*\)) (?P<other>\([\d, ]*\))"
@@ -480,7 +490,27 @@ _REFUSED: Tuple[_Refused, ...] = (
         _of_pair,
         _SHAPES,
     ),
-    _Refused(
+    Saying(
+        pattern(
+            r"^matmul: Input operand 1 has a mismatch .{1,120}\(size (?P<one>\d+) is different "
+            r"from (?P<other>\d+)\)"
+        ),
+        lambda match: (
+            f"The right one has {match.group('one')} rows, and the left one is "
+            f"{match.group('other')} wide: the two have to be equal."
+        ),
+        _SHAPES,
+    ),
+    Saying(
+        pattern(r"^a Tensor with (?P<has>\d+) elements cannot be converted to Scalar"),
+        lambda match: (
+            f"The tensor has {match.group('has')} values, and .item(), float() or int() takes one."
+            if match.group("has") != "0"
+            else "The tensor is empty there, and .item(), float() or int() takes one value."
+        ),
+        "Make one of them (.mean(), .sum(), an index), or take all (.tolist())",
+    ),
+    Saying(
         pattern(
             r"^Target size \(torch\.Size\(\[(?P<target>[\d, ]*)\]\)\) must be the same as input "
             r"size \(torch\.Size\(\[(?P<input>[\d, ]*)\]\)\)"
@@ -488,18 +518,18 @@ _REFUSED: Tuple[_Refused, ...] = (
         _of_target,
         "Give the labels the shape of the output (unsqueeze(1), or view_as)",
     ),
-    _Refused(
+    Saying(
         pattern(r"^expected target dtype to be Long or Byte, but got \w+"),
         "The labels are no whole numbers, and the loss takes the numbers of classes.",
         "Call .long() on the labels; for shares of classes give them the shape of the output",
     ),
-    _Refused(
+    Saying(
         pattern(r"^grad can be implicitly created only for scalar outputs"),
         "The loss is no single number: it has a value for each sample or token.",
         "Take its mean or sum before backward(); with DataParallel each GPU gives a loss of its "
         "own: loss.mean()",
     ),
-    _Refused(
+    Saying(
         pattern(r"^Trying to backward through the graph a second time"),
         (
             "Two calls of backward() go through one forward pass, whose values the first call has "
@@ -508,7 +538,7 @@ _REFUSED: Tuple[_Refused, ...] = (
         "Detach what is carried from one step to the next (.detach()), or sum the losses and call "
         "backward() once; retain_graph=True only where both are of one step",
     ),
-    _Refused(
+    Saying(
         pattern(r"needed for gradient computation has been modified by an inplace operation"),
         (
             "A value that backward() needs was written over after the forward pass: by an "
@@ -518,23 +548,23 @@ _REFUSED: Tuple[_Refused, ...] = (
         "Write a new tensor in its place; torch.autograd.set_detect_anomaly(True) shows the "
         "operation",
     ),
-    _Refused(
+    Saying(
         pattern(r"^a leaf Variable that requires grad is being used in an in-place operation"),
         "A parameter is written to while gradients are recorded.",
         "Write to it under torch.no_grad(), or compute a new tensor",
     ),
-    _Refused(
+    Saying(
         pattern(r"^(?:Boolean value of Tensor|The truth value of an array) with more than one "),
         "An if, a while, and, or, not stands before several values, which are not true or false "
         "as a whole.",
         "Say .any() or .all(), compare with one value, or ask for None by `is None`",
     ),
-    _Refused(
+    Saying(
         pattern(r"^can't convert (?:cuda|xpu|mps|npu|hpu)(?::\d+)? device type tensor to numpy"),
         "The tensor is on the GPU, and NumPy takes what is in the host's memory.",
         "Call .detach().cpu() on it first",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"inhomogeneous shape after|^expected sequence of length \d+ at dim \d+ \(got \d+\)"
         ),
@@ -542,7 +572,7 @@ _REFUSED: Tuple[_Refused, ...] = (
         "Pad or cut them to one length (padding=True, truncation=True of a tokenizer), or keep "
         "them as a list",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"^(?:torch\.cat\(\): expected a non-empty list|stack expects a non-empty|need at "
             r"least one array to (?:concatenate|stack))"
@@ -551,24 +581,24 @@ _REFUSED: Tuple[_Refused, ...] = (
         "Look at what fills the list: a loader without batches, a filter that left nothing, a "
         "folder without files",
     ),
-    _Refused(
+    Saying(
         pattern(r"^view size is not compatible with input tensor's size and stride"),
         "The tensor was transposed, permuted or cut, so that its values do not lie in a row.",
         "Write .reshape(...) in place of .view(...), or call .contiguous() before it",
     ),
-    _Refused(
+    Saying(
         pattern(r"^Expected \w+ \(unbatched\) or (?P<takes>\dD) \(batched\) input to "),
         lambda match: (
             f"The layer takes {match.group('takes')} with the batch, which what comes in is not."
         ),
         "Add the missing dimension (unsqueeze(0) for the batch, unsqueeze(1) for the channel)",
     ),
-    _Refused(
+    Saying(
         pattern(r"^all elements of (?:input|target) should be between 0 and 1"),
         "What goes in is no probability: the model gives logits, or the labels are others.",
         "Use binary_cross_entropy_with_logits, or a sigmoid before",
     ),
-    _Refused(
+    Saying(
         pattern(
             r"^Class values must be smaller than num_classes|^Class values must be non-negative"
         ),

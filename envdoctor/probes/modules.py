@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
     from .machine import Machine
 
-__all__ = ["DISTRIBUTION_OF", "FIELDS_HERE", "PROBES_HERE", "find_module", "probe_modules"]
+__all__ = [
+    "DISTRIBUTION_OF",
+    "FIELDS_HERE",
+    "PROBES_HERE",
+    "STANDARD_MODULES",
+    "find_module",
+    "probe_modules",
+]
 
 FIELDS_HERE = ("shadowed_modules", "ray.module_path")
 
@@ -43,7 +50,7 @@ DISTRIBUTION_OF = {
 }
 # Modules of the standard library that nearly every program imports: a file of that name breaks all
 # of them. Built-in and frozen modules (time, os, io) cannot be hidden.
-_STANDARD = frozenset(
+STANDARD_MODULES = frozenset(
     (
         "argparse",
         "asyncio",
@@ -154,7 +161,7 @@ def _hidden_by(
     others = [folder for folder in search_path if folder != front]
     names = (listing(machine, front) or ())[:_MOST_ENTRIES]
     for module in dict.fromkeys(name.split(".", 1)[0] for name in names):
-        is_standard = is_working and module in _STANDARD
+        is_standard = is_working and module in STANDARD_MODULES
         if not is_standard and not _is_installed_elsewhere(machine, module, front):
             continue
         path = find_module(machine, front, module)

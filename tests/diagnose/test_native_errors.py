@@ -107,7 +107,7 @@ def test_the_digest_of_an_empty_file(name):
         ("gzip.compress(b'a').decode()", "a file that gzip packed"),
         ("'a'.encode('utf-16').decode()", "a text of UTF-16"),
         ("pickle.dumps(3).decode()", "a pickle"),
-        ("b'abc\\xff'.decode()", ""),
+        ("b'abc\\xff'.decode()", "No text in UTF-8 has the byte 0xff"),
     ],
 )
 def test_what_was_read_instead(code, words):
