@@ -112,8 +112,46 @@ def inner_message(message: str) -> str:
     return match.group("text") if match is not None else first
 
 
+#: Who raises KeyError for a column that is not there (datasets 2.14 to 5.2, pandas 1.5 to 3.1).
+_TABLES = (
+    (pattern(r"(?:^|/)datasets/(?:formatting/formatting|arrow_dataset|table)\.py$"), "data set"),
+    (pattern(r"(?:^|/)pandas/(?:core/indexes/\w+\.py|_libs/\S+)$"), "table"),
+)
+_COLUMN = pattern(r"^'(?P<column>[^'\n]{1,100})'$")
+
+
+def _lacking_column(raised: Raised) -> Tuple[str, str]:
+    """Return the column that a table does not have, and what the table is; "" where it is none."""
+    match = _COLUMN.match(raised.message.strip())
+    file = raised.frames[-1].file.replace("\\", "/") if raised.frames else ""
+    if raised.kind == "KeyError" and match is not None:
+        for form, table in _TABLES:
+            if form.search(file.rpartition("-packages/")[2]):
+                return match.group("column"), table
+    return "", ""
+
+
+def _of_column(raised: Raised) -> str:
+    column, table = _lacking_column(raised)
+    if not column:
+        return ""
+    asking = [entry for entry in raised.frames if not _OF_TABLES.search(entry.file)]
+    asker = f", which {asking[-1].file}, line {asking[-1].line}, asks for" if asking else ""
+    return f"The {table} has no column '{column}'{asker}."
+
+
+_OF_TABLES = pattern(r"-packages[/\\](?:datasets|pandas|pyarrow)[/\\]|\.px[di]$|\.pyx$")
+
+
 def remedy_of_native(raised: Raised) -> str:
     """Say what to do about what an exception's words mean; "" where that is not known."""
+    column, table = _lacking_column(raised)
+    if column:
+        rename = "rename_column(s)" if table == "data set" else "rename(columns=...)"
+        return (
+            f"Print the columns that the {table} has; then rename one to '{column}' ({rename}), or "
+            "give what asks for it the name that is there"
+        )
     searched = _SEARCHED.search(raised.message)
     if searched is not None:
         return (
@@ -121,7 +159,7 @@ def remedy_of_native(raised: Raised) -> str:
             "that folder by its whole path"
         )
     message, kind = inner_message(raised.message), raised.kind.rpartition(".")[2]
-    return remedy_of_tensors(message) or remedy_of_python(kind, message)
+    return remedy_of_tensors(message) or remedy_of_python(kind, raised.message)
 
 
 def of_native(raised: Raised) -> str:
@@ -140,6 +178,9 @@ def of_native(raised: Raised) -> str:
             f"{digest.group()[:8]}… is the digest of no data: the file is empty, its download or "
             "copy was cut off; remove it, so that it is fetched again."
         )
+    column = _of_column(raised)
+    if column:
+        return column
     schema = _SCHEMA.search(raised.message)
     if schema is not None:
         return _of_schema(schema)
@@ -147,7 +188,7 @@ def of_native(raised: Raised) -> str:
         is_of_pickle = any(_PICKLING.search(frame.file) for frame in raised.frames[-_NEAR:])
         return _OF_PICKLE[kind](raised.message) if is_of_pickle else ""
     means = _BY_KIND[kind](message) if kind in _BY_KIND and not made_in_line(raised) else ""
-    means = means or of_tensors(message) or of_python(kind, message)
+    means = means or of_tensors(message) or of_python(kind, raised.message)
     return " ".join(filter(None, (of_operation(raised), means)))
 
 

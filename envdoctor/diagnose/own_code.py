@@ -83,8 +83,10 @@ def own_remedy(raised: Raised) -> str:
     if asking_frames(raised)[-1] is frame and kind in _BY_KIND:
         return _BY_KIND[kind](raised, frame, where) or _look(frame, where)
     frames = asking_frames(raised)
+    if kind not in _OF_VALUES or _CHECKS.match(frames[-1].code):
+        return ""  # a package that refuses something says itself what
     after = next((one for one in frames[frames.index(frame) + 1 :]), None)
-    return _look(frame, where, after) if kind in _OF_VALUES else ""
+    return _look(frame, where, after)
 
 
 def of_program(raised: Raised, modules: Mapping[str, str]) -> str:

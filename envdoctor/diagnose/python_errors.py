@@ -1,8 +1,9 @@
-"""What Python's own exceptions, and those of pandas' readers, mean in words of the program, by kind
-and message, and what to do.
+"""What Python's own exceptions, and those of readers of tables, mean in words of the program, and
+what to do, by kind and message.
 
 The messages are those of CPython 3.11 (Objects/call.c, Objects/longobject.c, Lib/dataclasses.py,
-Lib/importlib/_bootstrap.py) and pandas 3.1 (pandas/_libs/src/parser/tokenizer.c).
+Lib/importlib/_bootstrap.py), pandas 3.1 (pandas/_libs/src/parser/tokenizer.c) and datasets 5.2
+(datasets/table.py) with pyarrow.
 """
 
 from __future__ import annotations
@@ -36,6 +37,24 @@ _REFUSED = Saying(
     "asks it after it is ready",
 )
 _SAYINGS: Mapping[str, Tuple[Saying, ...]] = {
+    "ArrowInvalid": (
+        Saying(
+            pattern(r"^JSON parse error: .{1,200}? in row (?P<row>\d+)"),
+            lambda match: (
+                f"A file of the data set is no JSON from row {match.group('row')} on, counted from "
+                "0 in the part that was read."
+            ),
+            "Look at that row: python -m json.tool --json-lines FILE names the line",
+        ),
+    ),
+    "CastError": (
+        Saying(
+            pattern(r"because column names don't match"),
+            "The files of the data set do not have the same columns.",
+            "Give all files the same columns, or load them one by one and choose the columns "
+            "(select_columns) before they are joined",
+        ),
+    ),
     "ConnectionRefusedError": (_REFUSED,),
     "EmptyDataError": (
         Saying(
@@ -96,6 +115,17 @@ _SAYINGS: Mapping[str, Tuple[Saying, ...]] = {
         ),
     ),
     "TypeError": (
+        Saying(
+            pattern(
+                r"^'[<>]=?' not supported between instances of (?:'(?:float|int)' and 'str'"
+                r"|'str' and '(?:float|int)')|unsupported operand type\(s\) for [*/-]=?: "
+                r"(?:'(?:float|int)' and 'str'|'str' and '(?:float|int)')"
+            ),
+            "A text stands there where a number is wanted, or the other way round. Settings often "
+            "come as texts: 1e-5 of YAML (PyYAML wants a point in it, 1.0e-5), options whose type "
+            "argparse was not told, environment variables.",
+            "Make it a number where it is read: float(...), int(...), type=float; in YAML 1.0e-5",
+        ),
         Saying(
             pattern(r"^'module' object is not callable"),
             "What is called is the module, and not the function or class of the same name in it.",

@@ -39,6 +39,8 @@ _VALIDATED = re.compile(
     r"(?P<kind>Value|Assertion) (?:error|failed), (?P<text>.*?) \[type=(?:value|assertion)_error",
     re.DOTALL,
 )
+#: What condition_words says of an exception that is raised where another was caught.
+_PASSES_ON = re.compile(r" where \w{1,80} came up\.")
 #: What Python raises itself, in words that packages imitate: a text alone tells nothing of who did.
 _OF_PYTHON = frozenset(
     (
@@ -67,16 +69,20 @@ class _Asked(NamedTuple):
 
 def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]) -> str:
     """Say in sentences what the source of the package that raised says of why, or of why what came
-    before it was raised; "" where that is not known for sure.
+    before it was raised; "" where that is not known for sure. Of what only passes on another
+    exception nothing is said where something can be said of that one.
     """
+    passed_on = ""
     for entry in raised.chain():
         lead = "" if entry is raised else f"{entry.kind.rpartition('.')[2]} came first: "
         source = _stated(entry, contexts, modules) or _asserted(entry)
         why = " ".join(filter(None, (of_native(entry), of_layer(entry), source, of_parts(entry))))
         why = why or of_python_release(entry.message, _source(entry), contexts[0])
-        if why:
+        if why and entry.by_cause and _PASSES_ON.search(why):
+            passed_on = passed_on or lead + why
+        elif why:
             return lead + why
-    return ""
+    return passed_on
 
 
 def _stated(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, str]) -> str:

@@ -30,6 +30,7 @@ FAILING = {
         "iconv",
     ),
     "exponent": ("int('1e-5')\n", "1e-5 is a number, and int() takes none", "int(float("),
+    "text": ("rate = '1e-5'\nprint(rate < 1)\n", "PyYAML wants a point in it", "float(...)"),
     "empty": ("float('')\n", "is to be a number is empty", ""),
     "refused": (
         (
@@ -53,6 +54,19 @@ def test_what_a_program_ran_into(program, words, fix, tmp_path, printed, said):
 @pytest.mark.parametrize(
     ("kind", "message", "words"),
     [
+        (
+            "ArrowInvalid",
+            "JSON parse error: Invalid value. in row 1",
+            "A file of the data set is no JSON from row 1 on",
+        ),
+        (
+            "CastError",
+            (
+                "Couldn't cast\nb: string\na: int64\nto\n{'a': Value('int64')}\n"
+                "because column names don't match"
+            ),
+            "do not have the same columns",
+        ),
         ("EmptyDataError", "No columns to parse from file", "as a table is empty"),
         (
             "ParserError",
@@ -61,8 +75,8 @@ def test_what_a_program_ran_into(program, words, fix, tmp_path, printed, said):
         ),
     ],
 )
-def test_tables_of_pandas(kind, message, words):
-    """The messages are what pandas 3.1.1 printed of such files."""
+def test_tables(kind, message, words):
+    """The messages are what pandas 3.1.1 and datasets 5.2.0 printed of such files."""
     assert words in of_python(kind, message)
     assert remedy_of_python(kind, message)
 
@@ -94,3 +108,72 @@ def test_who_called_what_was_raised_again(tmp_path, printed, said):
     assert "train.py, line 7" in trace.finding.message
     # The name of an exception is no setting that has its text as a value.
     assert "is KeyError" not in trace.finding.message
+
+
+PACKAGES = "/venv/lib/python3.11/site-packages"
+ROWS = f"""Traceback (most recent call last):
+  File "/srv/train.py", line 13, in <module>
+    main()
+  File "/srv/train.py", line 9, in main
+    data.map(lambda x: tokenize(x['content']))
+  File "{PACKAGES}/datasets/arrow_dataset.py", line 3882, in apply_function
+    processed_inputs = function(*fn_args, *additional_args, **fn_kwargs)
+  File "/srv/train.py", line 9, in <lambda>
+    data.map(lambda x: tokenize(x['content']))
+  File "{PACKAGES}/datasets/formatting/formatting.py", line 299, in __getitem__
+    value = self.data[key]
+KeyError: 'content'
+"""
+
+
+def test_a_column_that_is_not_there(said):
+    """The places are those of datasets 5.2.0, and of a folder of pandas for the other."""
+    trace = said(ROWS).traces[0]
+    assert "no column 'content', which /srv/train.py, line 9, asks for" in trace.meaning
+    assert "rename one to 'content'" in trace.finding.remedies[0].text
+    of_pandas = ROWS.replace("datasets/formatting/formatting.py", "pandas/core/indexes/base.py")
+    assert "The table has no column 'content'" in said(of_pandas).traces[0].meaning
+    elsewhere = ROWS.replace("datasets/formatting/formatting.py", "transformers/trainer.py")
+    assert "column" not in said(elsewhere).traces[0].meaning
+
+
+def test_a_package_that_says_itself_what_it_refuses(said):
+    text = ROWS.replace(
+        "    value = self.data[key]\nKeyError: 'content'",
+        "    raise ValueError(\nValueError: You have set eval_strategy, and gave no eval_dataset",
+    )
+    assert not any("print type" in one.text for one in said(text).traces[0].finding.remedies)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            (
+                "OSError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': "
+                "'/models/Qwen2-7B'. Use `repo_type` argument if needed."
+            ),
+            "/models/Qwen2-7B was taken for a name on the hub",
+        ),
+        (
+            (
+                "OSError: Incorrect path_or_model_id: './out/step_1'. Please provide either the path "
+                "to a local folder or the repo_id of a model on the Hub."
+            ),
+            "./out/step_1 was taken for a name on the hub",
+        ),
+        (
+            "ValueError: Can't find 'adapter_config.json' at '/srv/out'",
+            "/srv/out holds no adapter of peft",
+        ),
+        (
+            "OSError: Incorrect path_or_model_id: '/srv/model.safetensors'. Please provide",
+            "was given as a model, and that is one file of it",
+        ),
+    ],
+)
+def test_paths_that_hold_no_model(line, words, said):
+    """The lines are those of huggingface_hub 2.4, transformers 4.44 and 5.24, and peft 0.21."""
+    text = ROWS.replace("KeyError: 'content'", line)
+    assert words in said(text).traces[0].finding.message
+    assert len([one for one in said(text).traces if not one.finding.caused_by]) == 1
