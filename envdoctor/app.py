@@ -100,14 +100,17 @@ def check(
     within: Sequence[str] = ()
     if reading is not None and knowledge is not None:
         from .diagnose.trace_findings import findings_of
-        from .rules.relevance import reasons_first, set_apart
+        from .rules.relevance import of_other_exceptions, reasons_first, set_apart
 
         traces, notes, rest = _explained(
             reading, knowledge, nodes, matrix, findings, complained_of=True
         )
         seen = findings_of(traces)
         within = _asked_by_lines(traces)
-        apart = set_apart([*seen, *rest, *notes], _reported(seen, traces, reading, knowledge))
+        reported = _reported(seen, traces, reading, knowledge)._replace(
+            elsewhere=of_other_exceptions(rest, reading.report, matrix)
+        )
+        apart = set_apart([*seen, *rest, *notes], reported)
         findings = [*apart[: len(seen)], *reasons_first(apart[len(seen) :])]
     if not run:
         findings = _with_tried_remedies(findings, nodes, matrix, within)

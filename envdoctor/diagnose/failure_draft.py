@@ -75,6 +75,8 @@ _CURES_NOTHING = pattern(
 _OF_CALL = pattern(r"\bargument\b|\.(?:clone|contiguous|detach|reshape|view)\(|\bdim\b")
 #: The beginning of what a server was sent, and sends back: its words are no program's.
 _ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
+#: What a GPU's runtime says: torch adds lines of its own, and no blank one.
+_OF_DEVICE = pattern(r"(?:CUDA|HIP|XPU) error: ")
 _SHOWN = 400  # characters of a message
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 #: A file that somebody works on: pip unpacks what it builds into folders that it removes.
@@ -450,8 +452,11 @@ def _advice_for_user(raised: Raised, contexts: Sequence[Context]) -> str:
     """
     if remedy_of_parts(raised):
         return ""  # what is known to be at work says more than a message for all who call it
-    words = _advice(raised.message, contexts)
     frame = raised.frames[-1] if raised.frames else None
+    message = raised.message
+    if _OF_DEVICE.match(message):  # behind a blank line stands what another program printed
+        message = message.partition("\n\n")[0]
+    words = _advice(message, contexts)
     if frame is None or is_own(frame) or frame.code.startswith("raise") or not frame.code:
         return words
     return "" if _OF_CALL.search(words) else words

@@ -25,6 +25,7 @@ from ..model.facts import Distribution, Facts
 from ..model.finding import Remedy
 from ..model.log import Event, Frame, Raised
 from ..model.pattern import pattern
+from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name, releases_of, try_version
 from ..rules.installable import is_for_cuda
 from ..rules.rule import Context, is_for_other_vendor, place_of_builds, vendor_of_builds
@@ -644,7 +645,13 @@ def _remedy(
     if frame is not None and package == history.package and history.kind == "name":
         call = InstallerCall("install", (package,), ("--force-reinstall", "--no-deps"))
         return Remedy(f"Install {package} anew, so that all its files are of one release.", (call,))
-    requirement, refusing = _allowed(history, version, context)
+    if _is_torchs_own(history.package, context):
+        name, fitting = history.package, history.requirement(version)
+        way = f"the torch whose {name} has that ({fitting})"
+        if "newer" in " ".join(history.sides()):
+            way = f"a newer release of what asks for it, which does without, or {way}"
+        return Remedy(f"Take {way}: torch pins {name}, so it is not to be changed alone.", ())
+    requirement, refusing = _allowed(history, version, asked, context)
     vendor = vendor_of_builds(context.facts)
     if vendor and is_for_cuda(history.package, vendor):
         text = f"Install a build of {history.package} for {vendor} of a release that has it "
@@ -692,14 +699,28 @@ def _other_side(
     return f"{side} release of {other} that does without"
 
 
+def _is_torchs_own(package: str, context: Context) -> bool:
+    """Tell whether releases of torch ask for exactly one release of a package, which is not to be
+    changed alone.
+    """
+    torch = context.matrix.package("torch")
+    newest = next((entry for _, entry in reversed(list(torch.releases()))), None) if torch else None
+    lines = newest.requires or () if newest is not None else ()
+    asked = [entry for line in lines if (entry := try_requirement(line)) is not None]
+    return any(
+        entry.name == package and entry.specifier.startswith(("==", "~=")) for entry in asked
+    )
+
+
 def _allowed(
-    history: NameHistory, version: Optional[Version], context: Context
+    history: NameHistory, version: Optional[Version], asked: _Asked, context: Context
 ) -> Tuple[str, Tuple[str, ...]]:
     """Return the requirement for a release that has it, and which installed packages refuse it.
 
     Where versions are known it is the release nearest to what is installed with which no
     requirement of another package is broken that holds now (what the release itself requires, an
-    installer brings); else all releases that have it.
+    installer brings); else all releases that have it. So where neither who asks nor any other
+    package is known: whatever asks may ask for more.
     """
     every = history.requirement(version)
     if context.matrix.package(history.package) is None or not context.distributions:
@@ -713,7 +734,8 @@ def _allowed(
             pair for pair in _broken(context, changed) - before if pair[0] != history.package
         )
         if not broken:
-            return (f"{history.package}=={release}" if version is not None else every), ()
+            is_nearest = version is not None and (asked.asker[0] or len(context.distributions) > 1)
+            return (f"{history.package}=={release}" if is_nearest else every), ()
         refusing = refusing or broken
     others = {name for pair in refusing for name in pair} - {history.package}
     return every, tuple(sorted(others))

@@ -78,10 +78,13 @@ def _tell_torch(draft: TraceDraft, modules: Mapping[str, str], context: Context)
             return
 
 
+_UNNAMED = "the extension"
+
+
 def _only_extension(context: Context) -> str:
     """Return the one package of those that are named that links torch."""
     named = [name for name in context.distributions if name in LINKED]
-    return named[0] if len(named) == 1 else "the extension"
+    return named[0] if len(named) == 1 else _UNNAMED
 
 
 def _tell_history(
@@ -190,6 +193,12 @@ def _remedies(
     """Return the release of the package that fits the installed torch, and the torch that the
     installed one was built for.
     """
+    if package == _UNNAMED:
+        way = _way_without_torch(history, package, _abi_that_decides(history), context)
+        return (
+            Remedy(way),
+            Remedy("Or build it from source there, without isolation (--no-build-isolation)."),
+        )
     ways: List[Remedy] = []
     release = newest_for_torch(context, package, torch.minor)
     if release:

@@ -10,7 +10,7 @@ from typing import Callable, Mapping, Optional
 
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
-from .code_owner import is_own
+from .code_owner import is_own, is_standard
 from .failed_operation import exhausted, made_in_line
 from .native_errors import remedy_of_native
 from .passed_through import remedy_of_parts
@@ -83,8 +83,9 @@ def own_remedy(raised: Raised) -> str:
     if asking_frames(raised)[-1] is frame and kind in _BY_KIND:
         return _BY_KIND[kind](raised, frame, where) or _look(frame, where)
     frames = asking_frames(raised)
-    if kind not in _OF_VALUES or _CHECKS.match(frames[-1].code):
-        return ""  # a package that refuses something says itself what
+    last = frames[-1]
+    if kind not in _OF_VALUES or (_CHECKS.match(last.code) and not is_standard(last)):
+        return ""  # a package that refuses by a check of its own says itself why
     after = next((one for one in frames[frames.index(frame) + 1 :]), None)
     return _look(frame, where, after)
 

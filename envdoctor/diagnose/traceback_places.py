@@ -33,12 +33,19 @@ _ISOLATED = pattern(r"pip-build-env-|/build-env-|/builds-v0/|\.tmp[\w-]{4,20}/(?
 
 
 def tell_places(
-    drafts: Sequence[TraceDraft],
+    drafts: List[TraceDraft],
     raised: Sequence[Raised],
     modules: Mapping[str, str],
     context: Context,
 ) -> None:
-    """Add to drafts what the traceback of their lines says beyond them."""
+    """Add to drafts what the traceback of their lines says beyond them; leave out what it shows to
+    be on the way to something else.
+    """
+    drafts[:] = [
+        draft
+        for draft in drafts
+        if not (draft.is_made_by("file-missing") and _is_made_on_the_way(draft, raised))
+    ]
     for draft in drafts:
         if draft.signature is None or not draft.events:
             continue
@@ -46,10 +53,7 @@ def tell_places(
         frames = _frames_of(draft.events, raised)
         groups = groups_of(draft.events[0], modules)
         if name == "module-missing":
-            isolated = any(_ISOLATED.search(frame.file) for frame in frames)
-            if isolated or _is_asked_by_pip(draft, drafts):
-                _tell_isolation(draft, groups.get("module", ""))
-            else:
+            if not _tell_build(draft, drafts, frames, groups, context):
                 _tell_holder(draft, groups, context)
                 _tell_importer(draft, frames, groups, modules, context)
                 _tell_own_folder(draft, frames, groups.get("module", ""))
@@ -133,7 +137,18 @@ _OF_SIGNALS = (
     _Meaning(
         pattern(r"\bSIGHUP\b"),
         "That is what the end of a terminal or of an ssh session sends to what runs in it",
-        "Start it so that it outlives the session: nohup, setsid, tmux, screen, or a scheduler.",
+        # torch/distributed/elastic/multiprocessing/api.py, PContext.start
+        "Start it so that it outlives the session: tmux, screen, setsid or a scheduler; nohup "
+        "alone does for a single process, and not for torchrun, which takes that signal itself.",
+        sure=True,
+    ),
+)
+_OF_MODEL_FILES = (
+    _Meaning(
+        pattern(r"failed to load model from '?[^\s']{0,300}/(?:\.{0,2}/)*(?=[\s'.]|$)(?!\S*\.\w)"),
+        "What it was given is a folder, and no file: the variable or option that holds the name is "
+        "mostly empty",
+        "Give the whole path, with the name of the file (model.gguf).",
         sure=True,
     ),
 )
@@ -142,6 +157,7 @@ _BY_WORDS = {
     "stop-received": _OF_SIGNALS,
     "torchrun-stopped": _OF_SIGNALS,
     "dll-not-loaded": _OF_DLLS,
+    "llama-cpp-load": _OF_MODEL_FILES,
     "name-not-resolved": _OF_HOSTS,
     "nvml-failed": _OF_NVML,
 }
@@ -475,12 +491,90 @@ def _tell_fetched(draft: TraceDraft, source: str, has_proxy: bool) -> None:
         draft.signature = draft.signature._replace(role="cause", causes=(), collect=())
 
 
+_COPIED = pattern(r"No space left on device: '[^']{1,400}' -> '(?P<into>[^']{1,400})'")
+
+
+def _tell_full(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]) -> None:
+    """Say which folder is full: of a copy the one that it goes to (shutil.copyfile)."""
+    match = _COPIED.search(draft.text(None))
+    if match is not None:
+        message = f"{draft.finding.message.rstrip('.')}: the one of {match.group('into')}."
+        draft.finding = draft.finding._replace(message=message)
+    if any("/wandb/" in frame.file.replace("\\", "/") for frame in frames):
+        draft.finding = draft.finding._replace(
+            remedies=(
+                Remedy(
+                    "Free space there, or point W&B elsewhere, which copies what it uploads into a "
+                    "folder of its own first: WANDB_DATA_DIR for that one, WANDB_CACHE_DIR and "
+                    "WANDB_DIR for the others."
+                ),
+            )
+        )
+
+
+#: Whose functions symbols are, by how they begin, where torch's builds decide nothing about them.
+_OWNERS = (
+    _Meaning(
+        pattern(r"^_ZN?K?3atb"),
+        "That is of the Ascend Transformer Boost (ATB), which comes with CANN's nnal",
+        "Install the nnal of the CANN release that is here and source its set_env.sh before the "
+        "start; the table of torch-npu's releases says which CANN they are made for.",
+    ),
+    _Meaning(
+        pattern(r"^(?:acl(?:nn|rt|op)?[A-Z]|Hccl[A-Z])"),
+        "That is of CANN, Ascend's toolkit",
+        "Source the set_env.sh of CANN before the start, of the release that the table of "
+        "torch-npu's releases names.",
+    ),
+)
+
+
+def _tell_owner(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[str, str]) -> None:
+    """Say whose function is missing, where its name tells; where a package asks for its own part,
+    leave out what is for an extension that was imported by itself.
+    """
+    symbol, library = groups.get("symbol", ""), groups.get("library", "").replace("\\", "/")
+    owner = next((entry for entry in _OWNERS if entry.words.search(symbol)), None)
+    if owner is not None:
+        message = f"{draft.finding.message.rstrip('.')}. {owner.meaning}."
+        draft.finding = draft.finding._replace(message=message, remedies=(Remedy(owner.fix),))
+        return
+    inside = INSTALLED.search(library)
+    package = inside.group(1).partition("/")[0] if inside is not None else ""
+    if package and any(f"-packages/{package}/" in frame.file for frame in frames):
+        draft.finding = draft.finding._replace(
+            remedies=(
+                Remedy(
+                    "They are of different builds: install the release of the package, and of its "
+                    "parts, that is made for this environment; where LD_LIBRARY_PATH or LD_PRELOAD "
+                    "puts other libraries in front, take them away."
+                ),
+            )
+        )
+
+
+def _is_made_on_the_way(draft: TraceDraft, raised: Sequence[Raised]) -> bool:
+    """Tell whether a folder was only missing while those above it were made (``mkdir`` of pathlib,
+    with parents): what that ended with is what failed.
+    """
+    handled = [link for outer in raised for link in list(outer.chain())[1:]]
+    return bool(draft.events) and all(
+        any(
+            link.has(event) and bool(link.frames) and link.frames[-1].function == "mkdir"
+            for link in handled
+        )
+        for event in draft.events
+    )
+
+
 _TellFrames = Callable[[TraceDraft, Sequence[Frame], Mapping[str, str]], None]
 #: By signature, what says what its traceback tells.
 _BY_FRAMES: Mapping[str, _TellFrames] = {
     "cuda-out-of-memory": tell_phase,
     "cuda-error-oom": tell_phase,
     "connection-lost": _tell_peer,
+    "disk-full": _tell_full,
+    "undefined-symbol": _tell_owner,
     "argument-not-taken": _tell_argument,
 }
 
@@ -494,6 +588,52 @@ def _tell_isolation(draft: TraceDraft, module: str) -> None:
             Remedy(
                 f"Install {module} first, then build without isolation: pip install "
                 "--no-build-isolation with the same arguments (uv: --no-build-isolation-package)."
+            ),
+        ),
+    )
+
+
+#: How an attempt to install or build something is announced, before what it ended with.
+_OF_BUILD = pattern(r"(?i)\b(?:install|build|compil|setup)\w*\b.{1,120}No module named")
+
+
+def _tell_build(
+    draft: TraceDraft,
+    drafts: Sequence[TraceDraft],
+    frames: Sequence[Frame],
+    groups: Mapping[str, str],
+    context: Context,
+) -> bool:
+    """Say of a module what hides it: an isolated build, or, of one that is told as installed,
+    perhaps another interpreter; tell whether anything was said.
+    """
+    package = groups.get("@module", "")
+    version = context.facts.version_of(package)
+    isolated = any(_ISOLATED.search(frame.file) for frame in frames)
+    if version is not None:
+        isolated |= any(_OF_BUILD.search(event.first.text) for event in draft.events)
+    if isolated or _is_asked_by_pip(draft, drafts):
+        _tell_isolation(draft, groups.get("module", ""))
+    elif version is not None and not frames:
+        _tell_hidden(draft, f"{package} {version}")
+    else:
+        return False
+    return True
+
+
+def _tell_hidden(draft: TraceDraft, package: str) -> None:
+    """Say of a module that is told as installed what may hide it: to install it helps in neither
+    case.
+    """
+    draft.finding = draft.finding._replace(
+        message=f"{draft.finding.message.rstrip('.')}, and {package} is told as installed: another "
+        "interpreter ran, or it is a build in an environment of its own, which hides what is "
+        "installed.",
+        remedies=(
+            Remedy(
+                "Do not install it once more. Where a package is being installed, build it without "
+                "isolation (--no-build-isolation); else run with the interpreter that has it: "
+                "python -c 'import sys; print(sys.executable)' says which one runs."
             ),
         ),
     )

@@ -613,10 +613,7 @@ def _of_unknown(
     text = f"Which {meeting.caller} is here is not known{bound}. Its releases ask for {said}{here}."
     if meeting.root:
         return text, _of_checkout(meeting)
-    return text, Remedy(
-        f"Install the {meeting.provider} that the {meeting.caller} here asks for "
-        f"(pip show {meeting.caller}; pip check)."
-    )
+    return f"{text} 'pip show {meeting.caller}' decides which of them it is.", None
 
 
 def _spans(

@@ -6,23 +6,25 @@ is advice then. So is a warning about the machine where the cause is known. What
 text of somebody else's machine, or undetermined, says what was seen and changes nothing there: no
 remedy goes with it. What a finding of the failure explains stays. Errors of packages that take no
 part are advice where the cause is known, or where the run came past its imports: it imported none
-of them, or would have ended there. Of an engine that is installed and not run, where another one
+of them, or would have ended there. Where a text names exceptions and a row leads to another one, a
+warning of that row is advice, too. Of an engine that is installed and not run, where another one
 is, errors are advice as well: it is there for its kernels.
 """
 
 from __future__ import annotations
 
 from ..model.finding import severity_rank
+from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .observations import AT_IMPORT, RAN, REFUTED_BY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import FrozenSet, List, Sequence, Set
+    from typing import Any, FrozenSet, List, Sequence, Set
 
     from ..model.finding import Finding
 
-__all__ = ["Reported", "reasons_first", "set_apart"]
+__all__ = ["Reported", "of_other_exceptions", "reasons_first", "set_apart"]
 
 #: Engines that serve, of which one is run and another may be installed for what it holds.
 _ENGINES = frozenset(["lmdeploy", "sglang", "tensorrt-llm", "vllm"])
@@ -36,6 +38,21 @@ _OF_ANYONE = frozenset(["application"])
 
 #: Rows that somebody wrote, of what fails at an import or behind it.
 _OF_ROWS = frozenset(["ED390", "ED490"])
+_EXCEPTION = pattern(r"\b[A-Z]\w{1,60}(?:Error|Exception)\b")
+#: What Python raises where it says so without a name.
+_RAISED_WITH = (
+    ("cannot import name", "ImportError"),
+    ("No module named", "ImportError"),
+    ("undefined symbol", "ImportError"),
+    ("has no attribute", "AttributeError"),
+    ("unexpected keyword argument", "TypeError"),
+)
+#: What is raised for anything; and what only says that something failed elsewhere.
+_OF_ANYTHING = frozenset(["Exception", "RuntimeError", "SystemError"])
+_OF_OTHERS = frozenset(
+    ["ActorDiedError", "CalledProcessError", "ChildFailedError", "EngineDeadError",
+     "ProcessRaisedException", "RayActorError", "RayTaskError"]
+)  # fmt: skip
 
 
 class Reported(NamedTuple):
@@ -43,8 +60,9 @@ class Reported(NamedTuple):
     that, whether the cause is known, the engines that are run, the packages that were seen to run,
     those that what failed is said of, whether the source of a package says why it raised, the
     codes of hazards of the machine, and companions of torch, of which its own words show nothing,
-    whether the run came past its imports, and what the sentences of the text complain of: the
-    packages that these name, and whether they name what failed.
+    whether the run came past its imports, what the sentences of the text complain of (the packages
+    that these name, and whether they name what failed), and the keys of what leads to other
+    exceptions than those that it names.
     """
 
     keys: FrozenSet[str] = frozenset()
@@ -58,6 +76,30 @@ class Reported(NamedTuple):
     is_past_imports: bool = False
     spoken_of: FrozenSet[str] = frozenset()
     is_complaint: bool = False
+    elsewhere: FrozenSet[str] = frozenset()
+
+
+def of_other_exceptions(findings: Sequence[Finding], text: str, matrix: Any) -> FrozenSet[str]:
+    """Return the keys of the findings of rows that lead to other exceptions than a text names; none
+    where one of those may have come of anything.
+    """
+    named = _exceptions(text) - _OF_OTHERS
+    if not named or not named.isdisjoint(_OF_ANYTHING):
+        return frozenset()
+    rows = [(finding, matrix.row(finding.row)) for finding in findings if finding.row]
+    return frozenset(
+        finding.key
+        for finding, row in rows
+        if row is not None and named.isdisjoint(_exceptions(row.symptom) or named)
+    )
+
+
+def _exceptions(text: str) -> Set[str]:
+    """Return the exceptions that a text names, or that Python raises with its words."""
+    named = set(_EXCEPTION.findall(text)) | {kind for words, kind in _RAISED_WITH if words in text}
+    if "ModuleNotFoundError" in named:
+        named.add("ImportError")
+    return named
 
 
 def set_apart(findings: Sequence[Finding], reported: Reported) -> List[Finding]:
@@ -101,6 +143,8 @@ def _placed(finding: Finding, reported: Reported) -> Finding:
         return finding
     if not reported.keys.isdisjoint((finding.key, finding.caused_by)):
         return finding
+    if finding.severity == "warning" and finding.key in reported.elsewhere:
+        return finding._replace(severity="advice")
     if _is_not_met(finding, reported):
         return finding._replace(severity="advice")
     about = {finding.component, *finding.packages}

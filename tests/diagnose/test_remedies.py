@@ -209,3 +209,187 @@ def test_stages_of_a_pipeline_may_be_on_other_nodes(options, is_told):
     )
     report = check(parse_report(text, MATRIX.package), MATRIX)
     assert any(one.code == "ED615" for one in report.findings) is is_told
+
+
+# --------------------------------------------------------------------------------------------------
+# what is there, and hidden; what is not to be changed alone
+
+
+@pytest.fixture
+def reported(tmp_path):
+    """The findings of a text that somebody pastes, as ``check FILE`` has them."""
+
+    def run(text):
+        file = tmp_path / "report.txt"
+        file.write_text(text, encoding="utf-8")
+        return check(parse_report(text, MATRIX.package), MATRIX, logs=[str(file)]).findings
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("title", "stated", "fix"),
+    [
+        ("Installing apex stops:", "torch: 2.5.1+cu124\n", "build without isolation"),
+        ("The server stops:", "torch: 2.5.1+cu124\n", "Do not install it once more"),
+        ("The server stops:", "", "Install"),
+    ],
+)
+def test_a_module_that_is_told_as_installed(reported, title, stated, fix):
+    text = f"# {title} ModuleNotFoundError: No module named 'torch'\n\npython: 3.11.2\n{stated}"
+    finding = next(one for one in reported(text) if one.code == "ED395")
+    assert words_of(finding).startswith("Install torch first") is (fix == "build without isolation")
+    assert fix in words_of(finding)
+
+
+def test_what_torch_pins_is_not_installed_alone(first):
+    of_torch = first("ModuleNotFoundError: No module named 'triton.common'\n")
+    assert "torch pins triton" in words_of(of_torch)
+    assert not any(remedy.commands for remedy in of_torch.remedies)
+    alone = first("ImportError: cannot import name 'Cache' from 'transformers'\n")
+    assert any(remedy.commands for remedy in alone.remedies)
+
+
+@pytest.mark.parametrize(("beside", "is_exact"), [("", False), ("peft: 0.6.0\n", True)])
+def test_whoever_is_not_known_may_ask_for_more_than_one_name(reported, beside, is_exact):
+    text = (
+        "# A fine-tuning that does not start\n\ntransformers: 4.32.0\n"
+        f"{beside}ImportError: cannot import name 'Cache' from 'transformers'\n"
+    )
+    finding = next(one for one in reported(text) if one.code == "ED395")
+    assert ("transformers==4.36.0" in words_of(finding)) is is_exact
+    assert ("transformers>=4.36.0" in words_of(finding)) is not is_exact
+
+
+def test_of_several_ranges_none_is_an_instruction(first):
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/v/lib/python3.10/site-packages/torch/utils/cpp_extension.py", line 28, in '
+        "<module>\n    from setuptools.command.build_ext import build_ext_of_old\n"
+        "ImportError: cannot import name 'build_ext_of_old' from 'setuptools.command.build_ext'\n"
+    )
+    finding = first(text)
+    assert "'pip show torch' decides" in finding.message
+    assert "here asks for" not in words_of(finding)
+
+
+# --------------------------------------------------------------------------------------------------
+# whose words, whose function, which folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "is_told"),
+    [
+        ("RuntimeError: HIP error: unspecified launch failure", "value = value.to(device)", False),
+        ("RuntimeError: the plate is too cold", "value = value.to(device)", True),
+    ],
+)
+def test_what_stands_behind_a_blank_line_of_a_device_error_is_of_another_program(
+    first, kind, line, is_told
+):
+    finding = first(
+        "Traceback (most recent call last):\n"
+        f'  File "/w/serve.py", line 9, in <module>\n    {line}\n{kind}\n\n'
+        "Please upgrade to plates >= 2.0 (found 1.0).\n"
+    )
+    assert ("plates >= 2.0" in words_of(finding)) is is_told
+
+
+@pytest.mark.parametrize(
+    ("code", "is_told"),
+    [('raise ValueError(f"no such layer: {name}")', False), ("return table[name] + rest", True)],
+)
+def test_a_package_that_refuses_by_a_check_says_itself_why(first, code, is_told):
+    finding = first(
+        "Traceback (most recent call last):\n"
+        '  File "/w/run.py", line 9, in <module>\n    model = wrap(layers, settings.names)\n'
+        f'  File "/v/lib/python3.10/site-packages/plates/wrap.py", line 3, in wrap\n    {code}\n'
+        "ValueError: no such layer: k_proj\n"
+    )
+    assert ("right before run.py" in words_of(finding)) is is_told
+
+
+@pytest.mark.parametrize(
+    ("symbol", "importer", "fix", "other"),
+    [
+        ("_ZN3atb12CreateHandleEv", "torch_npu", "nnal", "LD_LIBRARY_PATH"),
+        ("aclnnAddGetWorkspaceSize", "torch_npu", "set_env.sh", "LD_LIBRARY_PATH"),
+        ("plate_warm", "plates", "LD_LIBRARY_PATH", "import its package first"),
+        ("plate_warm", "others", "import its package first", "set_env.sh"),
+    ],
+)
+def test_whose_function_is_missing(first, symbol, importer, fix, other):
+    packages = "/v/lib/python3.10/site-packages"
+    owner = "torch_npu" if importer == "torch_npu" else "plates"
+    finding = first(
+        "Traceback (most recent call last):\n"
+        f'  File "{packages}/{importer}/__init__.py", line 3, in <module>\n    from . import _C\n'
+        f"ImportError: {packages}/{owner}/lib/lib{owner}.so: undefined symbol: {symbol}\n"
+    )
+    assert fix in words_of(finding)
+    assert other not in words_of(finding)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_folder"), [("/w/models/", True), ("/w/models", False), ("/w/a.gguf", False)]
+)
+def test_a_folder_in_the_place_of_a_model_file(first, path, is_folder):
+    finding = first(
+        f"llama_model_load: error loading model: llama_model_loader: failed to load model from {path}"
+        "\nllama_model_load_from_file_impl: failed to load model\n"
+    )
+    assert ("model.gguf" in words_of(finding)) is is_folder
+    assert ("newer build" in words_of(finding)) is not is_folder
+
+
+@pytest.mark.parametrize(("package", "is_told"), [("wandb/sdk/artifacts", True), ("plates", False)])
+def test_of_a_copy_the_folder_that_it_goes_to_is_full(first, package, is_told):
+    finding = first(
+        "Traceback (most recent call last):\n"
+        '  File "/w/train.py", line 9, in <module>\n    artifact.add_dir(folder)\n'
+        f'  File "/v/lib/python3.10/site-packages/{package}/store.py", line 3, in add_dir\n'
+        "    shutil.copyfile(source, target)\n"
+        "OSError: [Errno 28] No space left on device: '/w/out/model.bin' -> '/home/me/.local/tmp1'\n"
+    )
+    assert "the one of /home/me/.local/tmp1" in finding.message
+    assert ("WANDB_DATA_DIR" in words_of(finding)) is is_told
+
+
+def test_folders_that_are_made_on_the_way_are_no_missing_files(tmp_path):
+    """As pathlib prints it where a folder above may not be written."""
+    log = tmp_path / "run.log"
+    log.write_text(
+        "Traceback (most recent call last):\n"
+        '  File "/usr/lib/python3.10/pathlib.py", line 1175, in mkdir\n'
+        "    self._accessor.mkdir(self, mode)\n"
+        "FileNotFoundError: [Errno 2] No such file or directory: '/scratch/hub/a/b.c'\n"
+        "\nDuring handling of the above exception, another exception occurred:\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "/w/run.py", line 4, in <module>\n    path.mkdir(parents=True)\n'
+        '  File "/usr/lib/python3.10/pathlib.py", line 1175, in mkdir\n'
+        "    self._accessor.mkdir(self, mode)\n"
+        "PermissionError: [Errno 13] Permission denied: '/scratch/hub/a'\n",
+        encoding="utf-8",
+    )
+    kinds = [trace.finding.subject for trace in diagnose([str(log)], None, MATRIX).traces]
+    assert kinds == ["permission-denied"]
+
+
+# --------------------------------------------------------------------------------------------------
+# what leads to something else than a text complains of
+
+
+@pytest.mark.parametrize(
+    ("error", "severity"),
+    [
+        ("AttributeError: 'Plate' object has no attribute 'down'", "advice"),
+        ("UnpicklingError: it stops while a checkpoint is loaded", "warning"),
+        ("RuntimeError: it stops", "warning"),  # which may have come of anything
+        ("it stops", "warning"),
+    ],
+)
+def test_a_row_that_leads_to_another_exception_than_is_complained_of(reported, error, severity):
+    text = f"# Training ends with {error}\n\nPython: 3.11.11\ntorch: 2.6.0\ndeepspeed: 0.14.5\n"
+    finding = next(one for one in reported(text) if one.row == "deepspeed-weights-only-torch-2.6")
+    assert finding.severity == severity
+    assert bool(finding.remedies) is (severity == "warning")
