@@ -148,8 +148,13 @@ def join_failure(
 
 def advise(drafts: Sequence[TraceDraft], failure: Failure) -> None:
     """Say what to do in the program's own code, where nothing else says what to do about the
-    exception that a run failed with.
+    exception that a run failed with; and nothing of a stop behind an error: to go on from there
+    would fail again.
     """
+    errors = [draft.order for draft in drafts if _is_error(draft)]
+    for draft in filter(is_stopping, drafts):
+        if errors and min(errors) < draft.order:
+            draft.finding = draft.finding._replace(remedies=())
     raised = failure.raised
     if raised is None or failure.stopped is not None:
         return
@@ -159,6 +164,11 @@ def advise(drafts: Sequence[TraceDraft], failure: Failure) -> None:
         if own is not None and not asks:
             remedies = remedies_of(own_remedy(_origin(own)), ())
             draft.finding = draft.finding._replace(remedies=remedies)
+
+
+def _is_error(draft: TraceDraft) -> bool:
+    is_cause = draft.role == "cause" and draft.parent is None
+    return is_cause and draft.certainty == "established" and not is_stopping(draft)
 
 
 def _hangs_loosely(draft: TraceDraft, root: TraceDraft) -> bool:

@@ -8,7 +8,7 @@ in the metadata of its release.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Tuple
 
 from ..model.calls import InstallerCall
 from ..model.finding import Remedy
@@ -146,11 +146,12 @@ class _Wanted(NamedTuple):
 
 
 def tell_sonames(
-    drafts: Sequence[TraceDraft], modules: Mapping[str, str], context: Context, report: str = ""
+    drafts: List[TraceDraft], modules: Mapping[str, str], context: Context, report: str = ""
 ) -> None:
     """Say who asks for a library that was not found and what brings it, and put the remedies that
     follow in the place of the general ones. The report is the text around the log.
     """
+    _join_tried(drafts, modules)
     place = place_of_builds(context)
     for draft in list(drafts):
         if draft.signature is None or draft.signature.id not in (*_SIGNATURES, _OF_DRIVER):
@@ -173,6 +174,52 @@ def tell_sonames(
             _tell_cuda(draft, _Wanted(stem, major, asker), context)
         elif stem.startswith("libcudnn"):
             _tell_cudnn(draft, major, context)
+
+
+_NEAR = 30  # lines between attempts
+
+
+def _join_tried(drafts: List[TraceDraft], modules: Mapping[str, str]) -> None:
+    """Make one of several numbers of a library that were tried in turn: any of them would do. Where
+    an attempt between them got further and failed by a symbol, that is what is to be mended.
+    """
+    tried: Dict[str, Dict[int, TraceDraft]] = {}
+    for draft in drafts:
+        if draft.is_made_by("library-not-found"):
+            match = _SONAME.match(groups_of(draft.events[0], modules).get("library", ""))
+            if match is not None:
+                numbers = tried.setdefault(match.group("stem"), {})
+                numbers.setdefault(int(match.group("major")), draft)
+    for stem, numbers in tried.items():
+        first, *others = sorted(numbers.values(), key=lambda draft: draft.order)
+        if not others or not all(_are_near(first, other, _NEAR * len(numbers)) for other in others):
+            continue
+        further = [
+            draft
+            for draft in drafts
+            if draft.signature is not None
+            and draft.signature.id.startswith("undefined-symbol")
+            and _are_near(first, draft, _NEAR * len(numbers))
+        ]
+        names = ", ".join(f"{stem}.so.{number}" for number in sorted(numbers))
+        text = "Install one of them (apt-file search, conda search), or put the folder of one on "
+        first.events += [event for other in others for event in other.events]
+        first.parent = further[0] if further else None
+        first.finding = first.finding._replace(
+            message=f"Several releases of one library were tried in turn, and none of these was "
+            f"found: {names}. One is enough.",
+            remedies=() if further else (Remedy(f"{text}LD_LIBRARY_PATH."),),
+        )
+        drafts[:] = [draft for draft in drafts if draft not in others]
+
+
+def _are_near(one: TraceDraft, other: TraceDraft, lines: int) -> bool:
+    return any(
+        here.first.source == there.first.source
+        and abs(here.first.number - there.first.number) <= lines
+        for here in one.events
+        for there in other.events
+    )
 
 
 def _is_of_cuda(draft: TraceDraft, groups: Mapping[str, str]) -> bool:

@@ -295,7 +295,11 @@ def fill(text: str, groups: Mapping[str, str]) -> str:
             else ""
         )
 
-    return _GROUP.sub(lambda match: value(match.group(1)) or "?", _SEGMENT.sub(part, text))
+    def filled(match: re.Match[str]) -> str:
+        known = value(match.group(1))
+        return "?" if known is None else known
+
+    return _GROUP.sub(filled, _SEGMENT.sub(part, text))
 
 
 def finding_of(

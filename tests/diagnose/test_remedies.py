@@ -393,3 +393,78 @@ def test_a_row_that_leads_to_another_exception_than_is_complained_of(reported, e
     finding = next(one for one in reported(text) if one.row == "deepspeed-weights-only-torch-2.6")
     assert finding.severity == severity
     assert bool(finding.remedies) is (severity == "warning")
+
+
+# --------------------------------------------------------------------------------------------------
+# attempts in turn, and a stop behind an error
+
+
+def attempt(file, message):
+    return (
+        "Traceback (most recent call last):\n"
+        f'  File "/v/lib/python3.10/site-packages/plates/load.py", line 9, in {file}\n'
+        f"    ctypes.CDLL(path)\nOSError: {message}\n\n"
+    )
+
+
+NOT_THERE = "{}: cannot open shared object file: No such file or directory"
+
+
+@pytest.mark.parametrize("further", [True, False])
+def test_numbers_of_a_library_that_are_tried_in_turn(tmp_path, further):
+    last = "/v/lib/python3.10/site-packages/plates/core7.so: undefined symbol: _ZN3c105ErrorC1Ev"
+    third = last if further else NOT_THERE.format("libavutil.so.57")
+    log = tmp_path / "run.log"
+    log.write_text(
+        "".join(
+            attempt("load", message)
+            for message in (
+                NOT_THERE.format("libavutil.so.59"), NOT_THERE.format("libavutil.so.58"), third
+            )
+        ),
+        encoding="utf-8",
+    )  # fmt: skip
+    found = [trace.finding for trace in diagnose([str(log)], None, MATRIX).traces]
+    (tried,) = [one for one in found if one.subject == "library-not-found"]
+    assert "libavutil.so.58, libavutil.so.59" in tried.message
+    assert bool(tried.remedies) is not further
+    assert bool(tried.caused_by) is further
+
+
+def test_a_library_of_one_number_is_what_is_missing(first):
+    finding = first(attempt("load", NOT_THERE.format("libavutil.so.58")))
+    assert "tried in turn" not in finding.message
+    assert finding.remedies
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_nobody_resumes_what_fails_again(tmp_path, fails):
+    error = (
+        "Traceback (most recent call last):\n"
+        '  File "/w/run.py", line 9, in <module>\n    torch.cuda.set_device(0)\n'
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 11060).\n"
+    )
+    stop = "slurmstepd: error: *** JOB 57368 ON node-02 CANCELLED AT 2024-06-15T15:09:40 ***\n"
+    log = tmp_path / "run.log"
+    log.write_text((error if fails else "step 7 loss 1.2\n") + stop, encoding="utf-8")
+    found = [trace.finding for trace in diagnose([str(log)], None, MATRIX).traces]
+    (stopped,) = [one for one in found if one.subject == "slurm-cancelled"]
+    assert bool(stopped.remedies) is not fails
+
+
+def test_a_model_that_was_not_given_is_no_matter_of_an_account(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text(
+        "Traceback (most recent call last):\n"
+        '  File "/w/run.py", line 9, in <module>\n    AutoModel.from_pretrained(options.model)\n'
+        "OSError: None is not a local folder and is not a valid model identifier listed on "
+        "'https://huggingface.co/models'\nIf this is a private repository, make sure to pass a "
+        "token having permission to this repo.\n"
+        "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: "
+        "https://huggingface.co/None/resolve/main/config.json\n",
+        encoding="utf-8",
+    )
+    traces = diagnose([str(log)], None, MATRIX).traces
+    words = " ".join(words_of(trace.finding) for trace in traces)
+    assert "Give the option" in words
+    assert "HF_TOKEN" not in words
