@@ -8,6 +8,7 @@ for.
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..matrix.signatures import distribution_of
@@ -602,7 +603,7 @@ def _of_unknown(
     is_open = caller is None or not caller.version
     spans = _spans(meeting, context, releases) if is_open and meeting.caller else []
     if not spans:
-        return _of_strangers(meeting, caller, provider)
+        return _of_strangers(meeting, caller, provider, context)
     said = ", ".join(
         f"{meeting.provider}{specifier} by {releases_of(first, last)}"
         for specifier, first, last in spans[:_MOST_SPANS]
@@ -641,10 +642,37 @@ def _spans(
     return spans
 
 
+_NEAR = 180  # days
+
+
+def _are_of_one_time(
+    caller: Optional[Distribution], provider: Optional[Distribution], context: Context
+) -> bool:
+    """Tell whether two releases, or what was built on the way to them, are known to be of one time:
+    then it is not for that that they do not go together.
+    """
+    days = []
+    for entry in (caller, provider):
+        package = context.matrix.package(entry.name) if entry is not None else None
+        version = try_version(entry.version) if entry is not None else None
+        if package is None or version is None:
+            return False
+        release = package.release(version) or package.release(parse_version(version.base_version))
+        if release is None or not release.released:
+            return False
+        days.append(date.fromisoformat(release.released[:10]))
+    return abs((days[0] - days[1]).days) <= _NEAR
+
+
 def _of_strangers(
-    meeting: _Meeting, caller: Optional[Distribution], provider: Optional[Distribution]
+    meeting: _Meeting,
+    caller: Optional[Distribution],
+    provider: Optional[Distribution],
+    context: Context,
 ) -> Tuple[str, Optional[Remedy]]:
-    """Where no metadata say what one asks of the other: that they do not go together."""
+    """Where no metadata say what one asks of the other: that they do not go together; and, unless
+    these are of one time, that releases of one time may.
+    """
     if not meeting.caller and not meeting.root:
         return "", None  # a program of one's own may be wrong by itself
     if meeting.compiled:
@@ -656,6 +684,9 @@ def _of_strangers(
     place = f"{file.group(1) if file else meeting.frame.file}, line {meeting.frame.line}"
     does = f"does what {other} refuses" if meeting.refused else f"asks {other} for what it has not"
     text = f"{who} {does} ({place}): it was written for another release of {meeting.provider}."
-    fix = f"Bring both to releases of one time: {meeting.caller or 'that code'} says which "
-    fix += f"{meeting.provider} it was made with (its requirements, its notes on releases)."
-    return text, Remedy(fix)
+    asker = meeting.caller or "that code"
+    which = f"which {meeting.provider} {asker} was made with, its requirements or its notes on "
+    which += "releases say."
+    if _are_of_one_time(caller, provider, context):
+        return f"{text} {which[:1].upper()}{which[1:]}", None
+    return text, Remedy(f"Bring both to releases of one time: {which}")

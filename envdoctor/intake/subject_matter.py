@@ -59,9 +59,9 @@ def engines_run(text: str) -> FrozenSet[str]:
     )
 
 
-#: Hazards that most runs never meet, by code or the beginning of a row's id, and what a report of
-#: one that did says: messages of the driver, of compilers, of the loader and of cuDNN, not the
-#: rows of collect_env.
+#: Hazards that most runs never meet, by code, the beginning of a row's id or their effect, and what
+#: a report of one that did says: messages of the driver, of compilers, of the loader and of cuDNN,
+#: not the rows of collect_env.
 _SHOWS_AS = {
     "ED108": re.compile(
         r"No CUDA GPUs|(?i:no nvidia (?:driver|gpu)|cuda.{0,20}not available|libcuda|\bNVML\b"
@@ -101,6 +101,12 @@ _SHOWS_AS = {
     ),
     "ED208": re.compile(
         r"nvJitLink|libcusparse\S{0,12}(?:: | )|undefined symbol|cannot open shared object"
+    ),
+    # By their effect, what raises nothing.
+    "wrong-results": re.compile(
+        r"(?i:\b(?:wrong|incorrect|differ\w*|mismatch\w*|nan|diverg\w*|converg\w*|loss|gradients?"
+        r"|grad_norm|accura\w*|garbage|gibberish|nonsense|rewards?|log-?probs?|quality|repeat\w*"
+        r"|degrad\w*|worse)\b)|乱码|不一致|重复|收敛|精度|梯度|损失"
     ),
 }
 
@@ -149,9 +155,9 @@ _IMPORTED_AS = {
 
 
 def hazards_not_met(text: str) -> FrozenSet[str]:
-    """Return the codes of the hazards that a report in somebody's own words does not show to have
-    been met, and torch's companions that nothing in it imports; none where it is nothing but what
-    tools print of an environment.
+    """Return the codes and effects of the hazards that a report in somebody's own words does not
+    show to have been met, and torch's companions that nothing in it imports; none where it is
+    nothing but what tools print of an environment.
     """
     text = text[:_LONGEST]
     if sum(_SENTENCE.search(line) is not None for line in _OWN_LINE.findall(text)) < _A_TEXT:

@@ -468,3 +468,22 @@ def test_a_model_that_was_not_given_is_no_matter_of_an_account(tmp_path):
     words = " ".join(words_of(trace.finding) for trace in traces)
     assert "Give the option" in words
     assert "HF_TOKEN" not in words
+
+
+@pytest.mark.parametrize(("triton", "is_told"), [("3.4.0", False), ("2.1.0", True)])
+def test_releases_of_one_time_are_no_cure_for_those_that_are(reported, triton, is_told):
+    packages = "/v/lib/python3.10/site-packages"
+    text = (
+        f"# It does not start\n\nxformers: 0.0.30\ntriton: {triton}\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "/w/run.py", line 1, in <module>\n    import xformers\n'
+        f'  File "{packages}/xformers/__init__.py", line 2, in <module>\n'
+        "    triton.Kernel().src = 'x'\n"
+        f'  File "{packages}/triton/__init__.py", line 3, in __setattr__\n'
+        "    raise AttributeError(f'{name} is not to be set')\n"
+        "AttributeError: src is not to be set\n"
+    )
+    finding = reported(text)[0]
+    assert "does what triton" in finding.message
+    assert ("Bring both" in words_of(finding)) is is_told
+    assert ("Which triton xformers was made with" in finding.message) is not is_told

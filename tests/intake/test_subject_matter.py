@@ -56,7 +56,7 @@ def test_a_report_of_something_else_meets_no_hazard():
     hazards = {"ED102", "ED108", "ED204", "ED206", "ED207", "ED208", "refuses-python-"}
     hazards |= {"transformers-4.46-gradient-accumulation", "deepspeed-weights-only-torch"}
     companions = {"torchaudio", "torchtext", "torchvision"}
-    assert hazards_not_met(words + ENVIRONMENT) == hazards | companions
+    assert hazards_not_met(words + ENVIRONMENT) == hazards | companions | {"wrong-results"}
     chinese = "训练之后模型的回答总是重复\n换了另外一个数据集结果也是一样\n"
     assert hazards_not_met(chinese + ENVIRONMENT) == hazards | companions
 
@@ -70,6 +70,8 @@ def test_what_tools_print_alone_hides_no_hazard():
     ("line", "code"),
     [
         ("the provided PTX was compiled with an unsupported toolchain.", "ED102"),
+        ("The loss is another one than before the upgrade.", "wrong-results"),
+        ("每次回答都不一致", "wrong-results"),
         ("RuntimeError: Error compiling objects for extension", "ED206"),
         ("cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH", "ED207"),
         ("undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12", "ED208"),
