@@ -712,6 +712,16 @@ def _is_torchs_own(package: str, context: Context) -> bool:
     )
 
 
+def _may_ask_for_more(history: NameHistory, asked: _Asked, context: Context) -> bool:
+    """Tell whether a release that is new enough for this name may be too old for others: nothing
+    tells who asks, nor what else is there.
+    """
+    version = asked.installed.get(history.package)
+    if version is None or version.is_devrelease or history.side(version) != "older":
+        return False
+    return asked.asker == ("", None) and len(context.distributions) < 2
+
+
 def _allowed(
     history: NameHistory, version: Optional[Version], asked: _Asked, context: Context
 ) -> Tuple[str, Tuple[str, ...]]:
@@ -719,8 +729,7 @@ def _allowed(
 
     Where versions are known it is the release nearest to what is installed with which no
     requirement of another package is broken that holds now (what the release itself requires, an
-    installer brings); else all releases that have it. So where neither who asks nor any other
-    package is known: whatever asks may ask for more.
+    installer brings); else all releases that have it.
     """
     every = history.requirement(version)
     if context.matrix.package(history.package) is None or not context.distributions:
@@ -734,7 +743,7 @@ def _allowed(
             pair for pair in _broken(context, changed) - before if pair[0] != history.package
         )
         if not broken:
-            is_nearest = version is not None and (asked.asker[0] or len(context.distributions) > 1)
+            is_nearest = version is not None and not _may_ask_for_more(history, asked, context)
             return (f"{history.package}=={release}" if is_nearest else every), ()
         refusing = refusing or broken
     others = {name for pair in refusing for name in pair} - {history.package}
