@@ -143,21 +143,11 @@ _OF_SIGNALS = (
         sure=True,
     ),
 )
-_OF_MODEL_FILES = (
-    _Meaning(
-        pattern(r"failed to load model from '?[^\s']{0,300}/(?:\.{0,2}/)*(?=[\s'.]|$)(?!\S*\.\w)"),
-        "What it was given is a folder, and no file: the variable or option that holds the name is "
-        "mostly empty",
-        "Give the whole path, with the name of the file (model.gguf).",
-        sure=True,
-    ),
-)
 _BY_WORDS = {
     "ended-by-signal": _OF_SIGNALS,
     "stop-received": _OF_SIGNALS,
     "torchrun-stopped": _OF_SIGNALS,
     "dll-not-loaded": _OF_DLLS,
-    "llama-cpp-load": _OF_MODEL_FILES,
     "name-not-resolved": _OF_HOSTS,
     "nvml-failed": _OF_NVML,
 }

@@ -274,7 +274,7 @@ def test_of_several_ranges_none_is_an_instruction(first):
 
 
 # --------------------------------------------------------------------------------------------------
-# whose words, whose function, which folder
+# whose words, whose function, what is full
 
 
 @pytest.mark.parametrize(
@@ -328,18 +328,6 @@ def test_whose_function_is_missing(first, symbol, importer, fix, other):
     )
     assert fix in words_of(finding)
     assert other not in words_of(finding)
-
-
-@pytest.mark.parametrize(
-    ("path", "is_folder"), [("/w/models/", True), ("/w/models", False), ("/w/a.gguf", False)]
-)
-def test_a_folder_in_the_place_of_a_model_file(first, path, is_folder):
-    finding = first(
-        f"llama_model_load: error loading model: llama_model_loader: failed to load model from {path}"
-        "\nllama_model_load_from_file_impl: failed to load model\n"
-    )
-    assert ("model.gguf" in words_of(finding)) is is_folder
-    assert ("newer build" in words_of(finding)) is not is_folder
 
 
 @pytest.mark.parametrize(("package", "is_told"), [("wandb/sdk/artifacts", True), ("plates", False)])
