@@ -1,5 +1,5 @@
-"""A file of the program that has the name of a package, or of a module of Python, and is imported
-in its place: the exception, or a place of its traceback, shows which one.
+"""A file or folder of the program that has the name of a package, or of a module of Python, and is
+imported in its place: the exception, or a place of its traceback, shows which one.
 
 Python puts the folder of the script, or the working directory, before all others
 (https://docs.python.org/3/library/sys.html#sys.path).
@@ -7,6 +7,7 @@ Python puts the folder of the script, or the working directory, before all other
 
 from __future__ import annotations
 
+import re
 from typing import Mapping, Optional, Sequence, Tuple
 
 from ..intake.distribution_names import COMMON_WORDS, known_distribution
@@ -29,6 +30,7 @@ _LACKS = pattern(
 )
 _NO_PACKAGE = pattern(r"No module named '(?P<module>\w{1,80})\.[\w.]{1,80}'; '\w{1,80}' is not a p")
 _FILE = pattern(r"(?:\(|consider renaming ')(?P<file>[^()'\n]{2,300}\.py)['\s)]")
+_SHORT = 5  # letters of a module, as checkouts are called by more and less than its name
 _OF_PYTHON = pattern(r"(?i)(?:^|/)lib(?:/python3[\d.]*t?)?/[^/]+$")
 
 
@@ -47,7 +49,7 @@ def tell_hidden_modules(
 
 
 def _hidden(raised: Raised, modules: Mapping[str, str]) -> Optional[Tuple[str, str]]:
-    """Return the module that is hidden, and the file that hides it."""
+    """Return the module that is hidden, and the file or folder that hides it."""
     message = raised.message.replace("\\", "/")
     match = _LACKS.search(message) or _NO_PACKAGE.search(message)
     if match is None:
@@ -59,10 +61,22 @@ def _hidden(raised: Raised, modules: Mapping[str, str]) -> Optional[Tuple[str, s
     files = [named.group("file")] if named is not None else [frame.file for frame in raised.frames]
     for file in files:
         path = file.replace("\\", "/")
-        is_other = path.rpartition("/")[2] == f"{module}.py" and not _OF_PYTHON.search(path)
-        if is_other and is_own(Frame(path, 0, "", "")):
+        if _OF_PYTHON.search(path) or not is_own(Frame(path, 0, "", "")):
+            continue
+        if path.rpartition("/")[2] == f"{module}.py":
             return module, file
+        if path.endswith(f"/{module}/__init__.py") and named is not None:
+            return _folder(module, file)
     return None
+
+
+def _folder(module: str, file: str) -> Optional[Tuple[str, str]]:
+    """Return a folder that hides a module, None where it lies as in a checkout of the package."""
+    folder = re.split(r"[/\\]__init__\.py$", file)[0]
+    above = re.split(r"[/\\]", folder)[-2:-1] or [""]
+    name = above[0].lower().replace("-", "_")
+    is_checkout = name in ("src", "python", "lib") or module[:_SHORT] in name
+    return None if is_checkout else (module, folder)
 
 
 def _package_of(module: str, modules: Mapping[str, str]) -> str:
@@ -75,7 +89,9 @@ def _tell(draft: TraceDraft, module: str, file: str, modules: Mapping[str, str])
     package = _package_of(module, modules)
     whose = f"{package}'s" if package else "Python's own"
     what = f"the package {package}" if package == module else f"{whose} {module}"
-    draft.certainty, draft.role, draft.meaning = "established", "cause", ""
+    is_file = file.endswith(".py")  # a folder may be a checkout of the package
+    draft.certainty, draft.role = "established" if is_file else "likely", "cause"
+    draft.meaning = ""
     draft.suspects = []
     draft.finding = draft.finding._replace(
         message=f"{file} is imported in the place of {what}: it has the same name, and Python "
@@ -84,6 +100,6 @@ def _tell(draft: TraceDraft, module: str, file: str, modules: Mapping[str, str])
         component=module,
         kind="shadowed",
         code=code_of_log(module, "shadowed"),
-        severity="error",
+        severity="error" if is_file else "warning",
         verdict="violated",
     )

@@ -39,12 +39,24 @@ def test_the_program_itself_has_the_name_of_what_it_imports(tmp_path, printed, s
     assert printed(tmp_path / "save.py") == ""
 
 
+def test_a_folder_of_the_program_has_the_name_of_a_package(tmp_path, printed, said):
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "__init__.py").write_text("")
+    (tmp_path / "train.py").write_text("from datasets import load_dataset\n")
+    found = said(printed(tmp_path / "train.py"))
+    assert f"{tmp_path / 'datasets'} is imported in the place of the package d" in message_of(found)
+    assert found.traces[0].certainty == "likely"
+
+
 @pytest.mark.parametrize(
     "line",
     [
         "cannot import name 'load' from 'datasets' (/v/lib/python3.11/site-packages/datasets.py)",
         # A checkout of the package, which may be of another release.
         "cannot import name 'load_dataset' from 'datasets' (/srv/datasets/src/datasets/__init__.py)",
+        "cannot import name 'LLM' from 'vllm' (/workspace/vllm/vllm/__init__.py)",
+        "cannot import name 'x' from 'flash_attn' (/srv/flash-attention/flash_attn/__init__.py)",
+        "cannot import name 'x' from 'torch' (/build/pytorch/torch/__init__.py)",
         # A module of the program's own that no package has.
         "cannot import name 'run' from 'engine_tools' (/srv/app/engine_tools.py)",
         "cannot import name 'run' from 'app.datasets' (/srv/app/datasets.py)",
