@@ -44,10 +44,12 @@ _ABSENT = (
     r"(?:removed|gone|missing|renamed|dropped|not (?:found|available|present|there))"
     r"|(?:does not|doesn't|did not|no longer) exists?)"
 )
-_TRIED = (
+_NOT_ABLE = (
     r"(?:cannot|can't|can not|could not|couldn't|unable to|fail(?:s|ed)? to|does not|doesn't|"
-    r"did not) (?:find|locate|import|load|have)"
+    r"did not)"
 )
+_SOUGHT = rf"{_NOT_ABLE} (?:find|locate|have)"
+_TRIED = rf"{_NOT_ABLE} (?:find|locate|import|load|have)"
 _REFUSED = (
     r"(?:unexpected keyword argument|(?:no longer|does not|doesn't|not) "
     r"(?:accepts?|takes?|supports?) (?:the )?(?:keyword )?(?:arguments?|parameters?|kwarg))"
@@ -168,8 +170,12 @@ _FORMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
             "TypeError: {callee}() got an unexpected keyword argument '{name}'",
         ),
         (
-            # "Failed to import a.b because of the following error": that says why, it is there.
-            rf"{_TRIED} (?:the )?(?:module )?(?!\S+\s+because\b){_DOTTED}",
+            rf"{_SOUGHT} (?:the )?(?:module )?{_DOTTED}",
+            "ModuleNotFoundError: No module named '{module}'",
+        ),
+        (
+            # What cannot be imported may be there: a library that it loads may be not.
+            rf"{_TRIED} (?:the )?(?:module )?{_DOTTED} (?:any ?more|any longer)\b",
             "ModuleNotFoundError: No module named '{module}'",
         ),
         (rf"{_DOTTED} {_ABSENT}", "ModuleNotFoundError: No module named '{module}'"),

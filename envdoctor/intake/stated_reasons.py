@@ -42,6 +42,7 @@ _CAUSAL = re.compile(
     r"(?:comes?|came|stems?|results?|arises?|originates?) from (?:the fact|a|an|the|using|having)|"
     r"(?:problem|issue|error|failure|crash|bug|incompatibility) (?:is|was|lies|seems to be|"
     r"appears to be) (?:that|with(?:in)?|in|between|from|the|a|an)|"
+    r"(?:is|are|was|were|be) related to|"
     r"(?:be|is|was|to) (?:an? )?(?=(?:\S+ ){1,2}?(?:version(?:ing)?|compatib\w+|dependency|"
     r"driver|ABI) (?:issue|problem|mismatch|conflict|bug)\b)|"
     r"only (?:happens?|occurs?|fails?|appears?|affects?|crashes) "
@@ -66,7 +67,9 @@ _GIVEN = (
 #: What is said of a package or a platform, which has to stand before it in the clause.
 _SAID_OF = re.compile(
     rf"\b(?:{_OF_RELEASE}|{_DENIED} (?:\w+ ){{0,2}}?{_GIVEN}|"
-    r"(?:is|are|was|seems?|be) (?:too (?:old|new)|outdated|incompatible|not compatible)|"
+    r"(?:is|are|was|seems?|be) (?:too (?:old|new)|outdated|incompatible|not compatible|"
+    r"(?:less|older|lower|newer|higher|greater) than)|"
+    r"(?:limit|restrict|cap)\w* (?:the |its )?versions? to|"
     r"(?:conflict\w*|conflicting|in conflict|clash\w*) with|hard-?code[ds]|overrid(?:es|den)|"
     r"(?:is|are|was) (?:only|set|pinned|limited) (?:to|for|on|in|with)|mismatch\w*)\b"
     r"|不支持|只支持|仅支持|不兼容|冲突|版本太|版本过|版本不对|移除|缺少",
@@ -90,8 +93,8 @@ _PARTS = re.compile(
     r"linux|wsl2?|ubuntu|bf16|bfloat16|fp16|fp8|fp4|int8|awq|gptq|tokenizers?|numa|infiniband|"
     r"nvlink|ip|ipv[46]|ports?|interface|hostname|proxy|network|ulimit|sm_?\d{2,3}a?|hopper|ampere|"
     r"blackwell|volta|turing|[ABHLV]\d{2,3}|RTX|requirements(?:\.txt)?|dockerfile\S*|"
-    r"environment variables?|(?-i:[A-Z]{2,}(?:_[A-Z0-9]+)+))\b"
-    r"|(?<!\S)--[a-z][\w-]{2,40}|显存|内存|驱动|版本|镜像|容器",
+    r"environment variables?|ABI|headers?(?: files?)?|(?-i:[A-Z]{2,}(?:_[A-Z0-9]+)+))\b"
+    r"|(?<!\S)--[a-z][\w-]{2,40}|\b\w{2,40}\.(?:h|so)\b|显存|内存|驱动|版本|镜像|容器",
     re.IGNORECASE,
 )
 #: Words of any text, and what installs: of it much is said that it prints itself.
@@ -100,7 +103,7 @@ _PACKAGE = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{1,40})(?![\w/]|\.\w)", re.ASC
 #: What makes of a sentence a wish, a plan, a question, advice or a courtesy.
 _NO_REASON = re.compile(
     r"\?\s*$"
-    r"|^\W*(?:please|thanks?|could|can|would|is there|are there|do we|does|how|"
+    r"|^\W*(?:please|thanks?|could|can|would|(?:is|are|should|will|did)(?! (?:not|in))|do we|does|how|"
     r"what(?! (?:fixed|helped|solved|resolved|worked))|why|any)\b"
     r"|\b(?:would be|would like|it'd be|feature|proposal|propose|nice to|i want|we want|i need to|"
     r"we need to|looking forward|wonder\w*|should (?:we|i|be)|plan to|in the future|"
@@ -141,7 +144,10 @@ _BELOW_LEAD = 5  # lines
 _FENCES = ("```", "~~~")
 
 #: A sentence whose reason is that of what its writer did, not of what failed.
-_MOTIVE = re.compile(r"^\W*(?:I|we)\b", re.IGNORECASE)
+_SUSPECTS = r"(?:suspect|think|believe|guess|assume|suppose)\b"
+_MOTIVE = re.compile(rf"^\W*(?:I|we)\b(?! {_SUSPECTS})", re.IGNORECASE)
+#: No program says it of itself.
+_OF_WRITER = re.compile(rf"\bI {_SUSPECTS}")
 
 
 #: A heading, or the beginning of a line, below or behind which the reason stands.
@@ -178,7 +184,8 @@ _GOES_WRONG = re.compile(
     r"unavailable|exceed\w*|only (?:supports?|works?)|(?:is|are) not|(?:do|does)(?:n't| not)|"
     r"no longer|without|too (?:old|new|small|large|long|many)|increase[sd]? (?:the )?loss|nan|"
     r"garbage|gibberish|slow\w*|regression|leak\w*|requires?|removed|outdated|mismatch\w*|"
-    r"results? in|stop(?:s|ped)|dies|died)\b|不兼容|不支持|不对|卡住",
+    r"results? in|stop(?:s|ped)|dies|died|incompatib\w+|(?:less|older|lower|newer|higher|greater) "
+    r"than)\b|不兼容|不支持|不对|卡住",
     re.IGNORECASE,
 )
 
@@ -265,7 +272,7 @@ def _is_in_paragraph(number: int, rows: Sequence[str]) -> bool:
     own = rows[number - 1].strip() if number <= len(rows) else ""
     if own[:1].islower() and around[:1] and not _ENDS.search(around[0]):
         return False  # the rest of a sentence that was wrapped
-    if _is_below_lead(number, rows):
+    if _is_below_lead(number, rows) and not _OF_WRITER.search(own):
         return False
     return all(_OF_TEXT.match(row) or _is_prose(row.strip(" -*>#")) for row in around)
 
@@ -303,7 +310,7 @@ def _reason(rank: int, line: Line, sentence: str, supposed: bool) -> StatedReaso
 def _reasons_of(line: Line) -> Iterator[StatedReason]:
     if _PRINTED.match(line.text):
         return
-    for sentence in _SENTENCES.split(line.text):
+    for sentence in _sentences(line.text):
         sentence = sentence.strip(" -*>")
         if len(sentence) < _SHORTEST or _NO_REASON.search(sentence) or not _is_prose(sentence):
             continue
@@ -315,6 +322,25 @@ def _reasons_of(line: Line) -> Iterator[StatedReason]:
         if not (is_causal or _is_said_of_part(sentence)):
             continue
         yield _reason(1 + (not is_causal), line, sentence, False)
+
+
+#: ``It installs torch 2.5.1+cu124. Incompatible with CUDA 11.8``: the rest of a sentence.
+_WITHOUT_SUBJECT = re.compile(
+    r"(?:(?:is |are )?(?:in|not )compatible|conflicts?|conflicting|does(?: not|n['’]t) (?:work|support"
+    r"|fit|match)) ",
+    re.IGNORECASE,
+)
+
+
+def _sentences(text: str) -> List[str]:
+    """Return the sentences of a line, with what lacks a subject behind the one that has it."""
+    sentences: List[str] = []
+    for sentence in _SENTENCES.split(text):
+        if sentences and _WITHOUT_SUBJECT.match(sentence):
+            sentences[-1] = f"{sentences[-1]} {sentence}"
+        else:
+            sentences.append(sentence)
+    return sentences
 
 
 _PLAIN = re.compile(r"(?<![\w./=@:\\-])[A-Za-z][a-z']*(?![\w/=@\\(-]|\.\w)")

@@ -11,7 +11,7 @@ form is a row, a further word belongs to its symbol.
 from __future__ import annotations
 
 import re
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .clean_text import Line
 from .distribution_names import COMMON_WORDS, known_distribution
@@ -43,7 +43,7 @@ _WORDS: Sequence[Tuple[str, str]] = (
     (
         "C",
         (
-            rf"(?:{FAULT}|it|this|that)(?: \w+){{0,2}}? (?:gone|disappear\w*|go(?:es)? away|"
+            rf"(?:{FAULT}|it|this|that)(?: (?!(?:{HOPED})\b)\w+){{0,2}}? (?:gone|disappear\w*|go(?:es)? away|"
             r"went away)|"
             r"fix(?:es|ed)|solv(?:es|ed)|resolv(?:es|ed)|cure[sd]|help(?:s|ed)|worked|解决|修复"
         ),
@@ -85,6 +85,7 @@ _WORDS: Sequence[Tuple[str, str]] = (
     ("k", r"(?:if|when|once|after|by) (?:I|we|one)|如果|当"),
     ("n", r"not|never|no|neither|nothing|doesn|didn|\w+n[’']t|没有?|不"),
     ("o", MORE_WORDS),
+    ("a", r"and|plus|以及|和|及"),
     ("e", r"automatically|ends? up|ended up|silently|by default|always|forcibly"),
 )
 _TOKEN = re.compile(
@@ -138,6 +139,10 @@ class _Symbols:
             return group.upper()
         return "" if group == "space" else _SIGNS.get(group, group)
 
+    def release(self, place: int) -> str:
+        """Return the release that a symbol stands for."""
+        return self.tokens[place].group().lstrip("vV").rstrip("+")
+
     def before(self, place: int) -> str:
         """Return the text before a symbol, from the beginning of its sentence."""
         first = self.signs.rfind(".", 0, place) + 1
@@ -151,14 +156,16 @@ class _Symbols:
 
 def _form(form: str) -> re.Pattern[str]:
     """Return a form as an expression over symbols. A space stands for fillers, ``[=N]`` for a name
-    that may be there, ``old``, ``new`` and ``verb`` for what is asked for.
+    that may be there, ``old``, ``new`` and ``verb`` for what is asked for, ``also`` for further
+    names with a release each.
     """
     names = iter(("one", "two", "three"))
     form = re.sub(r"\[N\]", lambda _: f"(?:(?P<{next(names)}>N) )?", form)
     form = re.sub(r"<N>", lambda _: f"(?P<{next(names)}>N)", form)
     form = re.sub(r"<(\w+):([^>]+)>", r"(?P<\1>\2)", form)
     form = form.replace("<old>", "(?P<old>V)").replace("<new>", "=?(?P<new>V)")
-    return re.compile(form.replace(" ", f"x{{0,{_FILLERS}}}"))
+    form = form.replace("<also>", r"(?P<also>(?:[a,]a? [N] t? =?V)*)").replace("[N]", "N")
+    return re.compile(form.replace(" ", f"[xa]{{0,{_FILLERS}}}"))
 
 
 class _Form(NamedTuple):
@@ -176,9 +183,9 @@ _FORMS: Tuple[_Form, ...] = tuple(
         ("change", "<verb:[UDMIudmi]> [N]f [N]<old> t [N]<new>"),
         ("change", "<N> p? <verb:[UDMI]> f <old> t <new>"),
         ("change", "<N> f <old> <verb:[UDMudm]> t <new>"),
-        ("change", "<verb:[UDMIudmi]> [N]t [N]<new>"),
+        ("change", "<verb:[UDMIudmi]> [N]t [N]<new><also>"),
         ("change", "<N> p? <verb:[UDMI]> t <new>"),
-        ("change", "<verb:[UDMIudmi]> <N> <new>(?:,? p,? [N]<old>)?"),
+        ("change", "<verb:[UDMIudmi]> <N> <new><also>(?:,? p,? [N]<old>)?"),
         ("worse", "B [N]f [N]<old> t [N]<new>"),
         ("worse", "B <N> <new> p [N]<old>"),
         ("better", "[CG] <N> <new>,? p [N]<old>"),
@@ -260,7 +267,7 @@ def _verdict_on(signs: str, match: re.Match[str], is_use: bool) -> Tuple[str, in
         if ahead.group("verdict") != "G" or not is_use:
             is_note = ahead.group("verdict") == "C" and match.group("verb") == "U"
             who = signs[max(0, ahead.start() - 1) : ahead.start()]
-            return "N" if is_note and who != "x" else "W", match.end()
+            return "N" if is_note and who not in ("x", "a") else "W", match.end()
     cure = _CURE_AFTER.match(signs, match.end())
     if cure is not None and (cure.group("verdict") != "G" or not is_use):
         return cure.group("verdict").replace("W", "C"), cure.end()
@@ -292,7 +299,7 @@ def _read_form(kind: str, symbols: _Symbols, match: re.Match[str]) -> Optional[_
 
 def _version(symbols: _Symbols, match: re.Match[str], group: str) -> str:
     place = match.start(group) if match.groupdict().get(group) else -1
-    return symbols.tokens[place].group().lstrip("vV").rstrip("+") if place >= 0 else ""
+    return symbols.release(place) if place >= 0 else ""
 
 
 def _subject(symbols: _Symbols, match: re.Match[str]) -> Optional[Topic]:
@@ -338,6 +345,8 @@ def _read_forms(text: str, line: Line, draft: Draft) -> str:
             own = form.kind == "brought" or _is_writers(symbols, match)
             if telling is None or subject is None or not own:
                 continue
+            for name, also in _further(symbols, match, telling):
+                _claim(form.kind, name, also, line, draft)
             if _claim(form.kind, subject, telling, line, draft):
                 spans.append(
                     (symbols.tokens[match.start()].start(), symbols.tokens[telling.end - 1].end())
@@ -349,6 +358,22 @@ def _read_forms(text: str, line: Line, draft: Draft) -> str:
     for start, end in sorted(spans, reverse=True):
         text = f"{text[:start]}; {text[end:]}"
     return text
+
+
+def _further(
+    symbols: _Symbols, match: re.Match[str], telling: _Telling
+) -> Iterator[Tuple[Topic, _Telling]]:
+    """Yield of each further name of a form what is told of the first one, with its own release."""
+    new = _version(symbols, match, "new")
+    start, end = match.span("also") if match.groupdict().get("also") else (0, 0)
+    name: Optional[Topic] = None
+    for place in range(start, end):
+        if symbols.signs[place] == "N":
+            name = topic_of(symbols.tokens[place].group())
+        elif symbols.signs[place] == "V" and name is not None:
+            version = symbols.release(place)
+            here = telling.here.replace(new, version) if telling.here.endswith(new) else ""
+            yield name, _Telling(here, version if telling.works == new else "")
 
 
 def _claim(kind: str, subject: Topic, telling: _Telling, line: Line, draft: Draft) -> bool:
@@ -386,6 +411,12 @@ _VERSION_IS = re.compile(
     r"(?: (?:here|installed|I use|we use|I have|we have))? (?:is|was|:|=) (?=v?\d+\.\d)",
     re.IGNORECASE,
 )
+#: ``torch和torchvision版本都是2.4.0``, ``torch and torchaudio are both 2.4.0``.
+_BOTH_ARE = re.compile(
+    rf"(?<![\w./-])({_NAME}) ?(?:和|与|、|and) ?({_NAME}) ?(?:的?版本 ?都?[是为]|(?:are|were) both) "
+    r"?(?=v?(\d+\.\d[\w.+]*))",
+    re.IGNORECASE,
+)
 #: ``ray, version 2.9.3``, as programs built with click say it.
 _OF_CLICK = re.compile(rf"(?<![\w./-])({_NAME}), version (?=v?\d)")
 _DIGIT_AHEAD = re.compile(r"(?:^|[,;] )v?\d")
@@ -414,6 +445,8 @@ def plain_names(text: str) -> str:
         text = _VERSION_OF.sub(_behind_name, text)
         text = _VERSION_IS.sub(r"\1 ", text)
         text = _OF_CLICK.sub(r"\1 ", text)
+    if "版本" in text or " both " in text:
+        text = _BOTH_ARE.sub(r"\1 \3, \2 ", text)
     if _DIGIT_AHEAD.search(text):
         text = _AHEAD.sub(_swapped, text)
     if "+cu" in text:

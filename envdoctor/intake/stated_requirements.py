@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Iterator, NamedTuple, Optional
 
 from ..model.requirement import Requirement, try_requirement
+from .claimed_version import ClaimedVersion, claimed_version
 from .clean_text import Line, parted_scripts
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
@@ -21,7 +22,7 @@ __all__ = ["read_requirements"]
 _NAME = r"[A-Za-z0-9](?:[\w.-]{0,80}[A-Za-z0-9])?"
 _ASKS = (
     r"\brequires?\b|\bdepends? on\b|\bhas requirement\b|\b(?:hard[- ])?pin(?:s|ned)?\b|\bneeds?\b"
-    r"|\bwants?\b|\bexpects?\b|\basks? for\b|\bonly supports?\b|\bsupports? only\b"
+    r"|\bwants?\b|\bexpects?\b|\basks? for\b|\bonly (?:supports?|works? with)|\bsupports? only\b"
     r"|要求|需要|依赖|[只仅]支持"
 )
 #: Words between a verb and the name of what is asked for, and between that and its range.
@@ -49,7 +50,7 @@ _PASSIVE = re.compile(
 )
 _CLAUSE_END = re.compile(r"[.;!?]\s|\s(?:but|while|whereas|and|because|since|so)\s|\([^()]*\)")
 _VERBS = (
-    *("require", "depend", "need", "pin", "want", "expect", "ask", "support", "Support"),
+    *("require", "depend", "need", "pin", "want", "expect", "ask", "support", "Support", "only"),
     *("要求", "需要", "依赖", "支持"),
 )
 _WIDE = str.maketrans("：，（）", ":,()")
@@ -58,6 +59,7 @@ _NOT_ASKED = re.compile(
     r"\b(?:should|could|would|might|may|must|please|not|no longer|n't|don't|if|whether|why)\b",
     re.IGNORECASE,
 )
+_SUPPOSED = re.compile(r"\b(?:if|whether|unless|in case)\b|如果|是否", re.IGNORECASE)
 _FAR = 60  # characters from who asks to the verb
 _MOST = 20  # of one line
 _WHOLE_LINE = 200  # characters of a line that says nothing else
@@ -83,7 +85,10 @@ def read_requirements(line: Line, draft: Draft) -> bool:
     for demand in _demands(text):
         draft.requirement(demand.name, demand.asked.line)
         if not demand.is_bare:
-            draft.distribution(demand.name, demand.version, line, PROSE)
+            release = claimed_version(demand.version or "") or ClaimedVersion()
+            draft.distribution(
+                demand.name, release.version, line, PROSE, constraint=release.constraint
+            )
             taken = True
     return taken and len(text) < _WHOLE_LINE and " but " not in text
 
@@ -92,7 +97,9 @@ def _demands(text: str) -> Iterator[_Demand]:
     for match in islice(_ACTIVE.finditer(text), _MOST):
         before = _CLAUSE_END.sub(_blank, text[: match.start()])[-_FAR:]
         requirer = _named_last(before)
-        if requirer is not None and _NOT_ASKED.search(before, requirer.end()) is None:
+        if requirer is None or _SUPPOSED.search(before, 0, requirer.start()):
+            continue
+        if _NOT_ASKED.search(before, requirer.end()) is None:
             yield from _demand(requirer, match)
     for match in islice(_PASSIVE.finditer(text), _MOST) if "ed " in text else ():
         yield from _demand(match, match)

@@ -40,7 +40,7 @@ _CROSSES = "❌✗✘✖❎🔴👎×"
 GOOD = (
     rf"{SPARED}|\b(?:no|without)(?: \w+)? {FAULT}"
     r"|(?:does|do|did)(?: not|n[’']t) (?:have|show) (?:it|this|that)\b"
-    rf"|\b{FAULT}(?: \w+){{0,2}}? (?:gone|disappear\w*|went away|go(?:es)? away|vanish\w*|"
+    rf"|\b{FAULT}(?: (?!(?:{HOPED})\b)\w+){{0,2}}? (?:gone|disappear\w*|went away|go(?:es)? away|vanish\w*|"
     r"fixed|solved|resolved)\b"
     r"|(?:\b(?:not|never|no longer)|n[’']t) (?:\w+ )?(?:happen|occur|reproduc|appear|fail|crash|"
     r"break|hang|show|error|raise|throw)\w*"
@@ -72,10 +72,10 @@ VERSION = (
     rf"v?(?P<version>{_OF_KERNEL}|\d+\.\d[\w.]*\w|\d+\.\d)"
     r"(?!\w|\.\d|/| ?(?:[KMGT]i?B|%|ms|hours?|s)\b)"
 )
-#: What nobody has seen work.
+#: What nobody has seen work. What only works with another package asks for it.
 _GUESSED = rf"\b(?:{HOPED})(?: \w+){{0,2}}? (?:{GOOD})"
 _TOKEN = re.compile(
-    rf"{_GUESSED}"
+    rf"{_GUESSED}|\bonly (?:works?|supports?|runs?)\b(?= (?:with|on)\b)"
     rf"|(?P<not>\b(?:but )?not (?=(?:with |on |in |using |under |for )?(?:[\w-]+[ =]+)?v?\d))"
     rf"|(?P<good>{GOOD})|(?P<bad>{BAD})|(?P<else>{_ELSE})"
     r"|(?P<end>[,;()，；。（）]|\.\s|\b(?:but|while|whereas|though|although|however|yet)\b"

@@ -58,6 +58,9 @@ NOT_OPENED = "cannot open shared object file: No such file or directory"
             "ImportError: cannot import name 'merge_now' from 'peft' (unknown file)",
         ),
         ("importing data from a bucket is slow, and its errors are many", ""),
+        # It may be there, and what it loads may be not.
+        ("Unable to import peft.tuners.gone using 0.14", ""),
+        ("we fail to load peft.tuners.gone on two machines", ""),
         # said by others, printed as it is, or no module
         ("got an unexpected keyword argument 'merge_now'", ""),
         ("docs.example.com does not exist", ""),

@@ -34,6 +34,9 @@ def reasons_of(text):
         "报错的原因是镜像里面的 torch 版本和 flash-attn 不兼容。",
         "这个 trl 版本只支持 transformers 4.45，新的会报错。",
         "This must be a peft versioning issue of our image, since the old one works.",
+        "The peft of the image is older than what the trainer checks for at its start.",
+        "The flash.py of xformers is limiting the version to 2.7.4 at most.",
+        "The pip command installs torch 2.5.1+cu124 for me. Incompatible with the old driver.",
     ],
 )
 def test_what_a_sentence_names_as_the_reason_is_kept_with_its_line(sentence):
@@ -48,6 +51,8 @@ def test_what_a_sentence_names_as_the_reason_is_kept_with_its_line(sentence):
         "Could it be that the crash is caused by the driver of this machine?",
         "Please add support, because many users of torch want it on Windows.",
         "I use docker because containers are easier for me to handle than conda.",
+        "I think about docker and about a smaller model for this machine.",
+        "Would a peft that is older than this one be compatible with torch?",
         "It would be nice to have this in vllm because torch has it already.",
         "ImportError: this is because of torch 2.6 which the program does not support",
         "WARNING 11-20 10:00:00 the slow path is used because triton is not installed here",
@@ -127,6 +132,10 @@ def test_what_a_program_prints_among_its_lines_gives_no_reason():
         ("[Bug] shard_size=1 on several GPUs silently disables the reduction", True),
         ("The arm64 image of acme v0.9 contains a file that is invalid", True),
         ("安装文档里面的vllm和trl版本不兼容", True),
+        ("`FastOffload` is incompatible with `DeepSpeed>=0.16.4`", True),
+        ("Version of flashinfer_python is less than the minimum in the image", True),
+        ("Is peft less than 0.14 supported here", False),
+        ("How to make trl compatible with torch newer than 2.6?", False),
         ("[Feature]: acme does not support the new kernels on Windows yet", False),
         ("How to use acme where docker does not find the GPUs", False),
         ("It crashes with an error on torch 2.6.0", False),
@@ -136,6 +145,21 @@ def test_what_a_program_prints_among_its_lines_gives_no_reason():
 def test_a_title_that_says_what_goes_wrong(title, kept):
     text = f"{title}\n\nSee the picture below.\n\ntorch 2.6.0\n"
     assert bool(reasons_of(text)) is kept
+
+
+@pytest.mark.parametrize(
+    "guess",
+    [
+        "I suspect this may be due to an ABI incompatibility with that torch of the image.",
+        "The step fails, and it appears to be related to a missing Python.h header file.",
+    ],
+)
+def test_what_a_writer_suspects_is_a_guess(guess):
+    """Below words as "the error:" it is the writer's, where "I" says so."""
+    lead = "**Error trace:**\n\n" if guess.startswith("I ") else ""
+    assert reasons_of(f"It crashes with torch 2.6.0\n\n{lead}{guess}\n")[-1].endswith(f"?: {guess}")
+    printed = guess.replace("I suspect this may be", "This is").replace("it appears to be", "is")
+    assert reasons_of(f"It crashes with torch 2.6.0\n\n**Error trace:**\n\n{printed}\n") == ()
 
 
 def test_a_paragraph_below_a_quoted_error_may_give_the_reason():

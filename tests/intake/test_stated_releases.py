@@ -43,6 +43,15 @@ def told(text):
         ("I moved to driver 570.86.15 and it crashes", {"driver.release": "570.86.15"}),
         ("works with nvcc 13.0.88, fails with nvcc 12.8.93", {"toolkit.version": "12.8.93"}),
         ("since peft 0.14.0 it hangs", {"peft": ">=0.14.0"}),
+        (
+            "It crashes since we upgraded peft to 0.14.0, trl to 0.12.0 and numpy to 2.1.3",
+            {"peft": "0.14.0", "trl": "0.12.0", "numpy": "2.1.3"},
+        ),
+        (
+            "It fails after downgrading peft to 0.14.0 because trl 0.12.0 wants it",
+            {"peft": "0.14.0", "trl": "0.12.0"},
+        ),
+        ("报错，用的 peft 和 trl 版本都是 0.14.0", {"peft": "0.14.0", "trl": "0.14.0"}),
         ("version 0.14.0 of peft does not load it", {"peft": "0.14.0"}),
         ("The current version of my peft library is 0.14.0", {"peft": "0.14.0"}),
         # somebody else's, what is thought of or asked for
@@ -50,6 +59,9 @@ def told(text):
         ("If you upgraded transformers to 5.0.0 it breaks", {}),
         ("A colleague has upgraded peft to 0.14.0", {}),
         ("It was fixed by upgrading to peft 0.14.0", {}),
+        ("If you upgrade peft to 0.14.0 and trl to 0.12.0 it breaks", {}),
+        ("It should be fixed by moving peft to 0.14.0 and trl to 0.12.0", {}),
+        ("Please try peft 0.14.0 and trl 0.12.0", {}),
         # what another package asks for
         ("trl 0.12.0 is pinned to peft 0.13.2", {"trl": "0.12.0"}),
         ("trl 0.12.0 is pinned on peft 0.13.2 and cannot use 0.14", {"trl": "0.12.0"}),
@@ -269,3 +281,13 @@ def test_what_a_change_means_follows_from_the_verdict_on_it(text, here, works):
 def test_lines_without_an_end_cost_little(unit):
     line = Line(1, "", "", 0)
     within(0.5, lambda: read_compared(f"torch 2.6 {unit * 40_000}", line, Draft()))
+
+
+def test_what_cures_with_several_packages_is_told_of_each():
+    def working(text):
+        return parse_report(text, load_matrix().package).value("report.works_with")
+
+    cured = "The error is gone after downgrading peft to 0.13.2 and the trl library back to 0.11.0"
+    assert working(f"torch 2.6.0\n{cured}") == {"peft": "0.13.2", "trl": "0.11.0"}
+    hoped = cured.replace("is gone after", "should be gone when")
+    assert not working(f"torch 2.6.0\n{hoped}")

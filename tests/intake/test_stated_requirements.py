@@ -33,6 +33,13 @@ def asked(text):
         ("lmdeploy 依赖 transformers<4.47", "lmdeploy", "transformers<4.47"),
         ("ms-swift depends on transformers at least 4.33", "ms-swift", "transformers>=4.33"),
         ("trl 0.9.0 needs transformers 4.31 or older", "trl", "transformers<=4.31"),
+        ("trl 0.9.x only works with transformers==4.40.0", "trl", "transformers==4.40.0"),
+        (
+            "trl 0.9.0 requires transformers between 4.31 and 4.40",
+            "trl",
+            "transformers>=4.31,<=4.40",
+        ),
+        ("trl 0.9.0 需要 transformers 4.31 及以上", "trl", "transformers>=4.31"),
         ("unsloth pins torch 2.4.0", "unsloth", "torch==2.4.0"),
         ("trl 0.9.0 only supports transformers < 4.46.1 for now", "trl", "transformers<4.46.1"),
         ("trl中要求的peft版本是0.10.0", "trl", "peft==0.10.0"),
@@ -52,6 +59,8 @@ def test_who_asks_for_what(text, name, line):
         "I need torch 2.5 for my work",
         "The driver must be at least 535",
         "vllm no longer requires xformers==0.0.27",
+        "trl does not only work with transformers==4.40.0",
+        "If trl 0.9.0 only works with transformers==4.40.0, say so",
     ],
 )
 def test_what_nobody_asks_for(text):
