@@ -138,7 +138,7 @@ def explain(
     tell_collectives(drafts)
     tell_hub_access(drafts, raised)
     tell_architectures(drafts, knowledge.modules, contexts[0])
-    tell_places(drafts, raised, knowledge.modules, contexts[0])
+    tell_places(drafts, raised, knowledge.modules, contexts[0], reading.report)
     violated = [finding for finding in findings if finding.verdict == "violated"]
     _join_rows(drafts, events, knowledge, contexts, violated)
     _join_findings(drafts, knowledge, violated, contexts[0])

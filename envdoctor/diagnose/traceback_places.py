@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
+from ..intake.distribution_names import known_distribution
+from ..intake.failed_installs import failing_to_install
 from ..matrix.signatures import distribution_of
 from ..model.calls import InstallerCall
 from ..model.finding import Remedy
@@ -37,9 +39,11 @@ def tell_places(
     raised: Sequence[Raised],
     modules: Mapping[str, str],
     context: Context,
+    report: str = "",
 ) -> None:
-    """Add to drafts what the traceback of their lines says beyond them; leave out what it shows to
-    be on the way to something else.
+    """Add to drafts what the traceback of their lines says beyond them, and, where there is none,
+    what their report says to have been done; leave out what it shows to be on the way to something
+    else.
     """
     drafts[:] = [
         draft
@@ -53,7 +57,7 @@ def tell_places(
         frames = _frames_of(draft.events, raised)
         groups = groups_of(draft.events[0], modules)
         if name == "module-missing":
-            if not _tell_build(draft, drafts, frames, groups, context):
+            if not _tell_build(draft, drafts, frames, groups, context, report):
                 _tell_holder(draft, groups, context)
                 _tell_importer(draft, frames, groups, modules, context)
                 _tell_own_folder(draft, frames, groups.get("module", ""))
@@ -326,6 +330,22 @@ def _is_asked_by_pip(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:
     )
 
 
+#: With these a build sees what is installed.
+_BESIDE = ("no-build-isolation", "no_build_isolation", "--no-isolation")
+
+
+def _is_met_in_build(module: str, report: str, context: Context) -> bool:
+    """Tell whether a report says that a package fails to install or to build, which misses what is
+    stated as installed, or is known to be built where it is installed.
+    """
+    missing = known_distribution(module)
+    if missing is None or any(map(report.__contains__, _BESIDE)):
+        return False
+    built = failing_to_install(report) - {missing}
+    stated = context.facts.version_of(missing) is not None
+    return bool(built) and (stated or not built.isdisjoint(context.matrix.source_builds))
+
+
 def _frames_of(events: Sequence[Event], raised: Sequence[Raised]) -> List[Frame]:
     """Return the places of the tracebacks that end in one of these lines, and of what they came
     of.
@@ -593,6 +613,7 @@ def _tell_build(
     frames: Sequence[Frame],
     groups: Mapping[str, str],
     context: Context,
+    report: str,
 ) -> bool:
     """Say of a module what hides it: an isolated build, or, of one that is told as installed,
     perhaps another interpreter; tell whether anything was said.
@@ -602,6 +623,7 @@ def _tell_build(
     isolated = any(_ISOLATED.search(frame.file) for frame in frames)
     if version is not None:
         isolated |= any(_OF_BUILD.search(event.first.text) for event in draft.events)
+    isolated |= not frames and _is_met_in_build(groups.get("module", ""), report, context)
     if isolated or _is_asked_by_pip(draft, drafts):
         _tell_isolation(draft, groups.get("module", ""))
     elif version is not None and not frames:

@@ -94,17 +94,18 @@ _PARTS = re.compile(
     r"nvlink|ip|ipv[46]|ports?|interface|hostname|proxy|network|ulimit|sm_?\d{2,3}a?|hopper|ampere|"
     r"blackwell|volta|turing|[ABHLV]\d{2,3}|RTX|requirements(?:\.txt)?|dockerfile\S*|"
     r"environment variables?|ABI|headers?(?: files?)?|(?-i:[A-Z]{2,}(?:_[A-Z0-9]+)+))\b"
-    r"|(?<!\S)--[a-z][\w-]{2,40}|\b\w{2,40}\.(?:h|so)\b|显存|内存|驱动|版本|镜像|容器",
+    r"|(?<!\S)--[a-z][\w-]{2,40}|\b\w{2,40}\.h\b|显存|内存|驱动|版本|镜像|容器",
     re.IGNORECASE,
 )
 #: Words of any text, and what installs: of it much is said that it prints itself.
 _NO_PART = COMMON_WORDS | {"pip", "setuptools", "uv"}
 _PACKAGE = re.compile(r"(?<![\w./-])([A-Za-z][\w-]{1,40})(?![\w/]|\.\w)", re.ASCII)
+_MODULE = re.compile(r"(?<![\w./-])([A-Za-z]\w{1,40})\.[a-z_]{5,40}(?![\w/])", re.ASCII)
 #: What makes of a sentence a wish, a plan, a question, advice or a courtesy.
 _NO_REASON = re.compile(
     r"\?\s*$"
-    r"|^\W*(?:please|thanks?|could|can|would|(?:is|are|should|will|did)(?! (?:not|in))|do we|does|how|"
-    r"what(?! (?:fixed|helped|solved|resolved|worked))|why|any)\b"
+    r"|^\W*(?:please|thanks?|could|can|would|(?:is|are|should|will|did)(?! (?:not|in))|"
+    r"do we|does|how|what(?! (?:fixed|helped|solved|resolved|worked))|why|any)\b"
     r"|\b(?:would be|would like|it'd be|feature|proposal|propose|nice to|i want|we want|i need to|"
     r"we need to|looking forward|wonder\w*|should (?:we|i|be)|plan to|in the future|"
     r"not (?:because|due to|caused by)|requires \S+, but)\b"
@@ -248,7 +249,7 @@ def _titles(first: Sequence[Line], rows: Sequence[str]) -> List[StatedReason]:
         is_title = not any(row.strip() for row in rows[line.number : line.number + 1])
         if not is_title or _NO_REASON.search(title) or _WISH.match(line.text):
             continue
-        parts = _names_part(title) or _SETTING.search(title) is not None
+        parts = _names_part(title) or _names_module(title) or _SETTING.search(title) is not None
         is_plain = _is_prose(title) or _is_short_title(title)
         if parts and len(title) >= _SHORTEST and is_plain and _GOES_WRONG.search(title):
             return [_reason(_OF_TITLE, line, title, False)]
@@ -257,7 +258,7 @@ def _titles(first: Sequence[Line], rows: Sequence[str]) -> List[StatedReason]:
 
 def _is_short_title(title: str) -> bool:
     """Tell a title as "Megatron-LM doesn't support transformer-engine 1.13"."""
-    if _PRINTED.match(title) or _SAID_OF.search(title) is None:
+    if _PRINTED.match(title) or not (_SAID_OF.search(title) or _names_module(title)):
         return False
     return _WORDS_OF_TITLE <= len(_PLAIN.findall(title)) < _WORDS
 
@@ -326,8 +327,8 @@ def _reasons_of(line: Line) -> Iterator[StatedReason]:
 
 #: ``It installs torch 2.5.1+cu124. Incompatible with CUDA 11.8``: the rest of a sentence.
 _WITHOUT_SUBJECT = re.compile(
-    r"(?:(?:is |are )?(?:in|not )compatible|conflicts?|conflicting|does(?: not|n['’]t) (?:work|support"
-    r"|fit|match)) ",
+    r"(?:(?:is |are )?(?:in|not )compatible|conflicts?|conflicting|"
+    r"does(?: not|n['’]t) (?:work|support|fit|match)) ",
     re.IGNORECASE,
 )
 
@@ -388,6 +389,11 @@ def _is_said_of_part(sentence: str) -> bool:
 
 def _names_part(text: str) -> bool:
     return _PARTS.search(text) is not None or _names_package(text)
+
+
+def _names_module(text: str) -> bool:
+    """Tell whether a text names a module inside a package."""
+    return any(known_distribution(head) is not None for head in _MODULE.findall(text))
 
 
 def _names_package(text: str) -> bool:

@@ -43,8 +43,8 @@ _WORDS: Sequence[Tuple[str, str]] = (
     (
         "C",
         (
-            rf"(?:{FAULT}|it|this|that)(?: (?!(?:{HOPED})\b)\w+){{0,2}}? (?:gone|disappear\w*|go(?:es)? away|"
-            r"went away)|"
+            rf"(?:{FAULT}|it|this|that)(?: (?!(?:{HOPED})\b)\w+){{0,2}}? "
+            r"(?:gone|disappear\w*|go(?:es)? away|went away)|"
             r"fix(?:es|ed)|solv(?:es|ed)|resolv(?:es|ed)|cure[sd]|help(?:s|ed)|worked|解决|修复"
         ),
     ),
@@ -413,8 +413,8 @@ _VERSION_IS = re.compile(
 )
 #: ``torch和torchvision版本都是2.4.0``, ``torch and torchaudio are both 2.4.0``.
 _BOTH_ARE = re.compile(
-    rf"(?<![\w./-])({_NAME}) ?(?:和|与|、|and) ?({_NAME}) ?(?:的?版本 ?都?[是为]|(?:are|were) both) "
-    r"?(?=v?(\d+\.\d[\w.+]*))",
+    rf"(?<![\w./-])({_NAME}) ?(?:和|与|、|and) ?({_NAME}) ?(?:的?版本 ?都?[是为]|"
+    r"(?:are|were) both) ?(?=v?(\d+\.\d[\w.+]*))",
     re.IGNORECASE,
 )
 #: ``ray, version 2.9.3``, as programs built with click say it.

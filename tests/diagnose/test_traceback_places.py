@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from envdoctor.app import diagnose
+from envdoctor.app import check, diagnose
+from envdoctor.intake import parse_report
 from envdoctor.intake.assumptions import parse_assumptions, with_assumptions
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Known
@@ -57,6 +58,31 @@ def test_what_pip_builds_in_isolation(message):
         "      ModuleNotFoundError: No module named 'torch'\n"
     )
     assert "is not in the environment of its own in which pip builds" in message(text)
+
+
+ISOLATED = "is not in the environment of its own in which pip builds"
+MISSED = "I get ModuleNotFoundError: No module named 'torch'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_isolated"),
+    [
+        ("Failed to install flash-attn", True),
+        ("Failed to install peft\n\ntorch: 2.5.1+cu124", True),
+        # Nothing tells that it is built here, or what is missed is not there either.
+        ("Failed to install peft", False),
+        ("I installed flash-attn, and the training fails", False),
+        ("pip install flash-attn --no-build-isolation: it fails to install flash-attn", False),
+        ("Failed to install torch", False),
+    ],
+)
+def test_what_a_report_says_of_a_build_in_isolation(tmp_path, text, is_isolated):
+    path = tmp_path / "issue.txt"
+    path.write_text(f"# {text}\n\n{MISSED}", encoding="utf-8")
+    facts = parse_report(f"# {text}\n\n{MISSED}")
+    first = check(facts, MATRIX, logs=[str(path)]).findings[0]
+    assert (ISOLATED in first.message) == is_isolated
+    assert ("no-build-isolation" in first.remedies[0].text) == is_isolated
 
 
 def test_a_module_that_is_a_folder_around_the_program(said, tmp_path):
