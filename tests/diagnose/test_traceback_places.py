@@ -85,6 +85,31 @@ def test_what_a_report_says_of_a_build_in_isolation(tmp_path, text, is_isolated)
     assert ("no-build-isolation" in first.remedies[0].text) == is_isolated
 
 
+def test_a_file_that_has_the_name_of_a_package(said, tmp_path):
+    """Really run: Python itself says that what it found there is no package."""
+    (tmp_path / "vllm.py").write_text("import vllm.lora\n")
+    command = [sys.executable, str(tmp_path / "vllm.py")]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert "'vllm' is not a package" in done.stderr
+    (trace,) = said(done.stderr).traces
+    assert (trace.finding.component, trace.finding.kind) == ("vllm", "shadowed")
+    assert "Rename a file of that name" in trace.finding.remedies[0].text
+    assert all("install" not in str(remedy.commands) for remedy in trace.finding.remedies)
+
+
+def test_a_module_inside_a_package_is_a_question_of_its_release(said, tmp_path):
+    folder = tmp_path / "vllm"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "lora.py").write_text("")
+    command = [sys.executable, "-c", "import vllm.lora.layers"]
+    done = subprocess.run(
+        command, stderr=subprocess.PIPE, text=True, timeout=60, check=False, cwd=tmp_path
+    )
+    assert "'vllm.lora' is not a package" in done.stderr
+    assert [one.finding.kind for one in said(done.stderr).traces] != ["shadowed"]
+
+
 def test_a_module_that_is_a_folder_around_the_program(said, tmp_path):
     """Really run: of a script only its own folder is on the path."""
     program = tmp_path / "rl" / "train" / "run.py"
