@@ -22,6 +22,7 @@ __all__ = [
     "is_cut",
     "is_sentence",
     "parted_scripts",
+    "without_examples",
     "without_unticked",
     "written_once",
 ]
@@ -217,6 +218,21 @@ def _without_build_times(rows: List[str]) -> List[str]:
             run = [place] if match is not None else []
         last = max(seconds, 0.0)
     return cleaned
+
+
+_EXAMPLES = re.compile(
+    r"[(\[](?:e\.g\.?|for example|for instance|such as|like|i\.e\.|例如|如)[^()\[\]]{0,200}[)\]]",
+    re.IGNORECASE,
+)
+
+
+def without_examples(text: str) -> str:
+    """Return a text without what it gives as an example between brackets, which is not what there
+    is; where that is all it says, as it is.
+    """
+    if "(" not in text and "[" not in text:
+        return text
+    return _EXAMPLES.sub("", text).strip() or text
 
 
 def _check(report: str) -> None:

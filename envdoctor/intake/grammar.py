@@ -10,7 +10,7 @@ import re
 from typing import List, Optional, Sequence, Tuple
 
 from .assigned_settings import FLAGS, put_setting, read_assigned
-from .clean_text import Line
+from .clean_text import Line, without_examples
 from .container_spec import states_releases
 from .distribution_names import known_distribution
 from .draft import EXACT, LABEL, Draft
@@ -63,11 +63,6 @@ _DOTTED = re.compile(r"\d+(?:\.[\w+!-]+)+")
 _JSON_PARTS = re.compile(r",\s*(?=[\"'])")
 #: What a trainer prints of a step: its memory is what the run takes, mostly of the GPU.
 _STEP = re.compile(r"(?:\b|_)(?:loss|grad_norm|learning_rate)\b['\"]?\s?[:=]\s?['\"(]?-?\d")
-#: What a writer gives as an example is not what there is.
-_EXAMPLES = re.compile(
-    r"\((?:e\.g\.?|for example|for instance|such as|like|i\.e\.|例如|如)[^()]{0,200}\)",
-    re.IGNORECASE,
-)
 #: Wide marks, and the particle that stands between words where others have a space.
 _WIDE = str.maketrans(
     {**dict(zip("：＝（）．～的", ":=().~ ")), "，": ", ", "、": ", ", "；": "; "}
@@ -96,8 +91,7 @@ class StatementReader:
         text = in_common_words(text)
         if "=>" in text or "=》" in text:
             text = _ARROW.sub(r"\1: ", text, count=1)
-        if "(" in text:
-            text = _EXAMPLES.sub("", text).strip() or text
+        text = without_examples(text)
         heading = self._heading[1] if line.number <= self._heading[0] + 2 else ""
         self._heading = (-9, "")
         if len(text) > _LONGEST:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
-from .clean_text import Line, written_once
+from .clean_text import Line, without_examples, written_once
 from .distribution_names import COMMON_WORDS, known_distribution
 from .draft import PROSE, Draft
 from .marked import Marked
@@ -116,7 +116,7 @@ def _working_of(line: Line) -> Iterator[Tuple[str, str]]:
 
 
 def _mentions_of(line: Line, draft: Draft) -> Iterator[Tuple[str, _Mention]]:
-    text = plain_names(line.text)
+    text = plain_names(without_examples(line.text))
     if _RELEASE_BEHIND.search(text) is None or _NAMED.search(text) is None:
         return
     for sentence in _SENTENCES.split(text):

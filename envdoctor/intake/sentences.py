@@ -99,8 +99,8 @@ _HAD = Marked(
     r"when (?:using|running))\b|我(?:的|用|使用| )|目前|当前|现在|实际|装的是",
 )
 _MAY_STATE = re.compile(
-    r"\d|\b(?:no|not|without|missing|install(?:ed|ing|ation)?|single|one|two|four|eight|true|false|"
-    r"latest|nightly|Jetson)\b"
+    r"\d|t have |\b(?:no|not|without|missing|install(?:ed|ing|ation)?|single|one|two|four|eight|"
+    r"true|false|latest|nightly|Jetson)\b"
     r"|--|未|没有|没装|已安装",
     re.IGNORECASE,
 )
@@ -238,8 +238,8 @@ _NODES = re.compile(
     re.IGNORECASE,
 )
 _MAY_BE_ABSENT = Marked(
-    "no , without , not ins, missing, install, 未安装, 没有安装, 没装, 没有装",
-    r"no |without |not ins|missing|install|未安装|没有安装|没装|没有装",
+    "no , without , not ins, missing, install, t have, 未安装, 没有安装, 没装, 没有装",
+    r"no |without |not ins|missing|install|t have |未安装|没有安装|没装|没有装",
 )
 _WHOSE = r"(?:(?:the|any|an?|my|nvidia|official|optional|package|library|pip install) ){0,2}"
 _DENIES = r"(?:not|never)|n[’']t"
@@ -248,6 +248,9 @@ _ABSENT = re.compile(
     rf"\bno |\bwithout |\bnot installed:? ?|未安装 ?|没有安装 ?|没有?装 ?){_WHOSE}"
     r"([A-Za-z][\w-]{1,40}(?: [a-z]+)?)"
     rf"|\bdo(?:es)? ?(?:{_DENIES}) have {_WHOSE}([A-Za-z][\w-]{{1,40}}) installed\b"
+    r"|(?<!users )(?<!people )(?<!they )(?<!you )(?<!who )(?<!that )(?<!which )"
+    rf"\bdo ?(?:{_DENIES}) have {_WHOSE}([A-Za-z][\w-]{{1,40}})"
+    r"(?=\s*(?:[,.;)]|$)| (?:in|on) (?:my|our|this|the)\b)"
     r"|([A-Za-z][\w-]{1,40})(?: package| module)? (?:is |was |are |seems to be )?"
     r"(?:not installed|missing|未安装|没有安装)"
     r"|\binstall(?:ing|ation of)? ([A-Za-z][\w-]{1,40}) "

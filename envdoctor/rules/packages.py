@@ -694,9 +694,13 @@ def check_stated_regression(context: Context) -> Iterator[Finding]:
             here = _shown(distribution) if distribution is not None else ""
         if not here or _is_among(here, good):
             continue
-        works = f"{name} {good}" if field is None else good
         is_release = here[0].isdigit()
         other = f"{title} {here}, which is here" if is_release else f"the {title} that is here"
+        works = f"{name} {good}" if field is None else good
+        message = f"By the report it fails with {other}, and works with {works}."
+        if good[0] == "<":  # nobody says that an older one works
+            message = f"By the report's own word it fails with {title} {good[1:]} and newer"
+            message += f"; {here} is here." if is_release else "."
         yield Finding(
             code="ED312",
             component=component,
@@ -704,7 +708,7 @@ def check_stated_regression(context: Context) -> Iterator[Finding]:
             severity="warning",
             effect="may-block",
             trust="reported",
-            message=f"By the report it fails with {other}, and works with {works}.",
+            message=message,
             evidence=context.evidence("report.works_with"),
             remedies=(_back_to(name, good) if field is None else _where(title, good),),
             packages=(name,) if field is None else (),
@@ -723,9 +727,8 @@ _COMPARED_FIELDS = {
 
 def _back_to(name: str, good: str) -> Remedy:
     asked = f"{name}{good if good[0] in '<>=' else f'=={good}'}"
-    return Remedy(
-        f"Install the release that works: {asked}.", (InstallerCall("install", (asked,)),)
-    )
+    text = "Try an older release" if good[0] == "<" else "Install the release that works"
+    return Remedy(f"{text}: {asked}.", (InstallerCall("install", (asked,)),))
 
 
 def _where(title: str, good: str) -> Remedy:

@@ -21,6 +21,14 @@ def read(text: str) -> Facts:
         return Facts({})
 
 
+@pytest.mark.parametrize(
+    "brackets", ["(e.g. torch 2.3.1)", "[e.g. torch 2.3.1]", "[如 torch 2.3.1]"]
+)
+def test_what_a_template_gives_as_an_example_is_not_here(brackets: str) -> None:
+    assert version_of(f"numpy 1.26.4\n4. ML framework version(s) {brackets}:\n", "torch") is None
+    assert version_of(f"numpy 1.26.4\n4. torch version {brackets}: 2.6.0\n", "torch") == "2.6.0"
+
+
 def version_of(text: str, name: str) -> Optional[str]:
     """Return the version that a text states of a distribution, of Python or the driver."""
     facts = read(text)
