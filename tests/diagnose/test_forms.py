@@ -72,6 +72,12 @@ def subjects(found):
             "arch-missing",
         ),
         ("it stopped: the root disk is full", "disk", "too-small"),
+        (
+            "AttributeError: module 'transformer_engine' has no attribute 'pytorch'",
+            "transformer-engine",
+            "missing",
+        ),
+        ('    so_path = next(so_dir.glob(f"*.{extension}"))', "transformer-engine", "missing"),
     ],
 )
 def test_what_is_wrong(said, line, component, kind):
