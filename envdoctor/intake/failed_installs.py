@@ -17,9 +17,9 @@ _DOING = r"(?:re)?(?:install|build|compil)(?:ing|ation)?"
 _DO = r"(?:re)?(?:install|build|compile)"
 _FAULT = r"(?:fail\w*|error\w*|problem\w*|issue\w*|trouble)"
 #: What says so, with what is installed behind it or before it.
-_NAME = r"[`'\"*]{0,3}(?P<NAME>[A-Za-z][\w-]{1,40})"
+_NAME = r"[`'\"*]{0,3}(?P<name>[A-Za-z][\w-]{1,40})"
 _FORMS = tuple(
-    re.compile(form.replace("NAME", "name"), re.IGNORECASE)
+    re.compile(form, re.IGNORECASE)
     for form in (
         (
             rf"\b(?:fail\w* to|unable to|can(?:not|['’]t| not)|could(?: not|n['’]t)|not able to|"
@@ -47,6 +47,7 @@ _NOT_SO = re.compile(
     r"|如果|是否",
     re.IGNORECASE,
 )
+_SIGNS = ("nstall", "uild", "ompil", "安装", "uv add")
 _SENTENCES = re.compile(r"(?<=[.;!])\s+|[。；]|,\s+(?=but\b)")
 
 
@@ -54,9 +55,7 @@ def failing_to_install(text: str) -> FrozenSet[str]:
     """Return the distributions that a text says to fail while they are installed or built."""
     names: Set[str] = set()
     for line in text[:_LONGEST].split("\n"):
-        if len(line) > _LINE or (
-            "nstall" not in line and "uild" not in line and "安装" not in line
-        ):
+        if len(line) > _LINE or not any(map(line.__contains__, _SIGNS)):
             continue
         for sentence in _SENTENCES.split(line):
             if _NOT_SO.search(sentence):

@@ -164,7 +164,7 @@ def _form(form: str) -> re.Pattern[str]:
     form = re.sub(r"<N>", lambda _: f"(?P<{next(names)}>N)", form)
     form = re.sub(r"<(\w+):([^>]+)>", r"(?P<\1>\2)", form)
     form = form.replace("<old>", "(?P<old>V)").replace("<new>", "=?(?P<new>V)")
-    form = form.replace("<also>", r"(?P<also>(?:[a,]a? [N] t? =?V)*)").replace("[N]", "N")
+    form = form.replace("<also>", r"(?P<also>(?:[a,]a? N t? =?V)*)")
     return re.compile(form.replace(" ", f"[xa]{{0,{_FILLERS}}}"))
 
 
@@ -345,9 +345,9 @@ def _read_forms(text: str, line: Line, draft: Draft) -> str:
             own = form.kind == "brought" or _is_writers(symbols, match)
             if telling is None or subject is None or not own:
                 continue
-            for name, also in _further(symbols, match, telling):
-                _claim(form.kind, name, also, line, draft)
             if _claim(form.kind, subject, telling, line, draft):
+                for name, also in _further(symbols, match, telling):
+                    _claim(form.kind, name, also, line, draft)
                 spans.append(
                     (symbols.tokens[match.start()].start(), symbols.tokens[telling.end - 1].end())
                 )
