@@ -26,13 +26,13 @@ __all__ = ["read_mentions"]
 
 _NAMED = re.compile(
     r"(?<![\w./\\@:=+-])([A-Za-z][A-Za-z0-9_-]{0,40}[A-Za-z]|[A-Za-z][\w-]{1,40})"
-    r"(?:\s+(?:version|ver\.?|release))?(?:[@-]|\s+)v?"
+    r"(?:\s+(?:version|ver\.?|release))?(?:[@=-]|\s+)v?"
     r"(?!\d[\w.+]*\.(?:tar|tgz|whl|zip|so|py|json|ya?ml)\b)"  # the name of a file
     r"(\d+\.\d[\w.]*\w(?:\+\w+(?:\.nv\d{2}\.\d{1,2})?)?|\d+\.\d)(?![\w/%-]|\.\d)",
     re.IGNORECASE,
 )
 #: What stands in each of these between a name and its release.
-_RELEASE_BEHIND = re.compile(r"[\s@-]v?\d+\.\d")
+_RELEASE_BEHIND = re.compile(r"[\s@=-]v?\d+\.\d")
 _SENTENCES = re.compile(
     r"(?<=[.;!?])\s+|[。；！？]|\s+(?=but\b|while\b|whereas\b|however\b|so\s+(?:I|we)\b)|;"
 )

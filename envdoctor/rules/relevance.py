@@ -186,6 +186,8 @@ def _is_idle(about: Set[str], reported: Reported) -> bool:
 def _takes_part(finding: Finding, about: Set[str], reported: Reported) -> bool:
     if not reported.keys:
         return finding.severity == "error" or not _is_unspoken(finding, reported)
+    if finding.code == _COMPARED and any(key.startswith(_COMPARED) for key in reported.keys):
+        return True  # what was changed together cured together
     if finding.severity == "error":
         is_apart = finding.component in finding.packages and finding.component != "torch"
         known = reported.is_explained or reported.is_past_imports

@@ -29,6 +29,13 @@ def test_what_a_template_gives_as_an_example_is_not_here(brackets: str) -> None:
     assert version_of(f"numpy 1.26.4\n4. torch version {brackets}: 2.6.0\n", "torch") == "2.6.0"
 
 
+def test_one_sign_stands_between_a_name_and_its_release_as_conda_writes_it() -> None:
+    text = "I keep getting errors with their latest version (peft=0.14.0, lr=0.01)" + " at all" * 60
+    assert version_of(text, "peft") == "0.14.0"
+    assert version_of(text.replace("keep getting errors with", "need"), "peft") is None
+    assert version_of(text.replace("peft=", "--peft="), "peft") is None
+
+
 def version_of(text: str, name: str) -> Optional[str]:
     """Return the version that a text states of a distribution, of Python or the driver."""
     facts = read(text)

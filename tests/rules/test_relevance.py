@@ -80,6 +80,18 @@ def test_a_row_of_what_a_complaint_does_not_speak_of_is_advice(finding, spoken_o
     assert severity_of(OTHER._replace(**finding), vague) == finding.get("severity", "warning")
 
 
+def test_what_a_text_compares_of_several_packages_takes_part_together(checked):
+    text = (
+        "# It stops\n\nWe run peft 0.14.0 and trl 0.12.0.\n\nValueError: the frob is odd\n\n"
+        "The error is gone after downgrading peft to 0.13.2 and trl to 0.11.0\n"
+    )
+    compared = [entry for entry in checked(text) if entry.code == "ED312"]
+    assert [(entry.component, entry.severity) for entry in compared] == [
+        ("peft", "warning"),
+        ("trl", "warning"),
+    ]
+
+
 def test_a_limit_of_the_machine_is_beside_a_cause_that_is_known():
     assert severity_of(OF_MACHINE, FAILED) == "advice"
 
