@@ -87,9 +87,6 @@ _SHOWS_AS = {
     ),
     # Rows of one feature, by the beginning of their ids.
     "refuses-python-": re.compile(r"torch[._ ]?compile|[Dd]ynamo|[Ii]nductor"),
-    "transformers-4.46-gradient-accumulation": re.compile(
-        r"(?i:accumulat|grad_norm|\bloss\b|converg)"
-    ),
     "deepspeed-weights-only-torch": re.compile(
         r"(?i:weights_only|unpickl|resum|(?:load|restor)\w*.{0,40}(?:checkpoint|state)"
         r"|(?:checkpoint|state)\w*.{0,40}(?:load|restor))"

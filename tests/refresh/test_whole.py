@@ -68,9 +68,7 @@ def test_names_and_messages_stay_those_of_the_packages_that_have_them(steps, kin
     assert [words[-2:] for words in asked if kind in words] == [["--only", "peft"]]
     assert ["--measure", "--only", "peft", "unheard-of"] in asked
     assert not [
-        step
-        for step in steps(["--only", "unheard-of"], measured=["unheard-of"])[1]
-        if kind in step
+        step for step in steps(["--only", "unheard-of"], measured=["unheard-of"])[1] if kind in step
     ]
 
 
