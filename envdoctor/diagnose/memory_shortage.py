@@ -50,6 +50,7 @@ _IDLE = re.compile(
 )
 _MUCH_IDLE = 0.05  # of a GPU
 _BESIDE_TORCH = 4 << 30  # bytes: the context and the libraries of a process
+_CONTEXT = 3 << 28  # bytes: what a process holds there that only has a context
 _HOLDER = re.compile(rf"Process (\d{{1,9}}) has ({_SIZE}) memory in use")
 _MAKE_ROOM = (
     "See who holds it (nvidia-smi, fuser -v /dev/nvidia*): end what a former run left behind, "
@@ -117,7 +118,8 @@ def of_holders(text: str) -> Optional[Relation]:
             f"{others}",
             _MAKE_ROOM,
         )
-    if counted.others < _BESIDE_TORCH:  # the contexts of other ranks, which are always there
+    listed = len({number for number, _ in _HOLDER.findall(text)})
+    if counted.others < (listed * _CONTEXT or _BESIDE_TORCH):  # those of other ranks, always there
         return None
     return Relation(
         f"Other processes hold {others} there, and without them it had been enough",

@@ -98,6 +98,15 @@ def test_what_others_hold_is_not_cured_by_a_smaller_batch(first, free, own, is_o
     assert ("micro batch" in words_of(finding)) is not is_others
 
 
+@pytest.mark.parametrize(("held", "is_told"), [("1.30 GiB", True), ("0.50 GiB", False)])
+def test_a_small_gpu_that_others_use_too(first, held, is_told):
+    """A context alone is held wherever another rank has touched the GPU."""
+    listed = f"Process 11 has {held} memory in use. Process 12 has 0.60 GiB memory in use."
+    own = "9.70 GiB" if is_told else "10.50 GiB"
+    line = refused("20.00 MiB", "11.66 GiB", "0.01 GiB", own).replace("Incl", f"{listed} Incl")
+    assert (MAKES_ROOM in words_of(first(traceback(MLP, last=line)))) is is_told
+
+
 def test_a_request_that_is_larger_than_the_gpu(first):
     finding = first(traceback(MLP, last=refused(wanted="96.00 GiB")))
     assert "larger than the GPU" in finding.message
