@@ -11,9 +11,10 @@ from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.calls import InstallerCall
 from envdoctor.model.facts import Facts
 
-GONE = "ImportError: cannot import name 'cached_download' from 'huggingface_hub' (/x/huggingface_hub/__init__.py)\n"
+HUB = "/x/site-packages/huggingface_hub/__init__.py"
+GONE = f"ImportError: cannot import name 'cached_download' from 'huggingface_hub' ({HUB})\n"
 NO_PART = "ModuleNotFoundError: No module named 'trl.models.auxiliary_modules'\n"
-UNKNOWN = "ImportError: cannot import name 'no_such_name' from 'huggingface_hub' (/x/huggingface_hub/__init__.py)\n"
+UNKNOWN = f"ImportError: cannot import name 'no_such_name' from 'huggingface_hub' ({HUB})\n"
 
 
 @pytest.fixture
@@ -461,7 +462,7 @@ def test_a_key_of_any_program_is_no_model(traces, line):
 
 def test_a_row_of_another_name_does_not_explain_a_line(traces):
     """trl 0.7 does not import with peft 0.10, for another name than the one that is missing."""
-    line = "ImportError: cannot import name 'GRPOTrainer' from 'trl' (/v/trl/__init__.py)\n"
+    line = "ImportError: cannot import name 'GRPOTrainer' from 'trl' (/v/site-packages/trl/__init__.py)\n"
     first, *_ = traces(line, "trl==0.7.0", "peft==0.10.0")
     assert first.finding.code == "ED395"
     assert "0.14.0" in first.finding.message
