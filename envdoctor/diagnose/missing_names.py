@@ -651,7 +651,7 @@ def _remedy(
         if "newer" in " ".join(history.sides()):
             way = f"a newer release of what asks for it, which does without, or {way}"
         return Remedy(f"Take {way}: torch pins {name}, so it is not to be changed alone.", ())
-    requirement, refusing = _allowed(history, version, asked, context)
+    requirement, refusing = _allowed(history, version, context)
     vendor = vendor_of_builds(context.facts)
     if vendor and is_for_cuda(history.package, vendor):
         text = f"Install a build of {history.package} for {vendor} of a release that has it "
@@ -712,18 +712,8 @@ def _is_torchs_own(package: str, context: Context) -> bool:
     )
 
 
-def _may_ask_for_more(history: NameHistory, asked: _Asked, context: Context) -> bool:
-    """Tell whether a release that is new enough for this name may be too old for others: nothing
-    tells who asks, nor what else is there.
-    """
-    version = asked.installed.get(history.package)
-    if version is None or version.is_devrelease or history.side(version) != "older":
-        return False
-    return asked.asker == ("", None) and len(context.distributions) < 2
-
-
 def _allowed(
-    history: NameHistory, version: Optional[Version], asked: _Asked, context: Context
+    history: NameHistory, version: Optional[Version], context: Context
 ) -> Tuple[str, Tuple[str, ...]]:
     """Return the requirement for a release that has it, and which installed packages refuse it.
 
@@ -743,8 +733,7 @@ def _allowed(
             pair for pair in _broken(context, changed) - before if pair[0] != history.package
         )
         if not broken:
-            is_nearest = version is not None and not _may_ask_for_more(history, asked, context)
-            return (f"{history.package}=={release}" if is_nearest else every), ()
+            return (f"{history.package}=={release}" if version is not None else every), ()
         refusing = refusing or broken
     others = {name for pair in refusing for name in pair} - {history.package}
     return every, tuple(sorted(others))

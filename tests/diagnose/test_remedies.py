@@ -250,17 +250,6 @@ def test_what_torch_pins_is_not_installed_alone(first):
     assert any(remedy.commands for remedy in alone.remedies)
 
 
-@pytest.mark.parametrize(("beside", "is_exact"), [("", False), ("peft: 0.6.0\n", True)])
-def test_whoever_is_not_known_may_ask_for_more_than_one_name(reported, beside, is_exact):
-    text = (
-        "# A fine-tuning that does not start\n\ntransformers: 4.32.0\n"
-        f"{beside}ImportError: cannot import name 'Cache' from 'transformers'\n"
-    )
-    finding = next(one for one in reported(text) if one.code == "ED395")
-    assert ("transformers==4.36.0" in words_of(finding)) is is_exact
-    assert ("transformers>=4.36.0" in words_of(finding)) is not is_exact
-
-
 def test_of_several_ranges_none_is_an_instruction(first):
     text = (
         "Traceback (most recent call last):\n"
