@@ -40,6 +40,7 @@ from .hub_access import tell_hub_access
 from .index_files import tell_index_files
 from .lacking_builds import tell_lacking_builds
 from .last_start import of_last_start, told_of_earlier
+from .loading_progress import tell_loading_progress
 from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
 from .numbers_and_settings import relate_numbers
@@ -139,6 +140,7 @@ def explain(
     tell_hub_access(drafts, raised)
     tell_architectures(drafts, knowledge.modules, contexts[0])
     tell_places(drafts, raised, knowledge.modules, contexts[0], reading.report)
+    tell_loading_progress(drafts, reading.report)
     violated = [finding for finding in findings if finding.verdict == "violated"]
     _join_rows(drafts, events, knowledge, contexts, violated)
     _join_findings(drafts, knowledge, violated, contexts[0])

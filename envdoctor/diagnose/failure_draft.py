@@ -13,6 +13,7 @@ from ..model.log import PLACES_OF_LINE, Frame, Raised
 from ..model.pattern import pattern
 from ..rules.rule import Context
 from .code_owner import INSTALLED, STANDARD, is_own, is_standard
+from .library_errors import remedy_of_library
 from .native_errors import inner_message
 from .own_code import of_call, of_program, own_remedy
 from .passed_through import remedy_of_parts
@@ -47,7 +48,8 @@ _ADVISING = (
     "|lower|make sure|pass|please|reduce|run|set|specify|to (?:avoid|fix|resolve)|try|upgrade|use"
     "|you (?:can|may|must|need|should)"
 )
-_REST = r"\b[^\n]{3,300}?)(?=[.;!](?:\s|$)|\n|$)"
+#: To its end, or to that of the text of JSON that it stands in.
+_REST = r"\b[^\n]{3,300}?)(?=[.;!](?:\s|$)|\.?['\"][,}]|\n|$)"
 _ADVICE = pattern(rf"(?i)(?:^|(?<=[.;!?:] )|(?<=\n))\s*((?:{_ADVISING}){_REST}")
 _ADVICE_WITHIN = pattern(rf"\b((?:[Pp]lease|[Yy]ou (?:must|need to)){_REST}")
 #: A heading within a message, of what it came of.
@@ -78,6 +80,8 @@ _ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
 #: What a GPU's runtime says: torch adds lines of its own, and no blank one.
 _OF_DEVICE = pattern(r"(?:CUDA|HIP|XPU) error: ")
 _SHOWN = 400  # characters of a message
+#: How a line begins that goes on with the one above: as of yaml, transformers, multiprocessing.
+_GOING_ON = pattern(r'\s*(?:- \w|in "[^"\n]{1,300}", line \d|(?!what\b)[a-z]{2,20} [a-z])')
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 #: A file that somebody works on: pip unpacks what it builds into folders that it removes.
 _IN_FOLDER = pattern(
@@ -347,7 +351,7 @@ def _worded(raised: Raised) -> str:
     said, lines = "", raised.message.split("\n")
     for number, line in enumerate(lines):
         said = f"{said} {line.strip()}".strip()
-        if said and not said.endswith(":") and not _is_open(said, lines[0]):
+        if said and not said.endswith(":") and not _goes_on(said, lines, number):
             said = f"{said} {_reason_below(lines[number + 1 :])}".strip()
             break
     if len(said) > _SHOWN and len(inner_message(said)) < len(said):
@@ -355,6 +359,16 @@ def _worded(raised: Raised) -> str:
     said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
     name = raised.kind.rpartition(".")[2]
     return f"{name}: {said}" if name and said else name or said
+
+
+def _goes_on(said: str, lines: Sequence[str], number: int) -> bool:
+    """Tell whether the next line goes on with the sentence of a message: a list below it, a line
+    that begins with a small letter, or the place in a file that a parser names.
+    """
+    below = lines[number + 1] if number + 1 < len(lines) else ""
+    if len(said) > _SHOWN or not below.strip():
+        return False
+    return _is_open(said, lines[0]) or _GOING_ON.match(below) is not None
 
 
 def _is_open(said: str, first: str) -> bool:
@@ -460,7 +474,7 @@ def _advice_for_user(raised: Raised, contexts: Sequence[Context]) -> str:
     """Return what the program itself says is to be done. What an operator says of its arguments is
     for whoever wrote the call: nobody who only uses the package that did can follow it.
     """
-    if remedy_of_parts(raised):
+    if remedy_of_parts(raised) or remedy_of_library(raised):
         return ""  # what is known to be at work says more than a message for all who call it
     frame = raised.frames[-1] if raised.frames else None
     message = raised.message

@@ -12,7 +12,9 @@ from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from .code_owner import is_own, is_standard
 from .failed_operation import exhausted, made_in_line
+from .library_errors import remedy_of_library
 from .native_errors import remedy_of_native
+from .own_message import remedy_of_own_message
 from .passed_through import remedy_of_parts
 from .source_line import SourceLine, asking_frames
 
@@ -72,7 +74,7 @@ def _own_place(raised: Raised) -> Optional[Frame]:
 def own_remedy(raised: Raised) -> str:
     """Say what to do in the program's own code; "" where it has no part in it that is seen."""
     frame = _own_place(raised)
-    refused = remedy_of_parts(raised) or remedy_of_native(raised)
+    refused = remedy_of_parts(raised) or remedy_of_library(raised) or remedy_of_native(raised)
     if frame is None:
         return refused
     name = frame.file.replace("\\", "/").rpartition("/")[2]
@@ -82,6 +84,8 @@ def own_remedy(raised: Raised) -> str:
         return f"{refused} ({where})"
     if asking_frames(raised)[-1] is frame and kind in _BY_KIND:
         return _BY_KIND[kind](raised, frame, where) or _look(frame, where)
+    if remedy_of_own_message(raised, where):
+        return remedy_of_own_message(raised, where)
     frames = asking_frames(raised)
     last = frames[-1]
     if kind not in _OF_VALUES or (_CHECKS.match(last.code) and not is_standard(last)):

@@ -24,6 +24,10 @@ _BARE = pattern(r"\s+(?:[╰└]─>\s+)?")
 _NAMES = (
     pattern(r"Encountered error while generating package metadata\. (?P<name>[A-Za-z][\w.-]*)"),
     pattern(r"\bCannot uninstall (?P<name>[A-Za-z][\w.-]*) "),
+    pattern(
+        r"Failed to build installable wheels for some pyproject\.toml based projects "
+        r"\(?(?P<name>[A-Za-z][\w.-]*(?:, [A-Za-z][\w.-]*){0,9})"
+    ),
 )
 #: What refuses a whole set of packages.
 _REFUSALS = frozenset(
@@ -49,7 +53,7 @@ def name_what_stopped_pip(drafts: Sequence[TraceDraft], report: str) -> None:
         is_named = re.search(rf"(?i)\b{re.escape(name)}\b", root.finding.message) is not None
         if not sources and is_named:
             continue
-        words = f"The package is {name}"
+        words = f"The packages are {name}" if ", " in name else f"The package is {name}"
         words += f", of which pip took the sources ({sources}) for lack of a wheel" * bool(sources)
         message = f"{root.finding.message.rstrip('.')}. {words}."
         root.finding = root.finding._replace(message=message)

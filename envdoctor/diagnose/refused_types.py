@@ -23,7 +23,9 @@ _ONLY = re.compile(
     r"(?: (?:is|are) supported| (?:data ?)?types?\b|$|[.,;)])"
 )
 _NO_KERNEL = re.compile(r"\"\w{1,80}\" not implemented for '(?P<type>\w{1,30})'")
-_INPUT_TYPE = re.compile(r"(?i)(?:input|data|scalar) ?type:? '?(?P<type>[\w.]{3,30})|\bdtype\b")
+_INPUT_TYPE = re.compile(
+    r"(?i)(?:input|data|(?<!unsupported )scalar) ?type:? '?(?P<type>[\w.]{3,30})|\bdtype\b"
+)
 #: Names of types, as torch, its C++ and the engines print them.
 _TYPES: Mapping[str, str] = {
     "bf16": "bfloat16", "bfloat16": "bfloat16", "dt_bfloat16": "bfloat16",

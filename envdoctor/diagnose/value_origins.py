@@ -19,6 +19,7 @@ from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.redaction import redact
 from .code_owner import is_own
+from .own_message import own_values
 
 __all__ = ["Origin", "heading_before", "named_settings", "value_origins", "warned_before"]
 
@@ -112,6 +113,7 @@ def named_settings(raised: Raised, report: str) -> List[Origin]:
         match.group("path").rpartition(".")[2]
         for match in _SETTINGS.finditer(frame.code if frame is not None else "")
     ]
+    own = {name.rpartition(".")[2]: value for name, value in own_values(raised)}
     above = _above(report, raised)
     text = "\n".join(above)
     settings = []
@@ -119,8 +121,9 @@ def named_settings(raised: Raised, report: str) -> List[Origin]:
         values = _values_of(name, text)
         if len(values) == 1 and not _NO_SETTING.fullmatch(name.lower()):
             value, line = values.popitem()
+            is_told = value in message and own.get(name) != value
             # In a line of usage the name itself stands for the value.
-            if value not in message and value.lower() != name.lower():
+            if not is_told and value.lower() != name.lower():
                 shown = redact(above[line - 1].strip())[:SHOWN]
                 settings.append(Origin(value, (name,), line, shown))
     return settings[:_MOST_SETTINGS]

@@ -17,7 +17,9 @@ from ..model.record import NamedTuple
 from ..model.versions import releases_of, try_version
 from ..rules.rule import Context
 from .called_layer import of_layer
+from .library_errors import of_library
 from .native_errors import of_native
+from .own_message import of_own_message
 from .passed_through import of_parts
 from .python_releases import of_python_release
 from .source_line import LOOKING_UP
@@ -75,8 +77,9 @@ def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str
     passed_on = ""
     for entry in raised.chain():
         lead = "" if entry is raised else f"{entry.kind.rpartition('.')[2]} came first: "
-        source = _stated(entry, contexts, modules) or _asserted(entry)
-        why = " ".join(filter(None, (of_native(entry), of_layer(entry), source, of_parts(entry))))
+        source = of_library(entry) or _stated(entry, contexts, modules) or _asserted(entry)
+        own = (of_native(entry), of_layer(entry), of_own_message(entry))
+        why = " ".join(filter(None, (*own, source, of_parts(entry))))
         why = why or of_python_release(entry.message, _source(entry), contexts[0])
         if why and entry.by_cause and _PASSES_ON.search(why):
             passed_on = passed_on or lead + why

@@ -1,0 +1,268 @@
+"""What libraries refuse, in words of a run, and what to do: exceptions whose message names an
+object of the library, and not which part of a run it is or what sets it.
+
+Above an entry stands the source that raises it. What an operator of torch or NumPy refuses stands
+in ``tensor_errors``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterator, Tuple
+
+from ..model.log import Raised
+from ..model.pattern import pattern
+from .tensor_errors import Saying, fix_of, words_of
+
+__all__ = ["of_library", "remedy_of_library"]
+
+
+def of_library(raised: Raised) -> str:
+    """Say what the message of a library means; "" for one that no words are known for."""
+    return words_of(raised.message, tuple(_sayings(raised)))
+
+
+def remedy_of_library(raised: Raised) -> str:
+    """Say what to do about the message of a library; "" where that is not known."""
+    return fix_of(raised.message, tuple(_sayings(raised)))
+
+
+def _sayings(raised: Raised) -> Iterator[Saying]:
+    """Yield what is known of messages that may be those of an exception: words that anybody may
+    have count where the traceback goes through their library.
+    """
+    yield from _ANYWHERE
+    files = [frame.file.replace("\\", "/") for frame in raised.frames]
+    for form, sayings in _WITHIN:
+        if any(map(form.search, files)) or not files:
+            yield from sayings
+
+
+def _of_tokenizer(match: re.Match[str]) -> str:
+    path = match.group("path")
+    return (
+        f"{path} is no folder with the files of a tokenizer, and no repository that this run can "
+        "read: a path that is relative to another folder, or one into which only the model was "
+        "saved."
+    )
+
+
+def _of_unpickled(match: re.Match[str]) -> str:
+    name = match.group("name")
+    holds = f"{name} too" if name else "other objects too"
+    return (
+        "torch.load takes tensors and plain values alone there (weights_only=True, which is its "
+        f"default from torch 2.6 on), and the file holds {holds}."
+    )
+
+
+_ANYWHERE: Tuple[Saying, ...] = (
+    # transformers 4.30 to 5.0, tokenization_utils_base.py
+    Saying(
+        pattern(r"^Can't load tokenizer for '(?P<path>[^'\n]{1,300})'"),
+        _of_tokenizer,
+        "Save the tokenizer beside the model (tokenizer.save_pretrained), name the base model's, "
+        "or correct the path",
+    ),
+    # transformers 4.30 to 4.57, modeling_utils.py
+    Saying(
+        pattern(r"^Error no file named .{10,200}? found in directory (?P<folder>\S{1,300}?)\.?$"),
+        lambda match: (
+            f"{match.group('folder')} holds no weights under a name that transformers looks for: "
+            "it holds an adapter alone (adapter_model), shards of DeepSpeed or FSDP, a checkpoint "
+            "that was not written to its end, or it is the folder above."
+        ),
+        "Look what the folder holds (ls): load an adapter with peft on its base model, merge "
+        "shards first (zero_to_fp32.py, accelerate merge-weights), or name the checkpoint's folder",
+    ),
+    # torch 2.6 to 2.13, serialization.py
+    Saying(
+        pattern(
+            r"^Weights only load failed[^\0]{0,1400}?"
+            r"(?:Unsupported (?:global: GLOBAL|class) (?P<name>[\w.]{1,120})|\Z)"
+        ),
+        _of_unpickled,
+        "Allow what it names before that line (torch.serialization.add_safe_globals([...])), or "
+        "give torch.load weights_only=False, where the file is of your own or of somebody trusted",
+    ),
+    # torch 1.10 to 2.13, serialization.py and caffe2/serialize/inline_container.cc
+    Saying(
+        pattern(r"^Parent directory (?P<folder>\S{1,300}) does not exist"),
+        lambda match: f"The folder that is written to is not there: {match.group('folder')}.",
+        "Make it before (os.makedirs(..., exist_ok=True)), or give another",
+    ),
+    # torch/distributed/rendezvous.py of 1.13 to 2.13
+    Saying(
+        pattern(r"environment variable (?P<name>RANK|WORLD_SIZE|MASTER_\w{4}) expected, but not s"),
+        lambda match: (
+            "The process group is made from the variables of a launcher, and "
+            f"{match.group('name')} is not set: the program was started without one."
+        ),
+        "Start it with torchrun --nproc_per_node=N (accelerate launch, deepspeed), or set RANK, "
+        "LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as a script of srun has to",
+    ),
+    # torch/nn/parallel/distributed.py and reducer.cpp of 1.7 to 2.13
+    Saying(
+        pattern(r"^Expected to have finished reduction in the prior iteration"),
+        "DistributedDataParallel waits for the gradient of each parameter, and some took no part "
+        "in the loss of that step: a branch that was not taken, an output that is not used, a "
+        "layer that is frozen in part.",
+        "Give find_unused_parameters=True (ddp_find_unused_parameters of the Trainer), freeze or "
+        "take out what is not used; TORCH_DISTRIBUTED_DEBUG=DETAIL names those parameters",
+    ),
+    Saying(
+        pattern(r"^type (?P<type>\w{1,60}) doesn't define __round__ method"),
+        lambda match: f"round() takes a number, and what it got is a {match.group('type')}.",
+        "Make a number of it first: .item()",
+    ),
+    Saying(
+        pattern(r"^Got unsupported ScalarType BFloat16"),
+        "NumPy has no bfloat16.",
+        "Call .float() before .numpy()",
+    ),
+    Saying(
+        pattern(r"^Can't call numpy\(\) on Tensor that requires grad"),
+        "The tensor hangs on the graph of gradients, which an array of NumPy cannot.",
+        "Call .detach() before .numpy(), or compute it under torch.no_grad()",
+    ),
+    # multiprocessing/spawn.py of Python 3.8 to 3.13
+    Saying(
+        pattern(r"^\s*An attempt has been made to start a new process before"),
+        "Processes that are spawned import the program anew, and it starts processes while it is "
+        "imported.",
+        "Put what runs under `if __name__ == '__main__':`",
+    ),
+    # openai 1.0 to 2.8, _exceptions.py; what servers of its interface answer:
+    # https://platform.openai.com/docs/guides/error-codes
+    Saying(
+        pattern(r"^Error code: 401 - "),
+        "The server does not take the key that the client sent.",
+        "Set the key of the server that base_url names (OPENAI_API_KEY, or api_key=); a server of "
+        "one's own takes what it was started with (--api-key), or any",
+    ),
+    Saying(
+        pattern(r"^Error code: 403 - "),
+        "The server knows the key and does not let it ask this.",
+        "Ask with a key that may use this model, from a region that is served",
+    ),
+    Saying(
+        pattern(r"^Error code: 404 - "),
+        "The server has no model of that name, or no such path.",
+        "Ask for a name that GET /v1/models lists (--served-model-name of vLLM and SGLang, else "
+        "the path that the server was started with), and let base_url end with /v1",
+    ),
+    Saying(
+        pattern(r"^Error code: 429 - "),
+        "The server refuses for now: the quota of the account, or its requests in a time, are "
+        "used up.",
+        "Look at the account's quota and credit; where only too much was asked at once, ask more "
+        "slowly, and again after a while (max_retries)",
+    ),
+    # the templates of the models, by jinja2
+    Saying(
+        pattern(r"^(?:After the optional system message, )?[Cc]onversation roles must alternate"),
+        "The chat template of this model takes user and assistant by turns, beginning with user: "
+        "two messages of one role follow each other, or the first is of another (a system "
+        "message, where the template has none).",
+        "Join messages of one role that follow each other, and put the system's words before the "
+        "first of the user",
+    ),
+    Saying(
+        pattern(r"^System role not supported"),
+        "The chat template of this model takes no system message.",
+        "Put its words before the first message of the user",
+    ),
+    # PIL/Image.py of 8 to 12
+    Saying(
+        pattern(r"^cannot identify image file "),
+        "The file is no image: it is empty, was not downloaded to its end, or holds a page of HTML "
+        "or a pointer of Git LFS.",
+        "Look at it (file NAME, ls -l); fetch it again, or leave it out of the data",
+    ),
+    # modules/imgproc, modules/imgcodecs of OpenCV 4
+    Saying(
+        pattern(r"OpenCV\(\S{1,20}\)[^\n]{0,300}!_?(?:src|img|image)\.empty\(\)"),
+        "The image is empty: cv2.imread gives None, without a word, for a path that is not there "
+        "and for a file that it cannot read.",
+        "Look whether the path is there, as it is seen from the folder where the program runs",
+    ),
+    # transformers 4.20 to 5.0, trainer.py
+    Saying(
+        pattern(r"^The model did not return a loss from the inputs, only the following keys: "),
+        "The batch has no labels, so that the model computes no loss.",
+        "Give the data a column labels (DataCollatorForLanguageModeling(mlm=False) makes one), "
+        "name it in label_names, and take a model with a head",
+    ),
+    # transformers 4.36 to 4.57, modeling_utils.py
+    Saying(
+        pattern(r"does not support an attention implementation through .{0,60}scaled_dot_product"),
+        "This model has no code for torch's scaled_dot_product_attention in this transformers.",
+        'Load it with attn_implementation="eager", or take a newer transformers that has it',
+    ),
+)
+#: By a file that the traceback goes through.
+_WITHIN: Tuple[Tuple[re.Pattern[str], Tuple[Saying, ...]], ...] = (
+    (
+        # pickle and multiprocessing/reduction.py of Python 3.8 to 3.13
+        pattern(r"(?:^|/)(?:multiprocessing|pickle|torch/utils/data|dill|joblib)\b"),
+        (
+            Saying(
+                pattern(
+                    r"^Can't (?:pickle|get) local object '(?P<name>[^'\n]{1,200})'"
+                    r"|^Can't pickle <function .{0,200}?<lambda>"
+                ),
+                lambda match: (
+                    f"{match.group('name') or 'A lambda'} is to go to another process, which "
+                    "imports it by its name, and it has none outside of the function that it was "
+                    "made in."
+                ),
+                "Define it at the top of a module, or keep the work in one process (num_workers=0)",
+            ),
+        ),
+    ),
+    (
+        # wandb 0.15 to 0.23, sdk/wandb_login.py and sdk/wandb_init.py
+        pattern(r"/wandb/"),
+        (
+            Saying(
+                pattern(r"api_key not configured \(no-tty\)|^No API key configured"),
+                "wandb has no account's key on this machine, and nobody is there to type one.",
+                "Set WANDB_API_KEY, or log in once (wandb login); or leave it out: "
+                'WANDB_MODE=offline, report_to="none"',
+            ),
+            Saying(
+                pattern(r"returned error 40[134]\b|permission denied|\bpermission to access\b"),
+                "The account of the key may not write into that entity or project of wandb, or "
+                "there is none of that name.",
+                "Correct entity and project, or use the key of an account that is in that team; "
+                "WANDB_MODE=offline leaves it out",
+            ),
+        ),
+    ),
+    (
+        # jinja2 within apply_chat_template of transformers 4.34 to 5.0
+        pattern(r"/transformers/.*(?:tokenization_utils_base|chat_template_utils|processing)"),
+        (
+            Saying(
+                pattern(r"^(?:dict|list) object has no (?:element|attribute) "),
+                "The chat template takes a list of messages, each with role and content, and what "
+                "it was given has another form.",
+                "Bring each conversation into [{'role': ..., 'content': ...}, ...] first "
+                "(from/value of ShareGPT are other names), or give the format to what loads the "
+                "data",
+            ),
+        ),
+    ),
+    (
+        # peft 0.5 to 0.18, tuners/tuners_utils.py
+        pattern(r"/peft/"),
+        (
+            Saying(
+                pattern(r"^Target modules? (?P<names>[^\n]{1,300}?) not found in the base model"),
+                lambda match: f"No layer of this model is called {match.group('names')}.",
+                "Print the names (model.named_modules()) and give those of its linear layers, or "
+                'target_modules="all-linear"',
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,147 @@
+"""What libraries refuse, as they say it: Python and torch are really run; of the others the texts
+are held against what was read of their releases.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from envdoctor.diagnose.library_errors import of_library, remedy_of_library
+from envdoctor.model.log import Frame, LogLine, Raised
+
+TOKENIZER = (
+    "Can't load tokenizer for 'out/last'. If you were trying to load it from "
+    "'https://huggingface.co/models', make sure you don't have a local directory with the same "
+    "name. Otherwise, make sure 'out/last' is the correct path to a directory containing all "
+    "relevant files for a LlamaTokenizer tokenizer."
+)
+NO_LOSS = (
+    "The model did not return a loss from the inputs, only the following keys: logits. For "
+    "reference, the inputs it received are input_ids."
+)
+TARGETS = (
+    "Target modules {'q_proj'} not found in the base model. Please check the target modules and "
+    "try again."
+)
+
+
+def raised(message, file="", kind="ValueError"):
+    line = LogLine("log", 1, message, None, "")
+    frames = (Frame(file, 7, "f"),) if file else ()
+    return Raised(kind, message, frames, "ended", line, line, 1, 1, behind=0)
+
+
+@pytest.mark.parametrize(
+    ("message", "package", "words"),
+    [
+        (TOKENIZER, "transformers", "out/last is no folder with the files of a tokenizer"),
+        (NO_LOSS, "transformers", "has no labels"),
+        (TARGETS, "peft", "No layer of this model is called {'q_proj'}"),
+    ],
+)
+def test_the_texts_are_those_of_the_packages(matrix, message, package, words):
+    assert matrix.messages_of(package).find(message)
+    assert words in of_library(raised(message, f"/x/site-packages/{package}/a.py"))
+
+
+@pytest.mark.parametrize(
+    ("message", "file", "words"),
+    [
+        (
+            "Error no file named model.safetensors found in directory out/c-5.",
+            "",
+            "out/c-5 holds no weights",
+        ),
+        ("api_key not configured (no-tty). call wandb.login", "/p/wandb/sdk/wandb_init.py", "key"),
+        ("returned error 403: permission denied", "/p/wandb/sdk/wandb_init.py", "may not write"),
+        ("permission denied", "/p/own/program.py", ""),
+        ("Error code: 429 - {'error': {'message': 'quota'}}", "", "refuses for now"),
+        ("Error code: 404 - {'object': 'error', 'message': 'The model `q` does", "", "no model of"),
+        ("Error code: 500 - {'error': 'x'}", "", ""),
+        ("Conversation roles must alternate user/assistant/user/assistant/...", "", "by turns"),
+        ("dict object has no element 0", "/p/transformers/tokenization_utils_base.py", "list of"),
+        ("dict object has no element 0", "/p/jinja2/sandbox.py", ""),
+        ("OpenCV(4.8.0) /io/c.cpp:182: error: (-215:A) !_src.empty() in", "", "cv2.imread gives"),
+        ("cannot identify image file 'a.jpg'", "", "no image"),
+    ],
+)
+def test_of_others(message, file, words):
+    answer = of_library(raised(message, file))
+    assert words in answer
+    assert bool(answer) == bool(words) == bool(remedy_of_library(raised(message, file)))
+
+
+PYTHON = {
+    "an Python-lambda": (
+        (
+            "import multiprocessing as m\n"
+            "if __name__ == '__main__':\n"
+            "    m.get_context('spawn').Process(target=lambda: 0).start()\n"
+        ),
+        "which imports it by its name",
+    ),
+    "bootstrapping": (
+        (
+            "import multiprocessing as m\n"
+            "def f(): pass\n"
+            "m.set_start_method('spawn', force=True)\n"
+            "p = m.Process(target=f)\n"
+            "p.start(); p.join()\n"
+        ),
+        "it starts processes while it is imported",
+    ),
+    "round": ("class Tensor: pass\nround(Tensor(), 3)\n", "round() takes a number"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(PYTHON))
+def test_of_python(said, tmp_path, printed, name):
+    program, words = PYTHON[name]
+    path = tmp_path / "train.py"
+    path.write_text(program)
+    (trace,) = said(printed(path)).traces[:1]
+    assert words in trace.meaning
+    assert trace.finding.remedies
+
+
+TORCH = {
+    "torch.zeros(2, dtype=torch.bfloat16).numpy()": "NumPy has no bfloat16",
+    "torch.zeros(2, requires_grad=True).numpy()": "graph of gradients",
+    "torch.save({}, '/not/there/a.pt')": "is not there: /not/there",
+    "torch.distributed.init_process_group('gloo')": "RANK is not set",
+    "torch.load(io.BytesIO(saved), weights_only=True)": "pathlib",
+}
+PROGRAM = """
+import io, pathlib, torch, torch.distributed
+buffer = io.BytesIO()
+torch.save({"a": pathlib.PurePosixPath("b")}, buffer)
+saved = buffer.getvalue()
+LINE
+"""
+
+
+@pytest.mark.parametrize("line", sorted(TORCH))
+def test_of_torch(said, tmp_path, torch_python, line):
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM.replace("LINE", line))
+    done = subprocess.run(
+        [torch_python, str(path)], stderr=subprocess.PIPE, text=True, timeout=300, check=False
+    )
+    (trace,) = said(done.stderr).traces[:1]
+    assert TORCH[line] in trace.meaning, done.stderr
+    assert trace.finding.remedies
+
+
+def test_what_a_parser_of_yaml_says_is_told_with_its_place(said, tmp_path):
+    program = "import yaml\nyaml.safe_load(open('base.yaml'))\n"
+    (tmp_path / "train.py").write_text(program)
+    (tmp_path / "base.yaml").write_text("lr: 1\nmodel: name: x\n")
+    command = [sys.executable, str(tmp_path / "train.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    if "No module named 'yaml'" in done.stderr:
+        pytest.skip("PyYAML is not installed")
+    (trace,) = said(done.stderr).traces[:1]
+    assert 'mapping values are not allowed here in "base.yaml", line 2' in trace.finding.message
