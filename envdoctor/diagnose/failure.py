@@ -165,7 +165,7 @@ def explain(
     tell_hidden_modules(drafts, failure.raised, knowledge.modules)
     tell_releases_in_text(drafts, knowledge.modules, contexts[0], reading.report)
     relate_numbers(drafts, failure.raised, reading.report, contexts[0])
-    doubt(drafts, raised, failure)
+    doubt(drafts, raised, failure, reading.report)
     drafts, survived = split_survived(drafts, raised, failure, lived, complained_of)
     if complained_of:
         trust_complaint(drafts)

@@ -193,6 +193,14 @@ _ANYWHERE: Tuple[Saying, ...] = (
         "Give the data a column labels (DataCollatorForLanguageModeling(mlm=False) makes one), "
         "name it in label_names, and take a model with a head",
     ),
+    # huggingface_hub 0.14 to 1.0, file_download.py (_cache_commit_hash_for_specific_revision)
+    Saying(
+        pattern(r"'[^'\n]{1,300}[/\\]\.no_exist[/\\][^'\n]{1,300}'"),
+        "Under .no_exist the hub's cache notes which files a repository does not have: that note "
+        "could not be written, since the folder of the cache went away meanwhile or may not be "
+        "written to.",
+        "Set HF_HOME to a folder that stays and that the user of the run may write to",
+    ),
     # transformers 4.36 to 4.57, modeling_utils.py
     Saying(
         pattern(r"does not support an attention implementation through .{0,60}scaled_dot_product"),

@@ -21,19 +21,39 @@ __all__ = [
 #: Signatures of what an import raises: a program that goes on after it does without.
 _IMPORTS = ("import-name", "module-attribute", "module-missing", "module-part-missing")
 _PROGRAM = pattern(r"^([\w.-]{1,100}\.py): error: ")
+#: How a program tells of an error that it caught, in words of its own before it.
+_OWN_WORDS = pattern(r"^\W{0,6}[A-Z][a-z]+(?: [a-z]+){1,6}: {1,4}\S")
+_FAILING = pattern(
+    r"(?i)error|exception|traceback|fail|abort|kill|terminat|exit|stopp|cannot|unable|fatal|dump"
+)
+_WENT_ON = 3  # lines behind it of something else
 
 
-def doubt(drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failure) -> None:
-    """Take back what is sure only by its words: a warning, or an exception that ended nothing, of
-    which nothing came.
+def doubt(
+    drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failure, report: str
+) -> None:
+    """Take back what is sure only by its words: a warning, an exception that ended nothing, or one
+    that its program told of before it went on, of which nothing came.
     """
     led = {id(draft.parent) for draft in drafts}
     passed = _passed(raised, failure)
     for draft in drafts:
         if draft.signature is None or draft.is_failure or id(draft) in led or not draft.events:
             continue
-        if _is_only_warned(draft, passed):
+        is_over = failure.raised is None and draft.role == "cause" and _was_told_of(draft, report)
+        if _is_only_warned(draft, passed) or is_over:
             draft.certainty = "candidate"
+
+
+def _was_told_of(draft: TraceDraft, report: str) -> bool:
+    """Tell whether a program printed an error in words of its own, and then other things, none of
+    which tells of failing.
+    """
+    if not all(_OWN_WORDS.match(event.first.text) for event in draft.events):
+        return False
+    last = max(event.last.number for event in draft.events)
+    behind = [line for line in report.split("\n")[last:] if line.strip()]
+    return len(behind) >= _WENT_ON and not any(map(_FAILING.search, behind))
 
 
 def has_failed(drafts: Sequence[TraceDraft], failure: Failure) -> bool:

@@ -395,6 +395,62 @@ SIZE = "torch.Size([151936, 896])"
             ),
             "pip-may-not-write",
         ),
+        ("ERROR: No disk space left, the checkpoint was not written", "disk-full-said"),
+        (
+            "ValueError: Couldn't instantiate the backend tokenizer from one of: ",
+            "tokenizer-backend",
+        ),
+        (
+            (
+                "ValueError: The checkpoint you are trying to load has model type `qwen9` but "
+                "Transformers does not recognize this architecture."
+            ),
+            "transformers-unknown-model",
+        ),
+        (
+            "RuntimeError: You set `ignore_mismatched_sizes` to `False`, thus raising an error.",
+            "checkpoint-shape-reported",
+        ),
+        (
+            "node1:7:7 [0] bootstrap.cc:77 NCCL WARN Bootstrap : no socket interface found",
+            "nccl-no-interface",
+        ),
+        (
+            "RuntimeError: [Rank 0]: Ranks 3, 5 failed to pass monitoredBarrier in 1800000 ms",
+            "gloo-timeout",
+        ),
+        (
+            "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 4000",
+            "nccl-duplicate-gpu",
+        ),
+        (
+            "main.c:5:10: fatal error: Python.h: No such file or directory",
+            "build-python-headers",
+        ),
+        (
+            "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
+            "build-no-compiler",
+        ),
+        (
+            "RuntimeError: Ninja is required to load C++ extensions (pip install ninja to get it)",
+            "build-no-ninja",
+        ),
+        (
+            "OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA root.",
+            "build-no-cuda-home",
+        ),
+        (
+            (
+                "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with "
+                "multiprocessing, you must use the 'spawn' start method"
+            ),
+            "cuda-fork",
+        ),
+        ("Failed to initialize NVML: Unknown Error", "nvml-unknown-error"),
+        (
+            f"{XID}119, pid=7, name=python, Timeout after 6s of waiting for RPC response from GSP",
+            "xid-gsp",
+        ),
         ("Error: listen EACCES: permission denied 0.0.0.0:443", "port-not-permitted"),
         ("nginx: [emerg] bind() to 0.0.0.0:8080 failed (13: Permission denied)", None),
         (

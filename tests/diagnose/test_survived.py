@@ -261,3 +261,19 @@ def test_an_error_that_a_callback_prints_is_no_end_of_a_run_that_ended_well(tmp_
     path.write_text(output_of(program, tmp_path, str(ends)))
     diagnosis = diagnose([str(path)], matrix=matrix)
     assert bool(diagnosis.traces) is not ends
+
+
+TOLD = "Error loading model: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"
+
+
+@pytest.mark.parametrize(
+    ("behind", "certainty"),
+    [
+        ("The answer is 5.\nIt is 25 by 5.\nDone with 12 questions.\n", "candidate"),
+        ("Saving what there is\nExiting with status 1\nBye\n", "established"),
+        ("", "established"),
+    ],
+)
+def test_an_error_that_a_program_told_of_and_went_on_is_not_established(said, behind, certainty):
+    (trace,) = said(f"Loading model\n{TOLD} capacity of 14.74 GiB\n{behind}").traces
+    assert (trace.finding.subject, trace.certainty) == ("cuda-out-of-memory", certainty)

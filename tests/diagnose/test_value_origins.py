@@ -80,7 +80,6 @@ def test_the_setting_that_has_the_value(tmp_path, shown, call, said):
         ("print('tall_video')", "build", ()),
         ("print('consider passing --max_length 2560')", "attend", ()),
         ("print('a_size=2560', 'b_size=2560', 'c_size=2560')", "attend", ()),
-        ("print(args)", "attend", ("--max_length", "25")),  # too short to be no chance
         ("print('hidden=25601')", "attend", ()),
     ],
 )
