@@ -69,7 +69,7 @@ _SAID_OF = re.compile(
     rf"\b(?:{_OF_RELEASE}|{_DENIED} (?:\w+ ){{0,2}}?{_GIVEN}|"
     r"(?:is|are|was|seems?|be) (?:too (?:old|new)|outdated|incompatible|not compatible|"
     r"(?:less|older|lower|newer|higher|greater) than)|"
-    r"(?:limit|restrict|cap)\w* (?:the |its )?versions? to|"
+    r"(?:limit|restrict|cap)\w* (?:the |its )?versions? to|(?:in|not )compatible with|"
     r"(?:conflict\w*|conflicting|in conflict|clash\w*) with|hard-?code[ds]|overrid(?:es|den)|"
     r"(?:is|are|was) (?:only|set|pinned|limited) (?:to|for|on|in|with)|mismatch\w*)\b"
     r"|不支持|只支持|仅支持|不兼容|冲突|版本太|版本过|版本不对|移除|缺少",
@@ -185,8 +185,8 @@ _GOES_WRONG = re.compile(
     r"unavailable|exceed\w*|only (?:supports?|works?)|(?:is|are) not|(?:do|does)(?:n't| not)|"
     r"no longer|without|too (?:old|new|small|large|long|many)|increase[sd]? (?:the )?loss|nan|"
     r"garbage|gibberish|slow\w*|regression|leak\w*|requires?|removed|outdated|mismatch\w*|"
-    r"results? in|stop(?:s|ped)|dies|died|incompatib\w+|(?:less|older|lower|newer|higher|greater) "
-    r"than)\b|不兼容|不支持|不对|卡住",
+    r"results? in|stop(?:s|ped)|dies|died|incompatib\w+|not compatible|"
+    r"(?:less|older|lower|newer|higher|greater) than)\b|不兼容|不支持|不对|卡住",
     re.IGNORECASE,
 )
 
@@ -251,7 +251,8 @@ def _titles(first: Sequence[Line], rows: Sequence[str]) -> List[StatedReason]:
             continue
         parts = _names_part(title) or _names_module(title) or _SETTING.search(title) is not None
         is_plain = _is_prose(title) or _is_short_title(title)
-        if parts and len(title) >= _SHORTEST and is_plain and _GOES_WRONG.search(title):
+        is_long = len(title) + len(_HAN.findall(title)) >= _SHORTEST  # a word of Han is short
+        if parts and is_long and is_plain and _GOES_WRONG.search(title):
             return [_reason(_OF_TITLE, line, title, False)]
     return []
 
