@@ -43,8 +43,9 @@ def libraries_of(
     records: Records, earlier: Mapping[str, Mapping[str, Any]]
 ) -> Dict[str, Dict[str, Any]]:
     """Return by package ``versions`` and ``symbols``: of each that varies, and of each file that
-    does, the releases that have it. The driver counts by the CUDA that it serves. What was said
-    ``earlier`` of a package stays where it had more releases than were read here.
+    does, the releases that have it, and all ``files``, by which others name it. The driver counts
+    by the CUDA that it serves. What was said ``earlier`` of a package stays where it had more
+    releases than were read here.
     """
     libraries = {}
     for package in PROVIDERS:
@@ -69,6 +70,9 @@ def libraries_of(
     for name, values in earlier.items():
         if not set(values["versions"]) <= set(libraries[name]["versions"]):
             libraries[name] = dict(values)
+    for name, values in libraries.items():
+        files = {"libcuda.so.1"} if name == DRIVER else _sonames(records.get(name, {}))
+        values["files"] = sorted(files.union(earlier.get(name, {}).get("files", ())))
     return {name: values for name, values in libraries.items() if values["symbols"]}
 
 
@@ -129,8 +133,7 @@ def asked_of(
     of these files are opened by each import (``loads``: patterns by package; NVIDIA's: by torch's).
     Of releases that were not read here what was said ``earlier`` stays.
     """
-    sonames = {name: _sonames(records.get(name, {})) for name in libraries}
-    sonames[DRIVER] = {"libcuda.so.1"}
+    sonames = {name: set(values["files"]) for name, values in libraries.items()}
     varying = {
         name: {symbol for names in values["symbols"].values() for symbol in names.split()}
         for name, values in libraries.items()

@@ -160,6 +160,7 @@ def test_what_varies_and_who_needs_it(measured):
     assert document["libraries"][NCCL] == {
         "versions": ["2.1", "2.2", "2.3"],
         "symbols": {"0,2": "ncclEnd", "1-2": "ncclSplit"},
+        "files": ["libnccl.so.2"],
     }
     asked = document["asked"]["torch"]
     assert asked["symbols"] == {
@@ -233,6 +234,16 @@ def test_what_was_not_read_here_stays(measured, read):
     assert document_of(fewer, earlier)["asked"]["torch"] == earlier["asked"]["torch"]
     broken = {**records, NCCL: {**records[NCCL], "2.4": read("2.4", **{"a/lib/a.so": b"no"})}}
     assert document_of(broken)["libraries"][NCCL]["versions"] == ["2.1", "2.2", "2.3"]
+
+
+def test_who_is_read_alone_is_held_against_what_was_read_of_the_libraries_before(measured):
+    """Else what a package needs is lost where NVIDIA's packages were read on another machine."""
+    records = measured[0]
+    earlier = document_of(records)
+    alone = document_of({"torch": records["torch"]}, earlier)
+    assert alone["asked"] == earlier["asked"]
+    new = document_of({"torch": records["torch"]}, {**earlier, "asked": {}})
+    assert new["asked"] == {"torch": earlier["asked"]["torch"]}
 
 
 def test_the_driver_counts_by_the_cuda_that_its_functions_came_with(tmp_path):
