@@ -44,7 +44,9 @@ def tell_hidden_modules(
     for draft in drafts:
         own = draft.exception(raised)
         hidden = _hidden(own, modules) if own is not None else None
-        if hidden is not None:
+        # A folder may be the package itself, installed or checked out elsewhere: not where its
+        # releases say why the name is missing.
+        if hidden is not None and (hidden[1].endswith(".py") or not draft.is_dated):
             _tell(draft, *hidden, modules)
 
 

@@ -67,3 +67,12 @@ def test_what_hides_nothing(line, said):
     head = 'Traceback (most recent call last):\n  File "/srv/app/run.py", line 1, in <module>\n'
     found = said(f"{head}    from x import y\nImportError: {line}\n")
     assert not any("in the place of" in trace.finding.message for trace in found.traces)
+
+
+def test_a_folder_whose_releases_say_why_hides_nothing(said):
+    """pip install --target puts packages where no path says so."""
+    head = 'Traceback (most recent call last):\n  File "/srv/app/run.py", line 1, in <module>\n'
+    line = "cannot import name 'DPOTrainer' from 'trl' (/deps/trl/__init__.py)"
+    message = message_of(said(f"{head}    from trl import DPOTrainer\nImportError: {line}\n"))
+    assert "in the place of" not in message
+    assert "trl" in message
