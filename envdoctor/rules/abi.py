@@ -176,19 +176,35 @@ def _releases_too_new(context: Context) -> Iterator[Finding]:
             continue
         needed = attributes_of(context, name).get("glibc")
         if isinstance(needed, Version) and needed > glibc:
+            is_taken = _is_taken_here(context, name)
+            consequence = (
+                "it will not load"
+                if is_taken
+                else "pip takes none of its wheels here, so it was built from its sources, or was "
+                "brought here from another system, and will not load then"
+            )
             yield Finding(
                 code="ED403",
                 component="glibc",
                 kind="too-old",
-                severity="error",
+                severity="error" if is_taken else "warning",
                 subject=name,
                 message=f"{name} {context.distributions[name].version} needs glibc {needed}, but "
-                f"this system has {glibc}: it will not load.",
+                f"this system has {glibc}: {consequence}.",
                 evidence=(*context.evidence("glibc.version"), *context.installed(name)),
                 sources=(_SYMBOL_VERSIONS,),
                 remedies=_newer_system(name),
                 packages=(name,),
             )
+
+
+def _is_taken_here(context: Context, name: str) -> bool:
+    """Tell whether pip installs a wheel of the installed release here, by the tags of all."""
+    from .wheel_tags import serves_platform
+
+    version, package = context.version(name), context.matrix.package(name)
+    release = package.release(version) if package is not None and version is not None else None
+    return release is None or serves_platform(release, context.facts)
 
 
 _READ_FROM_WHEELS = frozenset(

@@ -78,6 +78,7 @@ REFUTED_BY: Mapping[str, Tuple[str, ...]] = {
     **dict.fromkeys([f"ED90{number}" for number in range(1, 10)], (STATE,)),
 }
 _WRONG_RESULTS = "wrong-results"
+_STEPS_AHEAD = 2  # of a release's second number
 _OF_TORCH = frozenset(["torch"])
 
 
@@ -142,18 +143,41 @@ _RELEASES = {
 
 def doubted(findings: Sequence[Finding], context: Context) -> List[Finding]:
     """Return the findings; the errors that rest on a single sentence are warnings that say so."""
-    sentences = context.facts.value("report.single_sentences")
-    if not sentences:
-        return list(findings)
+    sentences = context.facts.value("report.single_sentences") or {}
     return [
-        _doubted(finding, sentences)
+        _doubted(finding, sentences, context)
         if finding.severity == "error" and finding.verdict == "violated"
         else finding
         for finding in findings
     ]
 
 
-def _doubted(finding: Finding, sentences: Mapping[str, str]) -> Finding:
+def _far_ahead(name: str, context: Context) -> str:
+    """Say of a release that a text states that it is far newer than all that are known, "" where it
+    is not: as likely as that it came since is that its number is another package's, or mistyped.
+    """
+    installed, version = context.distributions.get(name), context.version(name)
+    if installed is None or version is None or installed.location:
+        return ""
+    package = context.matrix.package(name)
+    finals = [known for known in package.versions if not known.is_prerelease] if package else []
+    if not finals or version.is_devrelease or version.is_prerelease or version.local:
+        return ""
+    newest = finals[-1]
+    steps = (version.major - newest.major, version.minor - newest.minor)
+    if steps < (0, _STEPS_AHEAD):
+        return ""
+    return f"{name} {version} is far newer than {newest}, the newest that is known here"
+
+
+def _doubted(finding: Finding, sentences: Mapping[str, str], context: Context) -> Finding:
+    ahead = next(filter(None, (_far_ahead(name, context) for name in finding.packages)), "")
+    if ahead:
+        return finding._replace(
+            severity="warning",
+            effect="may-block" if finding.effect == "blocks" else finding.effect,
+            message=f"{finding.message.rstrip('.')}; {ahead}: look whether that is its release.",
+        )
     about = dict.fromkeys((*finding.packages, finding.component))
     read = {entry.detail.split(" = ")[0] for entry in finding.evidence}
     names = [

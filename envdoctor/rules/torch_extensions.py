@@ -59,6 +59,9 @@ _FLASH = Source(
 #: Whose label is no proof: the image of vLLM 0.6.6.post1 has flashinfer 0.1.6+cu121torch2.4 beside
 #: torch 2.5.1, and serves (https://github.com/vllm-project/vllm/issues/11861).
 _LOADS_BESIDE_OTHERS = ("flashinfer", "flashinfer-python")
+#: Servers run with 0.0.6 and torch 2.6, and with 0.1.0 and 2.5.1: what their wheels need says more
+#: than what they were built with, where it was read.
+_SEEN_BESIDE_OTHERS = ("sgl-kernel",)
 _DUAL_ABI = Source("https://gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html")
 
 #: Of these a build by the user is common: a release without a fitting wheel may still be right.
@@ -454,9 +457,10 @@ def _from_release(
     if finds_its_symbols(context, installed, torch.version):
         message += ": all symbols that its wheel needs are there, but layouts may differ."
         return _Mismatch("ED401", "advice", message, evidence, (_EXTENSIONS,))
-    if release is None or not _builds(context, extension.name, release):
-        # What an engine asked for at the time, of a release that nobody looked into: images serve
-        # with sgl-kernel 0.0.6 and torch 2.6.
+    measured = context.matrix.torch_of_wheels(extension.name)
+    is_read = extension.name not in _SEEN_BESIDE_OTHERS or installed.version in measured
+    if release is None or not _builds(context, extension.name, release) or not is_read:
+        # What an engine asked for at the time, of a release that nobody looked into.
         message += ": mostly its extension does not load then, or misses operators."
         return _Mismatch("ED401", "warning", message, evidence, (_EXTENSIONS,))
     message += ": its extension will not load, or its operators will be missing."

@@ -177,3 +177,16 @@ def test_paths_that_hold_no_model(line, words, said):
     text = ROWS.replace("KeyError: 'content'", line)
     assert words in said(text).traces[0].finding.message
     assert len([one for one in said(text).traces if not one.finding.caused_by]) == 1
+
+
+def test_what_pythons_tracker_of_shared_memory_prints_is_no_failure(said):
+    """It prints what it runs into and goes on (Lib/multiprocessing/resource_tracker.py, main)."""
+    tracker = "/usr/lib/python3.10/multiprocessing/resource_tracker.py"
+    noise = (
+        "Traceback (most recent call last):\n"
+        f'  File "{tracker}", line 209, in main\n    cache[rtype].remove(name)\n'
+        "KeyError: '/mp-8f_f5ecf'\n"
+    )
+    assert not any(trace.is_failure for trace in said(noise).traces)
+    first = said(f"{ROWS}{noise}").traces[0]
+    assert "no column 'content'" in first.meaning

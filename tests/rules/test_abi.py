@@ -84,8 +84,6 @@ def test_a_label_or_release_that_fits(judged: Judge, line: str, torch: str) -> N
         ("vllm 0.6.3", "2.6.0+cu126", "2.4"),
         ("xformers 0.0.30", "2.8.0", "2.7"),
         ("torchvision 0.28.0+cu129", "2.14.0+cu130", "2.13"),
-        ("sgl-kernel 0.1.4", "2.7.0+cu128", "2.6"),
-        ("sgl-kernel 0.1.3", "2.7.0+cu128", "2.6"),  # between two that sglang pins with one torch
         ("sglang-kernel 0.4.4+cu130", "2.12.1+cu130", "2.11"),
     ],
 )

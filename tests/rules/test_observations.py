@@ -190,3 +190,45 @@ def test_a_run_at_work_takes_back_what_cannot_be():
     notes = [entry for entry in after if "is at work" in entry.message]
     assert {entry.code for entry in before} <= {entry.code for entry in notes}
     assert not any(entry.remedies for entry in notes)
+
+
+@pytest.mark.parametrize(
+    ("version", "severity"),
+    [
+        ("0.23.4", "warning"),  # two of its second numbers beyond any that is known
+        ("0.17.0", "error"),
+    ],
+)
+def test_a_release_far_beyond_those_that_are_known_supports_no_error(version, severity):
+    (finding,) = [
+        entry
+        for entry in of("ED390", f"peft version {version}\ntransformers version 4.42.3\n")
+        if entry.row == "peft-0.14-transformers-4.43"
+    ]
+    assert finding.severity == severity
+    assert ("far newer than" in finding.message) is (severity == "warning")
+
+
+def test_of_a_wheel_that_pip_takes_nowhere_here_a_glibc_is_no_error():
+    """xformers 0.0.28.post3 has wheels for manylinux_2_28 alone; vllm 0.5.2 has them for 2_17, as
+    its own tag says, and asks for more.
+    """
+    (warned,) = of("ED403", "GLIBC version: glibc-2.17\nxformers: 0.0.28.post3\n")
+    assert warned.severity == "warning"
+    assert "pip takes none of its wheels here" in warned.message
+    (error,) = of("ED403", "GLIBC version: glibc-2.31\nvllm: 0.5.2\n")
+    assert error.severity == "error"
+
+
+@pytest.mark.parametrize(
+    ("release", "torch"),
+    [
+        ("0.1.0", "2.5.1+cu124"),  # seen to serve
+        ("0.1.3", "2.7.0+cu128"),  # between two that sglang pins with one torch
+        ("0.1.4", "2.7.0+cu128"),
+    ],
+)
+def test_a_build_for_another_torch_whose_symbols_were_not_read_is_a_warning(release, torch):
+    (finding,) = of("ED401", f"torch: {torch}\nsgl-kernel: {release}\n")
+    assert finding.severity == "warning"
+    assert "is compiled for torch 2.6" in finding.message
