@@ -39,7 +39,7 @@ from .hidden_modules import tell_hidden_modules
 from .hub_access import tell_hub_access
 from .index_files import tell_index_files
 from .lacking_builds import tell_lacking_builds
-from .last_start import of_last_start, told_of_earlier
+from .last_start import ends_of_earlier, of_last_start
 from .loading_progress import tell_loading_progress
 from .missing_names import doubt_builds, tell_histories
 from .missing_symbols import tell_symbols
@@ -206,7 +206,7 @@ def _with_starts(traces: List[Trace], restarted: Mapping[str, int], whole: Readi
     if number is None:
         return traces
     words = f"The log holds several starts: this is of the last one, from line {number} on."
-    others = told_of_earlier(whole, source, number)
+    others = ends_of_earlier(whole, source, number)
     meaning = " ".join(filter(None, (traces[0].meaning, words, others)))
     return [traces[0]._replace(meaning=meaning), *traces[1:]]
 

@@ -9,10 +9,10 @@ from typing import Mapping, Optional
 from ..model.log import PLACES_OF_LINE, Event, Raised, Reading
 from .code_owner import is_own
 
-__all__ = ["of_last_start", "told_of_earlier"]
+__all__ = ["ends_of_earlier", "of_last_start"]
 
 _OF_RUNNER = "CalledProcessError"
-_MOST_TOLD = 3  # ends of earlier starts
+_MOST_ENDS = 3  # ends of earlier starts
 _LONGEST = 200  # characters of one of them
 
 
@@ -42,7 +42,7 @@ def of_last_start(reading: Reading, lived: Mapping[str, int]) -> Reading:
     )
 
 
-def told_of_earlier(whole: Reading, source: str, start: int) -> str:
+def ends_of_earlier(whole: Reading, source: str, start: int) -> str:
     """Say what the starts before the last one ended with; "" where nothing is seen of it.
 
     Args:
@@ -55,14 +55,14 @@ def told_of_earlier(whole: Reading, source: str, start: int) -> str:
         for entry in whole.raised
         if entry.fate == "ended" and entry.line.source == source and entry.line.number < start
     ]
-    told = dict.fromkeys(_told(entry, start) for entry in ends)
-    if not told:
+    worded = dict.fromkeys(_end(entry, start) for entry in ends)
+    if not worded:
         return ""
-    more = f"; and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-    return f"Those before it ended with {'; '.join(list(told)[:_MOST_TOLD])}{more}."
+    more = f"; and {len(worded) - _MOST_ENDS} more" if len(worded) > _MOST_ENDS else ""
+    return f"Those before it ended with {'; '.join(list(worded)[:_MOST_ENDS])}{more}."
 
 
-def _told(raised: Raised, start: int) -> str:
+def _end(raised: Raised, start: int) -> str:
     """Return an end of a start in words."""
     if raised.line.number + raised.spread >= start:
         return f"the same (line {raised.line.number})"

@@ -12,7 +12,7 @@ from typing import Iterator, Tuple
 
 from ..model.log import Raised
 from ..model.pattern import pattern
-from .tensor_errors import Saying, fix_of, words_of
+from .sayings import Saying, fix_of, words_of
 
 __all__ = ["of_library", "remedy_of_library"]
 

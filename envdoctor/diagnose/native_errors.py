@@ -117,6 +117,8 @@ _TABLES = (
     (pattern(r"(?:^|/)datasets/(?:formatting/formatting|arrow_dataset|table)\.py$"), "data set"),
     (pattern(r"(?:^|/)pandas/(?:core/indexes/\w+\.py|_libs/\S+)$"), "table"),
 )
+#: What only looks it up for whoever asks.
+_OF_TABLES = pattern(r"-packages[/\\](?:datasets|pandas|pyarrow)[/\\]|\.px[di]$|\.pyx$")
 _COLUMN = pattern(r"^'(?P<column>[^'\n]{1,100})'$")
 
 
@@ -138,9 +140,6 @@ def _of_column(raised: Raised) -> str:
     asking = [entry for entry in raised.frames if not _OF_TABLES.search(entry.file)]
     asker = f", which {asking[-1].file}, line {asking[-1].line}, asks for" if asking else ""
     return f"The {table} has no column '{column}'{asker}."
-
-
-_OF_TABLES = pattern(r"-packages[/\\](?:datasets|pandas|pyarrow)[/\\]|\.px[di]$|\.pyx$")
 
 
 def remedy_of_native(raised: Raised) -> str:

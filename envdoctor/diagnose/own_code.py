@@ -84,8 +84,9 @@ def own_remedy(raised: Raised) -> str:
         return f"{refused} ({where})"
     if asking_frames(raised)[-1] is frame and kind in _BY_KIND:
         return _BY_KIND[kind](raised, frame, where) or _look(frame, where)
-    if remedy_of_own_message(raised, where):
-        return remedy_of_own_message(raised, where)
+    of_message = remedy_of_own_message(raised, where)
+    if of_message:
+        return of_message
     frames = asking_frames(raised)
     last = frames[-1]
     if kind not in _OF_VALUES or (_CHECKS.match(last.code) and not is_standard(last)):

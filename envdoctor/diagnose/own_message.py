@@ -36,7 +36,7 @@ def own_values(raised: Raised) -> List[Tuple[str, str]]:
         form = "".join("(.{1,400}?)" if name else re.escape(text) for text, name in parts)
         match = re.fullmatch(form, raised.message.strip(), re.DOTALL)
         if match is not None:
-            return _told(names, match.groups())
+            return _shown(names, match.groups())
     return []
 
 
@@ -60,11 +60,11 @@ def _raising(raised: Raised) -> Optional[Frame]:
     return frame if frame is not None and frame.line and is_own(frame) else None
 
 
-def _told(names: Sequence[str], values: Sequence[str]) -> List[Tuple[str, str]]:
-    told = dict(zip(names, values))
+def _shown(names: Sequence[str], values: Sequence[str]) -> List[Tuple[str, str]]:
+    by_name = dict(zip(names, values))
     return [
         (name, value)
-        for name, value in told.items()
+        for name, value in by_name.items()
         if len(value) <= _LONGEST and "\n" not in value and name != value
     ]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Mapping, Tuple
 
 from ..model.pattern import pattern
-from .tensor_errors import Saying, fix_of, words_of
+from .sayings import Saying, fix_of, words_of
 
 __all__ = ["of_python", "remedy_of_python"]
 

@@ -211,12 +211,12 @@ def _values(
 def _given(raised: Raised, report: str) -> Iterator[Tuple[str, Tuple[Evidence, ...]]]:
     """Yield what gave the run the values of a message."""
     origins = value_origins(raised, report)
-    told = [name for origin in origins for name in origin.names]
+    named = [name for origin in origins for name in origin.names]
     for origin in origins:
         place = Evidence(f"{raised.first.source}:{origin.line}", origin.text)
         yield f"{origin.value} is {' and '.join(origin.names)}", (place,)
     for origin in named_settings(raised, report):
-        if origin.names[0] not in told:
+        if origin.names[0] not in named:
             place = Evidence(f"{raised.first.source}:{origin.line}", origin.text)
             yield f"{origin.names[0]} is {origin.value}", (place,)
 

@@ -40,12 +40,12 @@ def doubt(
     for draft in drafts:
         if draft.signature is None or draft.is_failure or id(draft) in led or not draft.events:
             continue
-        is_over = failure.raised is None and draft.role == "cause" and _was_told_of(draft, report)
+        is_over = failure.raised is None and draft.role == "cause" and _was_handled(draft, report)
         if _is_only_warned(draft, passed) or is_over:
             draft.certainty = "candidate"
 
 
-def _was_told_of(draft: TraceDraft, report: str) -> bool:
+def _was_handled(draft: TraceDraft, report: str) -> bool:
     """Tell whether a program printed an error in words of its own, and then other things, none of
     which tells of failing.
     """

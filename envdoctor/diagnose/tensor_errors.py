@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import Callable, Mapping, Sequence, Tuple, Union
+from typing import Callable, Mapping, Tuple, Union
 
 from ..model.pattern import pattern
-from ..model.record import NamedTuple
+from .sayings import Saying, fix_of, words_of
 
-__all__ = ["Saying", "fix_of", "of_tensors", "remedy_of_tensors", "words_of"]
+__all__ = ["of_tensors", "remedy_of_tensors"]
 
 #: Names of types in C++, as ``c10/core/ScalarType.h`` of torch gives them.
 _TYPES: Mapping[str, str] = {
@@ -258,28 +258,6 @@ _FORMS: Tuple[Tuple[re.Pattern[str], Union[str, Callable[[re.Match[str]], str]]]
         ),
     ),
 )
-
-
-class Saying(NamedTuple):
-    """What a message says: its form, what that means, and what to do."""
-
-    form: re.Pattern[str]
-    words: Union[str, Callable[[re.Match[str]], str]]
-    fix: str
-
-
-def words_of(message: str, sayings: Sequence[Saying]) -> str:
-    """Return what a message means, by the first of these that it has the form of, else ""."""
-    for saying in sayings:
-        match = saying.form.search(message)
-        if match is not None:
-            return saying.words if isinstance(saying.words, str) else saying.words(match)
-    return ""
-
-
-def fix_of(message: str, sayings: Sequence[Saying]) -> str:
-    """Return what to do about a message, by the first of these that it has the form of."""
-    return next((saying.fix for saying in sayings if saying.form.search(message)), "")
 
 
 def _of_kind(match: re.Match[str]) -> str:

@@ -37,7 +37,8 @@ _NAMED = pattern(
 _BEHIND = pattern(r"\A['\"]?(?:[\s,;)}\]]|\Z)")
 #: Names that say nothing of what a value is to the run, and counts that go by chance.
 _NO_SETTING = pattern(
-    r"file|folder|directory|line|message|key|kind|name|value|type|id|level|module|function|in|at|to|of|is"
+    r"file|folder|directory|line|message|key|kind|name|value|type|id|level|module|function|in|at"
+    r"|to|of|is"
     r"|(?:global_)?steps?|iter(?:ation)?|epoch|time|pid|port|(?:local_|global_|node_)?rank|seed"
     r"|total|count|elapsed|loss|lr|length|size|raise|return|info|warning|\w*(?:error|exception)"
 )

@@ -158,7 +158,8 @@ _GENERAL = re.compile(
     r"\b(?:support\w*|compatib\w*|can|will|may|might|when|whether|does|do|did|is|are|like|than|vs|"
     r"such as|compar\w*|similar|benchmark\w*|optimi[sz]ed|only|works?|worked|successful\w*|"
     r"fine(?!-tun)|plan\w*|colleagues?|friends?|buy|order|consider\w*|authors?|paper|someone|"
-    r"somebody|anyone|people|they|he|she|you|your|his|their|how|what|which|any|other|another|different|previous\w*|earlier|instead|without)\b",
+    r"somebody|anyone|people|they|he|she|you|your|his|their|how|what|which|any|other|another|"
+    r"different|previous\w*|earlier|instead|without)\b",
     re.IGNORECASE,
 )
 #: Kinds of subjects of which many releases are spoken of beside the one that is there.

@@ -457,9 +457,10 @@ def _from_release(
     if finds_its_symbols(context, installed, torch.version):
         message += ": all symbols that its wheel needs are there, but layouts may differ."
         return _Mismatch("ED401", "advice", message, evidence, (_EXTENSIONS,))
-    measured = context.matrix.torch_of_wheels(extension.name)
-    is_read = extension.name not in _SEEN_BESIDE_OTHERS or installed.version in measured
-    if release is None or not _builds(context, extension.name, release) or not is_read:
+    is_known = release is not None and bool(_builds(context, extension.name, release))
+    if is_known and release is not None and extension.name in _SEEN_BESIDE_OTHERS:
+        is_known = release.public in context.matrix.torch_of_wheels(extension.name)
+    if not is_known:
         # What an engine asked for at the time, of a release that nobody looked into.
         message += ": mostly its extension does not load then, or misses operators."
         return _Mismatch("ED401", "warning", message, evidence, (_EXTENSIONS,))

@@ -358,14 +358,16 @@ SIZE = "torch.Size([151936, 896])"
         ),
         (
             (
-                "llama_model_load: error loading model: llama_model_loader: failed to load model from "
+                "llama_model_load: error loading model: llama_model_loader: failed to load model "
+                "from "
                 "/home/u/models/"
             ),
             "llama-cpp-folder",
         ),
         (
             (
-                "llama_model_load: error loading model: llama_model_loader: failed to load model from "
+                "llama_model_load: error loading model: llama_model_loader: failed to load model "
+                "from "
                 "/home/u/models/q4.gguf"
             ),
             "llama-cpp-load",
@@ -384,13 +386,15 @@ SIZE = "torch.Size([151936, 896])"
         (
             (
                 "pip : ERROR: Could not install packages due to an OSError: [Errno 13] Permission "
-                "denied: 'C:\\\\users\\\\u\\\\appdata\\\\local\\\\pip\\\\cache\\\\wheels\\\\1a\\\\d.whl'"
+                "denied: 'C:\\\\users\\\\u\\\\appdata\\\\local\\\\pip\\\\cache\\\\"
+                "wheels\\\\1a\\\\d.whl'"
             ),
             "pip-cache-refused",
         ),
         (
             (
-                "ERROR: Could not install packages due to an OSError: [Errno 13] Permission denied: "
+                "ERROR: Could not install packages due to an OSError: [Errno 13] Permission "
+                "denied: "
                 "'/usr/local/lib/python3.10/dist-packages/numpy'"
             ),
             "pip-may-not-write",

@@ -53,7 +53,7 @@ def test_a_folder_of_the_program_has_the_name_of_a_package(tmp_path, printed, sa
     [
         "cannot import name 'load' from 'datasets' (/v/lib/python3.11/site-packages/datasets.py)",
         # A checkout of the package, which may be of another release.
-        "cannot import name 'load_dataset' from 'datasets' (/srv/datasets/src/datasets/__init__.py)",
+        "cannot import name 'load' from 'datasets' (/srv/datasets/src/datasets/__init__.py)",
         "cannot import name 'LLM' from 'vllm' (/workspace/vllm/vllm/__init__.py)",
         "cannot import name 'x' from 'flash_attn' (/srv/flash-attention/flash_attn/__init__.py)",
         "cannot import name 'x' from 'torch' (/build/pytorch/torch/__init__.py)",

@@ -462,7 +462,8 @@ def test_a_key_of_any_program_is_no_model(traces, line):
 
 def test_a_row_of_another_name_does_not_explain_a_line(traces):
     """trl 0.7 does not import with peft 0.10, for another name than the one that is missing."""
-    line = "ImportError: cannot import name 'GRPOTrainer' from 'trl' (/v/site-packages/trl/__init__.py)\n"
+    file = "/v/site-packages/trl/__init__.py"
+    line = f"ImportError: cannot import name 'GRPOTrainer' from 'trl' ({file})\n"
     first, *_ = traces(line, "trl==0.7.0", "peft==0.10.0")
     assert first.finding.code == "ED395"
     assert "0.14.0" in first.finding.message

@@ -11,8 +11,8 @@ FAILING = {
     "part": ("open(__file__ + '/x')\n", "is a file, and a folder is wanted", "ls -ld"),
     "frozen": (
         (
-            "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass Run:\n    rate: int = 1\n"
-            "run = Run()\nrun.rate = 2\n"
+            "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass Run:\n"
+            "    rate: int = 1\nrun = Run()\nrun.rate = 2\n"
         ),
         "rate is of a frozen dataclass",
         "dataclasses.replace",
@@ -157,8 +157,8 @@ def test_a_package_that_says_itself_what_it_refuses(said):
         ),
         (
             (
-                "OSError: Incorrect path_or_model_id: './out/step_1'. Please provide either the path "
-                "to a local folder or the repo_id of a model on the Hub."
+                "OSError: Incorrect path_or_model_id: './out/step_1'. Please provide either the "
+                "path to a local folder or the repo_id of a model on the Hub."
             ),
             "./out/step_1 was taken for a name on the hub",
         ),

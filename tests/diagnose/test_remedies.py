@@ -326,7 +326,8 @@ def test_of_a_copy_the_folder_that_it_goes_to_is_full(first, package, is_told):
         '  File "/w/train.py", line 9, in <module>\n    artifact.add_dir(folder)\n'
         f'  File "/v/lib/python3.10/site-packages/{package}/store.py", line 3, in add_dir\n'
         "    shutil.copyfile(source, target)\n"
-        "OSError: [Errno 28] No space left on device: '/w/out/model.bin' -> '/home/me/.local/tmp1'\n"
+        "OSError: [Errno 28] No space left on device: '/w/out/model.bin' -> "
+        "'/home/me/.local/tmp1'\n"
     )
     assert "the one of /home/me/.local/tmp1" in finding.message
     assert ("WANDB_DATA_DIR" in words_of(finding)) is is_told

@@ -13,7 +13,10 @@ from envdoctor.intake.failed_installs import failing_to_install
         "# Failed to Install flash-attn==2.7.4 with ModuleNotFoundError: No module named 'torch'",
         "Unable to install `flash-attn` even if I first install it alone",
         "When I try to install `flash_attn`",
-        "# flash-attn build issue (method: pip install): ModuleNotFoundError: No module named 'torch'",
+        (
+            "# flash-attn build issue (method: pip install): "
+            "ModuleNotFoundError: No module named 'torch'"
+        ),
         "Fix flash-attn install failing with 'No module named torch'",
         "Error with installing flash_attn when using given requirements.txt",
         "the error that I got when installing flash-attn",
