@@ -5,7 +5,7 @@ Defaults are those of src/axolotl/utils/schemas and of TrainingArguments.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Tuple
 
 from ...model.evidence import Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
@@ -164,27 +164,33 @@ def _fsdp(reading: TrainerReading, first: str) -> Mapping[str, Fact[Any]]:
     given = reading.configuration.given
     place = given[first].place if first else reading.code
     version = reading.value("fsdp_version", "fsdp_config.fsdp_version", convert=integer)
-    away = reading.get(
-        "fsdp_config.offload_params", "fsdp_config.fsdp_offload_params", convert=boolean
-    )
+    away = reading.get(*_by_both_names("offload_params"), convert=boolean)
     if not isinstance(away, Known):
         away = Known("offload" in str(given.get("fsdp")), place)
     recompute = reading.get("fsdp_config.activation_checkpointing", convert=boolean)
     if isinstance(recompute, Known) and recompute.value:
         reading.put("actor.gradient_checkpointing", True, recompute)
+    alone = reading.get(*_by_both_names("cpu_ram_efficient_loading"), convert=boolean)
+    reading.keys["actor.rank0_init"] = "fsdp_config.cpu_ram_efficient_loading"
     reading.keys["actor.strategy"] = "fsdp_config"
     reading.keys["actor.keeps_gathered"] = "fsdp_config.reshard_after_forward"
     spread: Dict[str, Fact[Any]] = {}
     for name in ("sharding_strategy", "reshard_after_forward"):
-        keys = (f"fsdp_config.{name}", f"fsdp_config.fsdp_{name}")
+        keys = _by_both_names(name)
         reading.consider(*keys)
         for setting in (given[key] for key in keys if key in given):
             spread.update(fsdp_spread(setting, reading.fields["gpus_per_node"]))
     return {
         "actor.strategy": Known("fsdp2" if version == 2 else "fsdp", place),
         "actor.cpu_offload": away,
+        "actor.rank0_init": alone,
         **spread,
     }
+
+
+def _by_both_names(name: str) -> Tuple[str, str]:
+    """Return a key of ``fsdp_config`` as axolotl has it, and as accelerate does."""
+    return f"fsdp_config.{name}", f"fsdp_config.fsdp_{name}"
 
 
 def _renamed(reading: TrainerReading) -> Any:

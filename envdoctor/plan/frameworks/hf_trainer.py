@@ -122,6 +122,12 @@ _LAUNCH_OPTIONS = {
 }
 
 
+_FSDP_SWITCHES = {
+    "actor.cpu_offload": "fsdp_config.fsdp_offload_params",
+    "actor.rank0_init": "fsdp_config.fsdp_cpu_ram_efficient_loading",
+}
+
+
 class Sharding:
     """What DeepSpeed, FSDP or neither make of the trainer's state."""
 
@@ -168,10 +174,11 @@ class Sharding:
             if setting is not None:
                 self.fields.update(fsdp_spread(setting, gpus))
         self.keys["actor.keeps_gathered"] = "fsdp_config.fsdp_reshard_after_forward"
-        offload = settings.get("fsdp_config.fsdp_offload_params")
-        if offload is not None and boolean(offload.value) is not None:
-            self.fields["actor.cpu_offload"] = Known(boolean(offload.value), offload.place)
-        self.keys["actor.cpu_offload"] = "fsdp_config.fsdp_offload_params"
+        for field, key in _FSDP_SWITCHES.items():
+            setting = settings.get(key)
+            if setting is not None and boolean(setting.value) is not None:
+                self.fields[field] = Known(boolean(setting.value), setting.place)
+            self.keys[field] = key
 
 
 def fsdp_spread(setting: Setting, gpus: Fact[Any]) -> Dict[str, Fact[Any]]:

@@ -35,6 +35,7 @@ from ...model.record import NamedTuple
 from ...model.sizes import GIB
 from .attention_scores import score_terms
 from .inputs import Inputs, Role
+from .model_state import ModelState
 
 __all__ = [
     "activation_terms",
@@ -42,7 +43,6 @@ __all__ = [
     "checkpoint_files",
     "checkpoint_terms",
     "generation_terms",
-    "load_terms",
     "process_terms",
 ]
 
@@ -77,14 +77,14 @@ _OF_VERL = (
 )
 _BATCH = "verl/workers/rollout/vllm_rollout/vllm_rollout.py:217@fb532783a"
 _FIELDS_FP32 = 7
-#: Trainers that hand the type in which weights are kept to from_pretrained; others load fp32 and
-#: make it smaller later (DeepSpeed-Chat utils/model/model_utils.py).
-_LOAD_AS_KEPT = frozenset(["trl", "axolotl", "ms-swift", "openrlhf"])
-#: Of these, those that need a transformers which maps files of weights, safetensors and .bin
-#: (modeling_utils.py load_state_dict, torch.load(mmap=True), 4.35): TRL 0.14 asks for 4.46.
-_MAPS_FILES = frozenset(["trl", "axolotl"])
-_SHARD = 10 * 10**9  # of a checkpoint, the largest that transformers wrote by default (4.x)
 _SCORED = 14
+#: Trainers of transformers' own, whose first process alone writes what all have: weights as
+#: tensors and bytes, of the optimizer's state a tensor at a time.
+_BY_TENSOR = frozenset(["trl", "llamafactory", "axolotl", "ms-swift", "transformers"])
+_SAVES = (
+    "transformers trainer.py@v4.49.0:3805 _save (args.should_save); safetensors/torch.py _flatten "
+    "and _tobytes; torch/serialization.py _save: storage.cpu()"
+)
 
 
 def _length(inputs: Inputs) -> Optional[int]:
@@ -451,81 +451,6 @@ def process_terms(role: str, gpus: int) -> List[MemoryTerm]:
     ]
 
 
-def load_terms(inputs: Inputs, role: Role) -> List[MemoryTerm]:
-    """Return the copies that a load makes on the host."""
-    if not role.trainable or role.gpus is None:
-        return []
-    name, size = role.name, role.size
-    used = inputs.used(f"{name}.model", f"{name}.rank0_init", f"{name}.param_dtype")
-    if role.strategy.startswith("fsdp"):
-        rank0 = inputs.get(f"{name}.rank0_init")
-        if size.tied and rank0 is not True:
-            # get_init_weight_context_manager(use_meta_tensor=not tie_word_embeddings): tied
-            # embeddings are loaded by every rank.
-            copies, sure = (
-                role.gpus,
-                1 if rank0 is False or inputs.framework in ("verl", "tinyzero", "simplerl") else 0,
-            )
-            text = f"4 B x P x {copies} ranks: tied embeddings are loaded on every rank"
-            source = "verl/utils/fsdp_utils.py get_init_weight_context_manager"
-            low = sure * 4 * size.low * copies if name == "actor" else 0
-            return [
-                MemoryTerm(
-                    "loading", low, 4 * size.high * copies, text, source, ("load",), name, used
-                )
-            ]
-        source = "verl/utils/fsdp_utils.py: rank 0 loads, the others get it"
-        return [
-            MemoryTerm(
-                "loading",
-                0,
-                4 * size.high,
-                "up to 4 B x P on one rank",
-                source,
-                ("load",),
-                name,
-                used,
-            )
-        ]
-    copies = role.gpus
-    if role.strategy == "zero3":
-        source = "DeepSpeed deepspeed/runtime/zero/stage3.py@edaa72212:3744, without zero.Init"
-        return [
-            MemoryTerm(
-                "loading",
-                0,
-                6 * size.high * copies,
-                f"up to 4 B x P x {copies} processes x 1.5",
-                source,
-                ("load",),
-                name,
-                used,
-            )
-        ]
-    # As fp32 where the type is not stated; with a file at a time beside it, where it is not mapped.
-    is_stated = inputs.framework in _LOAD_AS_KEPT and role.strategy != "megatron"
-    _, width = inputs.width(f"{name}.param_dtype", (2, 4)) if is_stated else (4, 4)
-    whole = width * size.high
-    shard = min(_SHARD, whole) if width < 4 and inputs.framework not in _MAPS_FILES else 0
-    source = (
-        "transformers from_pretrained on each rank: 2 B where the type is stated, 4 B else (seen "
-        "with 4.40 to 4.53; Baichuan2#250: 62 GB for 26 GB of weights, of which it states none)"
-    )
-    return [
-        MemoryTerm(
-            "loading",
-            0,
-            (whole + shard) * copies,
-            f"up to {width} B x P x {copies} processes"
-            + (", with a file of up to 10 GB each" if shard else ""),
-            source,
-            ("load",),
-            name,
-            used,
-        )
-    ]
-
-
 class _Copy(NamedTuple):
     """What a checkpoint copies: bytes for each parameter, and the share of them on one node."""
 
@@ -541,6 +466,9 @@ def _checkpoint_copy(inputs: Inputs, role: Role) -> Tuple[bool, _Copy]:
     if gather is None and inputs.framework == "openrlhf" and not role.strategy.startswith("fsdp"):
         gather = "full_bf16"
     _, width = inputs.width(f"{role.name}.param_dtype", (2, 4))
+    if role.strategy == "ddp" and inputs.framework in _BY_TENSOR:
+        written = ModelState(inputs, role).adapter_share() if inputs.lora(role.name) else 1.0
+        return False, _Copy(width, 2 * written, "the first process writes, in two copies", _SAVES)
     alone = inputs.get("checkpoint.model_only")
     copies = {
         "sharded": _Copy(

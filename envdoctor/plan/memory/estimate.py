@@ -25,11 +25,11 @@ from .data import (
     batch_terms,
     checkpoint_terms,
     generation_terms,
-    load_terms,
     process_terms,
     prompt_terms,
 )
 from .inputs import Inputs, Role
+from .loading import load_terms
 from .pool_limits import gpu_limit, host_limit, shm_limit
 from .rollout_engine import (
     cache_check,

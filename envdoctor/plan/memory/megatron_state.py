@@ -20,7 +20,7 @@ class MegatronState(ModelState):
         """
         role = self.role
         params_away, moments_away = self.get("offload_params"), self.get("offload_optimizer")
-        cut = self._cut()
+        cut = self.cut()
         over = self._cut_text()
         if role.ranks is not None:
             weights: Bounds = self.packed((2, 2))
@@ -97,7 +97,7 @@ class MegatronState(ModelState):
         named = self.inputs.get(f"{self.role.name}.optimizer")
         return (12.0, 12.0) if named == "adamw" else (4.0, 12.0)
 
-    def _cut(self) -> Bounds:
+    def cut(self) -> Bounds:
         """Return the share of the model on the fullest GPU: layers by pipeline stage, and of these
         experts by their own tensor and expert parallelism; embedding and head on the outer stages.
         """

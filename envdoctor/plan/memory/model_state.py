@@ -96,7 +96,7 @@ class ModelState:
         if self.lora == 0:
             least, most = self._frozen_share()
             return (per[0] * (1 - most), per[1] * (1 - least))
-        return (0.0, per[1] if self.lora is None else per[1] * min(1.0, self._adapter_share()))
+        return (0.0, per[1] if self.lora is None else per[1] * min(1.0, self.adapter_share()))
 
     def _frozen_share(self) -> Bounds:
         """Return the share of the parameters that a full update leaves as they are: the tower of
@@ -170,7 +170,7 @@ class ModelState:
             return (0.0, per[1])
         return (0.0, per[1] / 2) if inside else per
 
-    def _adapter_share(self) -> float:
+    def adapter_share(self) -> float:
         """Return adapters as a share of the model, where every linear layer has one."""
         size, rank = self.role.size, self.lora or 0
         whole = size.root / size.high if self.get("trains_embedding") else 0.0

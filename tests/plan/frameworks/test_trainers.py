@@ -284,6 +284,19 @@ def test_axolotl_with_fsdp_and_without_adapters(read):
     ]
 
 
+@pytest.mark.parametrize(
+    ("setting", "alone"),
+    [
+        ("cpu_ram_efficient_loading: true", True),
+        ("fsdp_cpu_ram_efficient_loading: false", False),
+        ("offload_params: true", None),
+    ],
+)
+def test_which_ranks_load_is_read_of_axolotl_by_both_names(read, setting, alone):
+    workload = read("train.yaml", train_yaml=f"{AXOLOTL}fsdp_config: {{{setting}}}\n")
+    assert workload.value("actor.rank0_init") is alone
+
+
 def test_torchtune_reads_the_file_and_its_overrides(read):
     workload = read(
         "tune run --nproc_per_node 2 lora_finetune_distributed --config train.yaml batch_size=4",

@@ -463,6 +463,68 @@ def test_a_load_takes_the_type_that_it_is_told(matrix, framework, kept, width, f
     assert loading.high == pytest.approx(8 * (width * 7_615_616_512 + file), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("framework", "strategy", "settings", "bytes_each"),
+    [
+        ("verl", "fsdp", {}, 4),  # rank 0 loads, the others get it
+        ("nemo-rl", "fsdp2", {}, 4),
+        ("axolotl", "fsdp2", {"actor__param_dtype": "bf16"}, 8 * 2),  # each rank by itself
+        ("axolotl", "fsdp2", {"actor__rank0_init": True}, 4),
+        ("axolotl", "fsdp2", {"actor__rank0_init": True, "actor__quantization": "int4"}, 8 * 4),
+        ("areal", "fsdp2", {"actor__param_dtype": "bf16"}, 8 * 2),
+        ("torchtune", "fsdp2", {}, 8 * 1),  # mapped; queries and keys are copied
+        ("nemo-rl", "megatron", {"actor__tensor_parallel": 4}, 4 * (2 + 1)),
+        ("megatron-bridge", "megatron", {"actor__pipeline_parallel": 8}, None),
+    ],
+)
+def test_who_loads_is_the_framework_s(matrix, framework, strategy, settings, bytes_each):
+    plan = plan_of(
+        matrix,
+        framework=framework,
+        actor__strategy=strategy,
+        actor__gpus_per_node=8,
+        **{"actor__rank0_init": None, **settings},
+    )
+    (loading,) = [term for term in plan.pool("host").term("loading") if term.role == "actor"]
+    if bytes_each is None:  # the fullest stage has the embedding or the head besides
+        assert 4 * 2 * 7_615_616_512 < loading.high < 4 * 4 * 7_615_616_512
+    else:
+        assert loading.high == pytest.approx(bytes_each * 7_615_616_512, rel=1e-6)
+
+
+def test_tied_embeddings_are_loaded_on_every_rank_by_verl_alone(matrix):
+    """get_init_weight_context_manager is verl's; NeMo-RL's rank 0 loads whatever the model is."""
+    high = {}
+    for framework in ("verl", "nemo-rl"):
+        plan = plan_of(
+            matrix,
+            framework=framework,
+            actor__model="Qwen/Qwen2.5-0.5B",
+            actor__strategy="fsdp",
+            actor__rank0_init=None,
+            actor__gpus_per_node=8,
+        )
+        (loading,) = [term for term in plan.pool("host").term("loading") if term.role == "actor"]
+        high[framework] = loading.high
+    assert high["verl"] == 8 * high["nemo-rl"]
+
+
+@pytest.mark.parametrize(("rank", "least", "most"), [(0, 1, 8), (8, 0.0001, 0.1)])
+def test_the_first_process_alone_writes_what_all_have(matrix, rank, least, most):
+    """With adapters only these are written (peft save_pretrained)."""
+    plan = plan_of(
+        matrix,
+        framework="axolotl",
+        actor__strategy="ddp",
+        actor__lora_rank=rank,
+        actor__gpus_per_node=8,
+        actor__param_dtype=None,
+        checkpoint__save_freq=100,
+    )
+    (written,) = [term for term in plan.pool("host").term("checkpoint") if term.role == "actor"]
+    assert least * 7_615_616_512 < written.high <= most * 7_615_616_512
+
+
 def test_the_engine_s_release_is_asked_for_only_where_an_engine_may_lie(matrix):
     """GPUs of a trainer alone do not hang on it."""
     asked = {}
