@@ -6,6 +6,11 @@ import json
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set
 
+from matrix_refresh.documents import read_toml
+from wheel_scan.cuda_symbols import CONSUMERS, PROVIDERS
+from wheel_scan.members import ARCHITECTURES, PROFILES
+from wheel_scan.symbols import LINKED
+
 from envdoctor.matrix.measured_rows import BUILT_FOR_NUMPY_1, CANNOT_LOAD
 
 from .call_statements import ARGUMENTS
@@ -13,7 +18,12 @@ from .packages import Packages
 from .relations import RELATIONS
 from .store import Sources
 
-__all__ = ["coverage_lines"]
+__all__ = ["MOST_USED", "coverage_lines"]
+
+#: The most used compiled packages, with how often each was downloaded, and who counted that.
+MOST_USED = Path(__file__).resolve().parents[1] / "wheel_scan" / "most_used.toml"
+#: Of the package that a library of CUDA is in: those that hold machine code for GPUs.
+_CODE_OF_CUDA = ("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "cusparselt", "nccl")
 
 _COLUMNS = (
     "releases",
@@ -65,6 +75,7 @@ def coverage_lines(
             yield _line(name, numbers)
     yield _line(f"all {len(packages.names)} packages", total)
     yield from _by_kind(matrices, symbols, since)
+    yield from _of_the_most_used(packages, matrices, symbols, since)
 
 
 def _by_kind(matrices: Path, symbols: Mapping[str, Any], since: str) -> Iterator[str]:
@@ -84,12 +95,18 @@ def _by_kind(matrices: Path, symbols: Mapping[str, Any], since: str) -> Iterator
         has_code = any(build.get("sass") for entry in releases for build in entry.get("builds", ()))
         for entry in releases:
             compiled = any("manylinux" in word for word in entry.get("platforms", ()))
-            coded = any(build.get("sass") for build in entry.get("builds", ()))
             for kind, may, has in (
                 ("metadata", True, "requires" in entry),
                 ("imports and checks", bool(measured), entry["version"] in measured),
                 ("glibc of compiled wheels", compiled, "glibc" in entry),
-                ("machine code for GPUs", has_code and compiled, coded),
+                *(
+                    (
+                        f"machine code for GPUs, {architecture}",
+                        has_code and architecture in _architectures(entry),
+                        _has_read_code(entry, architecture),
+                    )
+                    for architecture in ARCHITECTURES
+                ),
                 ("symbols of libraries", bool(linked) and compiled, entry["version"] in linked),
             ):
                 if may:
@@ -100,6 +117,94 @@ def _by_kind(matrices: Path, symbols: Mapping[str, Any], since: str) -> Iterator
     for kind, (has, every) in held.items():
         share = f"{100 * has / every:.1f} %"
         yield f"{kind}: {has} of {every} releases of {len(names[kind])} packages ({share})"
+
+
+def _of_the_most_used(
+    packages: Packages, matrices: Path, symbols: Mapping[str, Any], since: str
+) -> Iterator[str]:
+    """Yield how many wheels, and releases, of the packages in ``most_used.toml`` are measured, and
+    of how many what is missing, by package.
+
+    A wheel stands for those of its release for one architecture: they are built of one source. It
+    is measured where the matrix holds all that applies to its package: the glibc that it wants;
+    the symbols of torch, of CUDA's libraries or of the driver that it asks for; the NumPy that it
+    is built against; and for which GPUs it has machine code.
+    """
+    wheels: Dict[str, List[int]] = {name: [0, 0] for name in ARCHITECTURES}
+    releases = [0, 0]
+    missing: Dict[str, Dict[str, int]] = {}
+    names = read_toml(str(MOST_USED))["downloads"]
+    for name in names:
+        needs = _needs(name, packages)
+        linked = {"x86_64": _of_symbols(symbols, name)}
+        if name == "torch":  # what it exports is read of both
+            linked["aarch64"] = linked["x86_64"]
+        for entry in _document(matrices / "packages" / f"{name}.json").get("releases", ()):
+            if entry["released"] < since or entry.get("yanked"):
+                continue
+            lacking = {
+                architecture: _lacking(entry, architecture, needs, linked.get(architecture, set()))
+                for architecture in _architectures(entry)
+            }
+            for architecture, kinds in lacking.items():
+                wheels[architecture][0] += not kinds
+                wheels[architecture][1] += 1
+                for kind in kinds:
+                    counts = missing.setdefault(f"{kind}, {architecture}", {})
+                    counts[name] = counts.get(name, 0) + 1
+            releases[0] += bool(lacking) and not any(lacking.values())
+            releases[1] += bool(lacking)
+    counted = ", ".join(f"{has} of {of} for {name}" for name, (has, of) in wheels.items())
+    yield (
+        f"compiled wheels of the {len(names)} most used: {releases[0]} of {releases[1]} releases "
+        f"(wheels: {counted})"
+    )
+    for kind, counts in missing.items():
+        each = ", ".join(f"{name} {count}" for name, count in counts.items())
+        yield f"  without {kind}: {sum(counts.values())} ({each})"
+
+
+def _needs(name: str, packages: Packages) -> Set[str]:
+    """What a wheel of a package has to tell besides its glibc."""
+    needs = set()
+    if name in ("torch", *LINKED, *CONSUMERS, *PROVIDERS) or name in packages.built_with_numpy:
+        needs.add("symbols")
+    of_cuda = name.startswith("nvidia-") and name.split("-")[1] in _CODE_OF_CUDA
+    if of_cuda or (name in PROFILES and PROFILES[name].has_code):
+        needs.add("machine code")
+    return needs
+
+
+def _architectures(entry: Mapping[str, Any]) -> List[str]:
+    """The machines for which a release has wheels for Linux with glibc, for CPython."""
+    return [
+        architecture
+        for architecture in ARCHITECTURES
+        if "glibc" in entry
+        and any("manylinux" in word and architecture in word for word in entry["platforms"])
+    ]
+
+
+def _lacking(
+    entry: Mapping[str, Any], architecture: str, needs: Set[str], linked: Set[str]
+) -> List[str]:
+    """What is not held of a wheel."""
+    held = {
+        "symbols": entry["version"] in linked,
+        "machine code": _has_read_code(entry, architecture),
+    }
+    return sorted(kind for kind in needs if not held[kind])
+
+
+def _has_read_code(entry: Mapping[str, Any], architecture: str) -> bool:
+    """Whether machine code was read in a wheel of a release, or that it is built without CUDA."""
+    return any(
+        build.get("sass") or not build.get("cuda")
+        for build in entry.get("builds", ())
+        if build.get("architecture", "x86_64") == architecture
+        and build.get("index_name", "pypi") == "pypi"
+        and build.get("trust") != "reported"
+    )
 
 
 def _of_symbols(symbols: Mapping[str, Any], name: str) -> Set[str]:

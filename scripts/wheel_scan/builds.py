@@ -1,7 +1,7 @@
 """A record of a wheel → a ``Build`` of the matrix, and the step that writes builds into
 ``matrices/packages/*.json``.
 
-Only builds of the default index for the architecture that was read are replaced; what a wheel does
+Only builds of the default index for an architecture that was read are replaced; what a wheel does
 not tell (the torch and the CUDA minor that a package was built for, the label) stays as it stands
 there.
 """
@@ -313,7 +313,7 @@ def merge(folder: Path, results: Path, records: Records, write: bool = True) -> 
         raise UsageFault(
             f"{results}: expected the results of a scan, found none: {error}"
         ) from error
-    for package, versions in sorted(known.items()):
+    for package, architectures in sorted(known.items()):
         path = folder / f"{package}.json"
         document = load_document(str(path), package)
         if document is None:
@@ -323,30 +323,28 @@ def merge(folder: Path, results: Path, records: Records, write: bool = True) -> 
         if write and age < _QUIET:
             yield f"{package}: was written {age:.0f} s ago, left for another run"
             continue
-        by_version = {Version(text): (text, sha256) for text, sha256 in versions.items()}
-        for release in document["releases"]:
-            _, sha256 = by_version.pop(Version(release["version"]), ("", ""))
-            record = records.load(sha256) if sha256 else None
-            if record is None or not record.get("complete"):
-                continue
-            yield from _replace(package, release, builds_of(package, record))
-        for text, _ in by_version.values():
-            yield f"{package} {text}: is not in the package file"
+        for architecture, versions in architectures.items():
+            by_version = {Version(text): (text, sha256) for text, sha256 in versions.items()}
+            for release in document["releases"]:
+                _, sha256 = by_version.pop(Version(release["version"]), ("", ""))
+                record = records.load(sha256) if sha256 else None
+                if record is None or not record.get("complete"):
+                    continue
+                yield from _replace(package, release, builds_of(package, record), architecture)
+            for text, _ in by_version.values():
+                yield f"{package} {text}: is not in the package file"
         if write and write_if_new(str(path), render(document)):
             yield f"{package}: written"
 
 
-def _replace(package: str, release: Dict[str, Any], measured: List[Build]) -> Iterator[str]:
+def _replace(
+    package: str, release: Dict[str, Any], measured: List[Build], architecture: str
+) -> Iterator[str]:
     """Put measured builds in the place of those of the index and architecture; yield what differs
     from before.
     """
     builds = list(release.get("builds", ()))
-    own = [
-        build
-        for build in builds
-        if build.get("index_name", "pypi") == "pypi"
-        and build.get("architecture", "x86_64") == "x86_64"
-    ]
+    own = [build for build in builds if _is_of_index(build, architecture)]
     others = [build for build in builds if build not in own]
     made = []
     for build in measured:
@@ -355,10 +353,21 @@ def _replace(package: str, release: Dict[str, Any], measured: List[Build]) -> It
             if len(own) == 1 and len(measured) == 1
             else next((old for old in own if old.get("cuda") == build.get("cuda")), {})
         )
+        if architecture != "x86_64":
+            build = {**build, "architecture": architecture}
         made.append(_joined(package, before, build))
-        yield from _differences(f"{package} {release['version']}", before, made[-1])
+        where = f"{package} {release['version']} {architecture}"
+        yield from _differences(where, before, made[-1])
     if made:
-        release["builds"] = made + others
+        first = [build for build in others if _is_of_index(build, "x86_64")]
+        release["builds"] = first + made + [build for build in others if build not in first]
+
+
+def _is_of_index(build: Mapping[str, Any], architecture: str) -> bool:
+    return (
+        build.get("index_name", "pypi") == "pypi"
+        and build.get("architecture", "x86_64") == architecture
+    )
 
 
 def _joined(package: str, before: Mapping[str, Any], build: Mapping[str, Any]) -> Build:
@@ -384,6 +393,8 @@ def _joined(package: str, before: Mapping[str, Any], build: Mapping[str, Any]) -
         )
         if major is not None and _major(before.get("cuda")) != major:
             joined["cuda"] = major
+        elif major is None and before.get("trust") == "reported" and not build.get("sass"):
+            joined.pop("cuda", None)  # nothing in the wheel is of the CUDA that was supposed
     if joined.get("trust") == "reported":
         del joined["trust"]
     return {key: joined[key] for key in _ORDER if joined.get(key) not in (None, [], ())}

@@ -15,7 +15,10 @@ from __future__ import annotations
 import re
 from typing import Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-__all__ = ["PROFILES", "Profile", "bundled", "choose_wheel", "wanted"]
+__all__ = ["ARCHITECTURES", "PROFILES", "Profile", "bundled", "choose_wheel", "wanted"]
+
+#: Of which machines wheels are read.
+ARCHITECTURES = ("x86_64", "aarch64")
 
 
 class Profile(NamedTuple):
@@ -33,6 +36,11 @@ class Profile(NamedTuple):
     alternatives: bool = False
     cubins: bool = False
     main: Optional[str] = None
+
+    @property
+    def has_code(self) -> bool:
+        """Whether the package holds machine code for GPUs."""
+        return self.cubins or any(how == "code" for _, how in (*self.patterns, *self.deep))
 
 
 _TORCH = Profile(
@@ -63,6 +71,7 @@ PROFILES: Mapping[str, Profile] = {
         ((r"bitsandbytes/libbitsandbytes_cuda\d+(?:_nocublaslt)?\.so", "code"),), alternatives=True
     ),
     "torchao": Profile(((r"torchao/(?:.+/)?[^/]+\.so", "code"),)),
+    "torchvision": Profile(((r"torchvision/_C(?:_stable)?\.so", "code"),)),
     "triton": Profile(((r"triton/(?:.+/)?bin/ptxas(?:-\w+)?", "tool"),)),
     "flashinfer-cubin": Profile((), cubins=True),
     "flashinfer-jit-cache": Profile(((r"flashinfer_jit_cache/(?:.+/)?[^/]+\.so", "code"),)),

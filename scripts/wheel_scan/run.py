@@ -32,6 +32,7 @@ class Plan(NamedTuple):
     version: str
     file: IndexFile
     deep: bool
+    architecture: str
 
 
 class Scanned(NamedTuple):
@@ -76,7 +77,8 @@ def plan(
             continue
         name = choose_wheel(by_version[version], architecture)
         if name is not None:
-            plans.append(Plan(package, str(version), by_version[version][name], place < deep))
+            file = by_version[version][name]
+            plans.append(Plan(package, str(version), file, place < deep, architecture))
     return plans
 
 

@@ -321,6 +321,8 @@ def test_which_build_an_installed_torch_is():
         str(attributes("torch", "2.11.0", architecture=None)["cuda"]) == "13.0"
     )  # and agree in this
     assert "sass:11.0" in attributes("torch", "2.11.0", architecture="aarch64")["code"]
+    assert "sass:7.5" in attributes("vllm", "0.33.0", architecture="x86_64")["code"]
+    assert "sass:7.5" not in attributes("vllm", "0.33.0", architecture="aarch64")["code"]
     assert "sass:8.6" in attributes("torch", "2.11.0", architecture=None, gpu="NVIDIA H20")["code"]
     assert (
         "sass:8.6"

@@ -30,6 +30,23 @@ def test_gpus_of_today_are_served(judged: Judge, gpu: str) -> None:
     assert "ED124" not in codes(judged(facts_of(["torch 2.8.0+cu128"], gpus=[gpu])))
 
 
+def test_the_wheel_for_the_machine_decides(judged: Judge) -> None:
+    """T4G is a GPU of Arm machines (AWS g5g); the wheel of vllm 0.33.0 for these has no sm_75."""
+
+    def lacking(gpu: str, machine: str) -> set[str]:
+        facts = facts_of(
+            ["torch 2.14.0", "vllm 0.33.0"],
+            gpus=[gpu],
+            os_architecture=machine,
+            os_platform="linux",
+        )
+        return {found.component for found in judged(facts) if found.code in ("ED120", "ED121")}
+
+    assert lacking("NVIDIA T4G", "aarch64") == {"torch", "vllm"}
+    assert not lacking("Tesla T4", "x86_64")
+    assert not lacking("NVIDIA GH200 480GB", "aarch64")
+
+
 def test_a_known_release_is_left_to_its_row(judged: Judge) -> None:
     facts = facts_of(["torch 2.3.1+cu121", "vllm 0.5.1"], gpus=["Tesla P40"])
     assert "vllm" not in [finding.component for finding in judged(facts) if finding.code == "ED124"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wheel_scan.builds import builds_of, merge
+from wheel_scan.builds import _joined, builds_of, merge
 from wheel_scan.members import PROFILES, bundled, choose_wheel, wanted
 from wheel_scan.record import Records, _elf_parts, _family, read_wheel
 
@@ -146,7 +146,7 @@ def test_merging(opened, tmp_path):
     records = Records(str(tmp_path / "cache"))
     records.keep(record)
     results = tmp_path / "scanned.json"
-    results.write_text(json.dumps({"vllm": {"1.0": "0" * 64, "9.9": "0" * 64}}))
+    results.write_text(json.dumps({"vllm": {"x86_64": {"1.0": "0" * 64, "9.9": "0" * 64}}}))
     kept = [
         {"index_name": "github", "cuda": "12.9", "source": "x"},
         {"cuda": "13.0", "architecture": "aarch64", "source": "x"},
@@ -177,7 +177,7 @@ def test_merging(opened, tmp_path):
     assert any("left for another run" in line for line in merge(tmp_path, results, records))
     os.utime(path, (1, 1))
     lines = list(merge(tmp_path, results, records))
-    assert "vllm 1.0: sass: 8.0 9.0 → 7.5 8.0" in lines
+    assert "vllm 1.0 x86_64: sass: 8.0 9.0 → 7.5 8.0" in lines
     assert "vllm 9.9: is not in the package file" in lines
     builds = json.loads(path.read_text())["releases"][0]["builds"]
     assert builds[1:] == kept
@@ -191,6 +191,40 @@ def test_merging(opened, tmp_path):
     assert not any(
         "written" in line for line in merge(tmp_path, results, records)
     )  # again changes nothing
+
+
+def test_the_wheel_of_one_machine_says_nothing_of_another(opened, tmp_path):
+    records = Records(str(tmp_path / "cache"))
+    for sha256, name in (("1" * 64, "plain"), ("2" * 64, "speed")):
+        record, _ = read(opened(wheel(**{"vllm___C.so": fatbin(name)})), "vllm")
+        records.keep({**record, "sha256": sha256})
+    results = tmp_path / "listing.json"
+    listing = {"x86_64": {"1.0": "1" * 64}, "aarch64": {"1.0": "2" * 64}}
+    results.write_text(json.dumps({"vllm": listing}))
+    before = [
+        {"cuda": "12.8", "sass": ["9.0"], "source": "x"},
+        {"cuda": "13.0", "architecture": "aarch64", "trust": "reported", "source": "not read"},
+        {"index_name": "github", "cuda": "12.9", "architecture": "aarch64", "source": "x"},
+    ]
+    release = {"version": "1.0", "released": "2025-01-01", "requires": [], "builds": before}
+    document = {"schema": 1, "name": "vllm", "source": "s", "date": "2026-01-01"}
+    path = tmp_path / "vllm.json"
+    path.write_text(json.dumps({**document, "trust": "established", "releases": [release]}))
+    os.utime(path, (1, 1))
+    list(merge(tmp_path, results, records))
+    x86, arm, elsewhere = json.loads(path.read_text())["releases"][0]["builds"]
+    assert (x86["cuda"], x86["sass"], x86.get("architecture")) == ("12.8", ["8.0"], None)
+    assert (arm["cuda"], arm["sass"], arm["architecture"]) == ("13.0", ["7.5", "8.0"], "aarch64")
+    assert "trust" not in arm
+    assert elsewhere == before[2]
+
+
+@pytest.mark.parametrize(("content", "cuda"), [(b"no code", None), (fatbin("speed"), "13.0")])
+def test_a_cuda_that_was_supposed_goes_where_the_wheel_has_no_code(opened, content, cuda):
+    record, _ = read(opened(wheel(**{"vllm___C.so": content})), "vllm")
+    before = {"cuda": "13.0", "torch": "2.9", "trust": "reported", "source": "as torch"}
+    joined = _joined("vllm", before, builds_of("vllm", record)[0])
+    assert (joined.get("cuda"), joined.get("torch")) == (cuda, "2.9")
 
 
 def test_one_build_for_each_alternative(opened):

@@ -100,7 +100,7 @@ def test_no_processor_build_for_a_gpu_but_the_driver_that_it_takes(matrix: Matri
 
 
 def test_what_is_inferred_is_said(matrix: Matrix) -> None:
-    request = Request((parse_root("vllm"),), "3.12", architecture="aarch64")
+    request = Request((parse_root("vllm==0.30.0"),), "3.12", architecture="aarch64")
     machine = Facts(parse_assumptions(["gpu=GH200", "nvidia-driver=580.95.05"]))
     resolution = resolve(request, (machine,), matrix)
     assert isinstance(resolution, Resolution)
