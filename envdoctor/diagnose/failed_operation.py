@@ -37,6 +37,7 @@ _MEANINGS: Mapping[str, str] = {
 #: Of torch 1.6 and 1.7 (torch/nn/modules/module.py).
 _SAME: Mapping[str, str] = {"ModuleAttributeError": "AttributeError"}
 #: What asks each element of its one argument for its place among the others.
+_MEMBERSHIP = (ast.In, ast.NotIn)
 _ORDERING = ("argmax", "argmin", "argsort", "max", "min", "sort", "sorted")
 _OF_TOKENIZER = pattern(r"Tokenizer(?:Fast)?$")
 #: What a processor has and a tokenizer has not.
@@ -291,6 +292,26 @@ def _of_index(_: Mapping[str, str], said: _Said) -> str:
     return f"{index} is no index of {owner} there: it lies behind its end."
 
 
+def _of_hash(groups: Mapping[str, str], said: _Said) -> str:
+    """Say what is to be an element of a set or a key, and is of a type that may change."""
+    kind, source = groups["type"], said.source
+    made = [
+        node.args[0]
+        for node in source.all(ast.Call)
+        if ast.unparse(node.func) in ("set", "frozenset") and len(node.args) == 1
+    ]
+    # Keys of a dict can be elements of a set: they are.
+    made = [node for node in made if not ast.unparse(node).endswith(".keys()")]
+    owner = source.the_one(made)
+    end = ", and what may change is no element of a set"
+    if owner:
+        return f"An element of {owner} is of type {kind} there{end}."
+    keys = [node.slice for node in source.all(ast.Subscript)]
+    keys += [node.left for node in source.all(ast.Compare) if isinstance(node.ops[0], _MEMBERSHIP)]
+    owner = source.the_one([key for key in keys if not isinstance(key, ast.Slice)])
+    return f"{_is(owner, kind)} there{end} and no key of a dict." if owner else ""
+
+
 def _of_empty(_: Mapping[str, str], said: _Said) -> str:
     nodes = [
         node.func.value
@@ -395,6 +416,8 @@ _FORMS: Mapping[str, Tuple[Tuple[re.Pattern[str], _Reader], ...]] = {
         (pattern(rf"^{_TYPE} object is not subscriptable"), _of_subscript),
         (pattern(rf"^{_TYPE} object does not support item assignment"), _of_subscript),
         (pattern(r"^unhashable type: 'slice'"), _of_slice),
+        # CPython 3.14 says of what before: "cannot use 'list' as a dict key (unhashable …)".
+        (pattern(r"(?:^|\()unhashable type: '(?P<type>[\w.]{1,80})'"), _of_hash),
         # Something that holds values by place was asked for one by name.
         (
             pattern(r"^(?P<type>string|list|tuple|byte)(?: or slices)? indices must be integers"),

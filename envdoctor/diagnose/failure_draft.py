@@ -17,7 +17,7 @@ from .library_errors import remedy_of_library
 from .native_errors import inner_message
 from .own_code import of_call, of_program, own_remedy
 from .passed_through import remedy_of_parts
-from .raised import FAR, Failure, is_stopping
+from .raised import FAR, Failure, is_of_leaving, is_stopping
 from .releases_of_files import releases_of_files
 from .source_line import LOOKING_UP
 from .trace_draft import TraceDraft, code_of_log, fill, finding_of, groups_of, remedies_of
@@ -141,6 +141,7 @@ def join_failure(
             why = why_raised(raised, contexts, modules)
             known.meaning = _joined(_where_it_died(raised, contexts, modules), why, known.meaning)
     root.root.is_failure = failure.is_certain
+    drafts[:] = [draft for draft in drafts if not _is_of_leaving(draft, failure)]
     for draft in drafts:
         is_free = draft.parent is None or (failure.is_certain and _hangs_loosely(draft, root))
         if is_free and not root.under(draft) and _is_consequence(draft, raised):
@@ -190,6 +191,16 @@ def _is_consequence(draft: TraceDraft, raised: Raised) -> bool:
         lines = first.number - raised.first.number
         return abs(lines) < FAR and any(_BUILDING.search(frame.file) for frame in raised.frames)
     return draft.role == "effect" and first.number >= raised.first.number - _ANNOUNCED
+
+
+def _is_of_leaving(draft: TraceDraft, failure: Failure) -> bool:
+    """Tell whether a draft is of what came while a block was left that the failure had ended: its
+    root says so.
+    """
+    outer, raised = failure.outer, failure.raised
+    if outer is None or raised is None or outer.line == raised.line or not is_of_leaving(outer):
+        return False
+    return bool(draft.events) and all(map(outer.has, draft.events))
 
 
 def _tell_own_place(draft: TraceDraft, raised: Raised) -> None:
@@ -528,8 +539,11 @@ def _came_of(raised: Raised, contexts: Sequence[Context], modules: Mapping[str, 
 
 
 def _passed_on(failure: Failure) -> str:
-    """Say as what it was raised on."""
+    """Say as what it was raised on, or what came in its place."""
     outer, raised = failure.outer, failure.raised
     if outer is None or raised is None or outer.line == raised.line:
         return ""
-    return f"It was raised on as {_worded(outer).rstrip('.')}."
+    words = _worded(outer).rstrip(".")
+    if is_of_leaving(outer):
+        return f"While the block that it ended was left, there came {words}."
+    return f"It was raised on as {words}."

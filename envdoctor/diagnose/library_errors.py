@@ -115,16 +115,6 @@ _ANYWHERE: Tuple[Saying, ...] = (
         lambda match: f"round() takes a number, and what it got is a {match.group('type')}.",
         "Make a number of it first: .item()",
     ),
-    Saying(
-        pattern(r"^Got unsupported ScalarType BFloat16"),
-        "NumPy has no bfloat16.",
-        "Call .float() before .numpy()",
-    ),
-    Saying(
-        pattern(r"^Can't call numpy\(\) on Tensor that requires grad"),
-        "The tensor hangs on the graph of gradients, which an array of NumPy cannot.",
-        "Call .detach() before .numpy(), or compute it under torch.no_grad()",
-    ),
     # multiprocessing/spawn.py of Python 3.8 to 3.13
     Saying(
         pattern(r"^\s*An attempt has been made to start a new process before"),
@@ -135,7 +125,7 @@ _ANYWHERE: Tuple[Saying, ...] = (
     # openai 1.0 to 2.8, _exceptions.py; what servers of its interface answer:
     # https://platform.openai.com/docs/guides/error-codes
     Saying(
-        pattern(r"^Error code: 401 - "),
+        pattern(r"^Error code: 401\b"),
         "The server does not take the key that the client sent.",
         "Set the key of the server that base_url names (OPENAI_API_KEY, or api_key=); a server of "
         "one's own takes what it was started with (--api-key), or any",
@@ -208,6 +198,16 @@ _ANYWHERE: Tuple[Saying, ...] = (
         'Load it with attn_implementation="eager", or take a newer transformers that has it',
     ),
 )
+#: What vllm says of a weight of a checkpoint that the layer which it built does not have; how
+#: GPTQ, AWQ and compressed-tensors call the parts of a packed one.
+_NO_PLACE = r"^There is no module or parameter named '(?P<layer>[^'\n]{1,300})\."
+_PACKED = r"(?:qweight|qzeros|g_idx|weight_packed)"
+_BUILT = r"' in [^\0]{1,400}? are: \{[^\0]{0,800}?\."
+_OTHERWISE_STORED = (
+    "Take a release of the engine that knows this checkpoint (its card says which), or a "
+    "checkpoint that is quantized otherwise; or name the layer among those that the config of the "
+    "checkpoint does not quantize (modules_to_not_convert, ignore)"
+)
 #: By a file that the traceback goes through.
 _WITHIN: Tuple[Tuple[re.Pattern[str], Tuple[Saying, ...]], ...] = (
     (
@@ -258,6 +258,29 @@ _WITHIN: Tuple[Tuple[re.Pattern[str], Tuple[Saying, ...]], ...] = (
                 "Bring each conversation into [{'role': ..., 'content': ...}, ...] first "
                 "(from/value of ShareGPT are other names), or give the format to what loads the "
                 "data",
+            ),
+        ),
+    ),
+    (
+        # vllm 0.15 to 0.33, model_executor/models/utils.py
+        pattern(r"/vllm/"),
+        (
+            Saying(
+                pattern(rf"{_NO_PLACE}weight{_BUILT}{_PACKED}\b"),
+                lambda match: (
+                    f"The checkpoint holds {match.group('layer')} as it is, and the engine built "
+                    "that layer quantized: the checkpoint's config does not leave it out, or does "
+                    "so under a name that the layer does not have in this release."
+                ),
+                _OTHERWISE_STORED,
+            ),
+            Saying(
+                pattern(rf"{_NO_PLACE}{_PACKED}{_BUILT}weight\b"),
+                lambda match: (
+                    f"The checkpoint holds {match.group('layer')} quantized, and the engine built "
+                    "that layer for weights as they are."
+                ),
+                _OTHERWISE_STORED,
             ),
         ),
     ),

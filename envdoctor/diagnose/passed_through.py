@@ -11,7 +11,7 @@ from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 
-__all__ = ["handed_on", "is_open", "of_parts", "remedy_of_parts"]
+__all__ = ["handed_on", "is_open", "names_inputs", "of_parts", "remedy_of_parts"]
 
 
 class _Part(NamedTuple):
@@ -96,6 +96,13 @@ _PARTS = (
         pattern(r"^Target module [^\0]{1,1200} is not supported"),
     ),
     _Part(
+        pattern(r"(?:^|/)subprocess\.py$"),
+        "What is named there is a program that was to be started.",
+        "Install that program, or put its folder on PATH (command -v NAME says what is found)",
+        pattern(r"^\[(?:Errno|WinError) 2\]"),
+        "_execute_child",
+    ),
+    _Part(
         pattern(r"(?:^|/)(?:bdb|pdb)\.py$"),
         "A breakpoint was left in the program: the debugger asked at a terminal, and there is none "
         "that answers.",
@@ -117,6 +124,8 @@ _PARTS = (
         "",
     ),
 )  # fmt: skip
+#: PeftModelForCausalLM.forward and those of the other task types (peft 0.3 to 0.18).
+_OF_TASK_TYPE = pattern(r"/peft/peft_model\.py$")
 _PASSES = pattern(r"\*\*(\w{1,80})")
 
 
@@ -148,7 +157,7 @@ def handed_on(name: str, frames: Sequence[Frame]) -> Optional[Frame]:
     """
     place = None
     for number, frame in enumerate(reversed(frames)):
-        if re.search(rf"\b{re.escape(name)} ?=(?!=)", frame.code):
+        if re.search(rf"\b{re.escape(name)} ?=(?!=)", frame.code) or names_inputs(frame):
             return None
         if frame.is_relay:
             continue
@@ -157,6 +166,16 @@ def handed_on(name: str, frames: Sequence[Frame]) -> Optional[Frame]:
         elif number == 0 or not is_open(frame):
             break
     return place
+
+
+def names_inputs(frame: Frame) -> bool:
+    """Tell whether a place is the wrapper that peft puts around a model for a task type, which
+    calls it with the arguments that models of text take, each by its name.
+    """
+    return (
+        frame.function == "forward"
+        and _OF_TASK_TYPE.search(frame.file.replace("\\", "/")) is not None
+    )
 
 
 def is_open(frame: Frame) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "Failure",
     "after",
     "failure_of",
+    "is_of_leaving",
     "is_past_imports",
     "is_stop",
     "is_stopping",
@@ -88,6 +89,8 @@ _TRIED = pattern(
     r"(?i)\b(?:retry|retries|attempts|tries)\b.{0,30}\b(?:exceed|exhaust|fail)\w*"
     r"|\b(?:exceed|exhaust|fail)\w*\b.{0,30}\b(?:retries|attempts|tries)\b"
 )
+#: What Python calls where a block is left (Python's reference, 3.3.9).
+_LEAVING = frozenset(("__exit__", "__aexit__"))
 _CONNECTIONS = "multiprocessing/connection.py"
 #: Files of what fetches models, data sets and packages: at the other end is no process of the run.
 _FETCHING = pattern(
@@ -150,10 +153,13 @@ def _without_waits(certain: Sequence[Raised]) -> Sequence[Raised]:
 
 def _telling(raised: Raised) -> Raised:
     """Return the exception that tells what failed: of one that says only that another process, or
-    every attempt, failed, or that has no word of its own, the one that it came of.
+    every attempt, failed, that has no word of its own, or that came while a block was left for
+    another one, that other one.
     """
     before = raised.before
-    if before is None or not (of_another(raised) or _says_tried(raised) or _is_mute(raised)):
+    if before is None or not (
+        of_another(raised) or _says_tried(raised) or _is_mute(raised) or is_of_leaving(raised)
+    ):
         return raised
     inner = _telling(before)
     return raised if of_another(inner) or is_stop(inner) or _is_mute(inner) else inner
@@ -161,6 +167,17 @@ def _telling(raised: Raised) -> Raised:
 
 def _is_mute(raised: Raised) -> bool:
     return not raised.message.strip() and raised.kind not in _TELLING_BARE
+
+
+def is_of_leaving(raised: Raised) -> bool:
+    """Tell whether an exception came while a ``with`` block was left that another one had ended, as
+    where a folder that is to be removed then is gone. What a generator makes of an exception
+    (``contextlib``) is a word of its own.
+    """
+    return not raised.by_cause and any(
+        frame.function in _LEAVING and not frame.file.endswith("contextlib.py")
+        for frame in raised.frames
+    )
 
 
 def _says_tried(raised: Raised) -> bool:

@@ -265,6 +265,20 @@ def _of_kind(match: re.Match[str]) -> str:
     return f"The tensor is torch.{kind} there, and the operation takes floating point alone."
 
 
+#: Words by which from_pretrained spreads a model (transformers and accelerate, device_map).
+_SPREADING = ("auto", "balanced", "balanced_low_0", "sequential")
+
+
+def _of_device(match: re.Match[str]) -> str:
+    name = match.group("name")
+    if name in _SPREADING:
+        return (
+            f"'{name}' was given as the name of a device: it is a word of device_map, by which a "
+            "model is spread, and neither .to() nor an entry within a device_map takes it."
+        )
+    return f"'{name}' was given as the name of a device, and torch knows none of that name."
+
+
 def _of_dimension(match: re.Match[str]) -> str:
     has = int(match.group("last")) + 1
     number = "1 dimension" if has == 1 else f"{has} dimensions"
@@ -536,6 +550,26 @@ _REFUSED: Tuple[Saying, ...] = (
         "An if, a while, and, or, not stands before several values, which are not true or false "
         "as a whole.",
         "Say .any() or .all(), compare with one value, or ask for None by `is None`",
+    ),
+    Saying(
+        pattern(r"^Got unsupported ScalarType BFloat16"),
+        "NumPy has no bfloat16.",
+        "Call .float() before .numpy()",
+    ),
+    Saying(
+        pattern(r"^Can't call numpy\(\) on Tensor that requires grad"),
+        "The tensor hangs on the graph of gradients, which an array of NumPy cannot.",
+        "Call .detach() before .numpy(), or compute it under torch.no_grad()",
+    ),
+    # c10/core/Device.cpp
+    Saying(
+        pattern(
+            r"^(?:Expected one of [\w, ]{20,400} device type at start of device string: "
+            r"|Invalid device string: )'?(?P<name>[^'\n]{0,80}?)'?$"
+        ),
+        _of_device,
+        "Give the name of a device there (cuda:0, cpu); a word that spreads a model belongs into "
+        "device_map itself (device_map='auto' of from_pretrained)",
     ),
     Saying(
         pattern(r"^can't convert (?:cuda|xpu|mps|npu|hpu)(?::\d+)? device type tensor to numpy"),

@@ -20,10 +20,10 @@ from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name
 from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
-from .code_owner import INSTALLED, is_own
+from .code_owner import INSTALLED, is_own, is_standard
 from .memory_shortage import tell_phase
 from .missing_names import is_checkout
-from .passed_through import handed_on, is_open
+from .passed_through import handed_on, is_open, names_inputs
 from .python_releases import ADDED_IN, REMOVED_IN, of_python_release
 from .trace_draft import TraceDraft, groups_of
 
@@ -392,6 +392,8 @@ def _tell_argument(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[s
         is_open_still = not draft.is_dated and not draft.finding.remedies
         if asking is not None and is_own(asking) and is_open_still:
             _tell_own_call(draft, asking, callee, name)
+        elif asking is not None and names_inputs(asking):
+            _tell_task_type(draft, asking, callee, name)
         return
     if _PATCHED.search(frames[-1].code):
         draft.meaning = ""
@@ -442,6 +444,63 @@ def _tell_own_call(draft: TraceDraft, frame: Frame, callee: str, name: str) -> N
                 "program was written for."
             ),
         ),
+    )
+
+
+def _tell_task_type(draft: TraceDraft, frame: Frame, callee: str, name: str) -> None:
+    """Say that peft calls a model as one of text, for the task type that its adapter has."""
+    draft.meaning = (
+        "The config of the adapter has a task_type (SEQ_CLS, CAUSAL_LM, …), and all of them are of "
+        "models of text, which take input_ids; this model takes other inputs, such as "
+        "pixel_values."
+    )
+    draft.finding = draft.finding._replace(
+        message=f"peft hands '{name}' over by itself, as its wrapper for a task type does "
+        f"(peft_model.py, line {frame.line}), and {callee} does not take it.",
+        component="peft",
+        remedies=(
+            Remedy(
+                "Leave task_type out of the config (LoraConfig and the like): then peft hands on "
+                "what it is given and nothing else."
+            ),
+        ),
+    )
+
+
+#: What raises where a program cannot be started (Lib/subprocess.py, Lib/os.py of CPython 3.9 to
+#: 3.14).
+_STARTING = ("_execute_child", "_execvpe", "execvpe", "posix_spawn")
+_OF_TOOLKIT = ("nvcc", "ptxas", "cuobjdump", "nvdisasm", "fatbinary", "nvlink")
+
+
+def _tell_program(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[str, str]) -> None:
+    """Say of a file that Python could not start that it is a program, and who starts it."""
+    if not frames or frames[-1].function not in _STARTING:
+        return
+    path = groups.get("path", "")
+    name = path.replace("\\", "/").rpartition("/")[2].partition(".exe")[0]
+    asks = next((frame for frame in reversed(frames) if not is_standard(frame)), None)
+    who = ""
+    if asks is not None:
+        file = INSTALLED.search(asks.file.replace("\\", "/"))
+        who = f" It is {file.group(1) if file else asks.file}, line {asks.line}, that starts it."
+    what, fix = (
+        "",
+        f"Install {name}, or correct its path: command -v {name} says which one is found.",
+    )
+    if name in _OF_TOOLKIT:
+        what = ", which is of the CUDA toolkit and compiles kernels while a program runs"
+        fix = (
+            "Install the CUDA toolkit of torch's CUDA release, or load its module on a cluster, "
+            "and have CUDA_HOME name its folder; a setting that does without kernels which are "
+            "compiled at run time does without it."
+        )
+    draft.finding = draft.finding._replace(
+        component="command",
+        message=f"The program {path}{what}, was to be started, and is not there.{who}"
+        if what
+        else f"The program {path} was to be started, and is not there.{who}",
+        remedies=(Remedy(fix),),
     )
 
 
@@ -586,6 +645,7 @@ _BY_FRAMES: Mapping[str, _TellFrames] = {
     "disk-full": _tell_full,
     "undefined-symbol": _tell_owner,
     "argument-not-taken": _tell_argument,
+    "file-missing": _tell_program,
 }
 
 

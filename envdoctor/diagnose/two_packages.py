@@ -30,7 +30,7 @@ from ..rules.requirement_lines import (
 from ..rules.rule import Context
 from .code_owner import INSTALLED, STANDARD
 from .missing_names import is_telling
-from .passed_through import handed_on
+from .passed_through import handed_on, names_inputs
 from .releases_of_files import releases_of_files
 from .trace_draft import TraceDraft, code_of_log
 
@@ -226,8 +226,10 @@ def _meeting(raised: Raised, owners: _Owners) -> Optional[_Meeting]:
     asking = [frame for frame in frames if not frame.is_relay]
     last, _ = owners.of_frame((asking or frames)[-1])
     argument = _ARGUMENT.search(head)
-    if argument is not None and handed_on(argument.group(1), frames):
-        return None  # a key too many in what the program hands on
+    if argument is not None and (
+        handed_on(argument.group(1), frames) or any(map(names_inputs, frames))
+    ):
+        return None  # a key too many in what the program hands on, or an adapter's task type
     groups = match.groupdict()
     module, part, word = (groups.get(name) or "" for name in ("module", "part", "word"))
     if module or part:

@@ -33,6 +33,7 @@ NAMES = {
     "number": 7,
     "place": 9,
     "pair": (1,),
+    "nested": [{"a"}],
 }
 
 
@@ -69,6 +70,8 @@ def really_raised(code):
         ("x = number / len(rows)", "len(rows)", "is 0"),
         ("x = rows[0]", "rows", "is empty"),
         ("x = rows.pop()", "rows", "is empty"),
+        ("x = table[rows]", "rows", "is of type list"),
+        ("x = cfg in table", "cfg", "is of type dict"),
         ("x = cfg[:2]", "cfg", "is a dict"),
     ],
 )
@@ -98,6 +101,8 @@ def test_what_is_said_of_an_expression_is_so(code, expression, says):
         ("x = int(text)", "text is 'auto' there, which is no number."),
         ("x = float(text)", "text is 'auto' there, which is no number."),
         ("x = table['b']", "table has no 'b' there."),
+        ("x = set(table.keys()) == set(nested)", "An element of nested is of type set there"),
+        ("x = {rows: 1}", ""),
         ("x = table[cfg['model']]", "cfg['model'] is 'tall' there, and table has no such key."),
     ],
 )

@@ -27,6 +27,13 @@ TARGETS = (
     "try again."
 )
 
+#: Of vllm 0.27, with a checkpoint of GPTQ.
+STORED = (
+    "There is no module or parameter named 'audio.k_proj.linear.{0}' in Gemma4ForCausalLM. The "
+    "available parameters belonging to audio.k_proj.linear (ReplicatedLinear) are: "
+    "{{'audio.k_proj.linear.{1}', 'audio.k_proj.linear.{2}'}}"
+)
+
 
 def raised(message, file="", kind="ValueError"):
     line = LogLine("log", 1, message, None, "")
@@ -39,6 +46,8 @@ def raised(message, file="", kind="ValueError"):
     [
         (TOKENIZER, "transformers", "out/last is no folder with the files of a tokenizer"),
         (NO_LOSS, "transformers", "has no labels"),
+        (STORED.format("weight", "qweight", "scales"), "vllm", "built that layer quantized"),
+        (STORED.format("qweight", "weight", "bias"), "vllm", "for weights as they are"),
         (TARGETS, "peft", "No layer of this model is called {'q_proj'}"),
     ],
 )
@@ -61,6 +70,8 @@ def test_the_texts_are_those_of_the_packages(matrix, message, package, words):
         ("Error code: 429 - {'error': {'message': 'quota'}}", "", "refuses for now"),
         ("Error code: 404 - {'object': 'error', 'message': 'The model `q` does", "", "no model of"),
         ("Error code: 500 - {'error': 'x'}", "", ""),
+        ("Error code: 401", "", "does not take the key"),
+        (STORED.format("bias", "weight", "scale"), "/p/vllm/utils.py", ""),
         ("Conversation roles must alternate user/assistant/user/assistant/...", "", "by turns"),
         ("dict object has no element 0", "/p/transformers/tokenization_utils_base.py", "list of"),
         ("dict object has no element 0", "/p/jinja2/sandbox.py", ""),

@@ -112,6 +112,29 @@ def test_a_key_too_many(call, handed, may_be_release, tmp_path):
     assert ("other releases take" in trace.meaning) is may_be_release
 
 
+#: The places of peft 0.15 and those below it, where the call of the wrapper goes on in a line that
+#: a traceback does not show.
+TASK = """Traceback (most recent call last):
+  File "/srv/vision.py", line 224, in run
+    trainer.train()
+  File "{site}/transformers/trainer.py", line 3625, in compute_loss
+    outputs = model(**inputs)
+  File "{site}/peft/{file}", line 1379, in forward
+    return self.base_model(
+  File "{site}/peft/tuners/tuners_utils.py", line 188, in forward
+    return self.model.forward(*args, **kwargs)
+TypeError: ViTForImageClassification.forward() got an unexpected keyword argument 'input_ids'
+"""
+
+
+@pytest.mark.parametrize(("file", "is_task"), [("peft_model.py", True), ("mixed_model.py", False)])
+def test_the_arguments_of_a_task_type(file, is_task, tmp_path):
+    trace = first_of(TASK.format(site=SITE, file=file), tmp_path)
+    assert ("peft hands 'input_ids' over by itself" in trace.finding.message) is is_task
+    assert ("a key of what is handed on" in trace.finding.message) is not is_task
+    assert ("task_type" in trace.finding.remedies[0].text) is is_task
+
+
 def test_arguments_that_were_left_out(tmp_path):
     program = (
         "import argparse\nparser = argparse.ArgumentParser(prog='train.py')\n"

@@ -708,6 +708,54 @@ def test_what_only_says_that_all_attempts_failed_is_not_the_failure(tmp_path):
     assert found.traces[1].finding.subject == "tests-failed"
 
 
+LEFT = """
+import os, shutil, tempfile
+class Folder:
+    def __enter__(self):
+        self.path = tempfile.mkdtemp()
+        return self.path
+    def __exit__(self, *error):
+        shutil.rmtree(self.path)
+with Folder() as folder:
+    os.rmdir(folder)
+    {0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [("raise ValueError('chunk 3 has 0 rows')", "ValueError: chunk 3"), ("pass", "is not there")],
+)
+def test_what_comes_while_a_block_is_left_is_not_the_failure(tmp_path, line, names):
+    """A folder that is gone when it is to be removed, with and without an exception before it."""
+    path = tmp_path / "run.log"
+    path.write_text(failed(LEFT.format(line), tmp_path))
+    found = diagnose([str(path)])
+    assert names in first(found)[1]
+    assert len(found.traces) == 1
+    assert ("While the block" in found.traces[0].meaning) is ("raise" in line)
+
+
+def test_what_a_generator_makes_of_an_exception_is_its_own_word(tmp_path):
+    log = failed(
+        """
+        import contextlib
+        @contextlib.contextmanager
+        def named():
+            try:
+                yield
+            except KeyError:
+                raise ValueError("no task of that name in the suite")
+        with named():
+            {}["mmlu"]
+        """,
+        tmp_path,
+    )
+    path = tmp_path / "run.log"
+    path.write_text(log)
+    assert "ValueError: no task of that name" in first(diagnose([str(path)]))[1]
+
+
 def test_the_arguments_of_the_last_attempt(tmp_path):
     """Each attempt ends with the first argument that it does not take: those before were mended."""
     program = tmp_path / "train.py"

@@ -97,6 +97,31 @@ def test_a_file_that_has_the_name_of_a_package(said, tmp_path):
     assert all("install" not in str(remedy.commands) for remedy in trace.finding.remedies)
 
 
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("/usr/local/cuda-0/bin/nvcc", "which is of the CUDA toolkit"),
+        ("/srv/no/such/tool", "The program /srv/no/such/tool was to be started"),
+        ("no-such-tool", "a program that was to be started"),
+    ],
+)
+def test_a_program_that_cannot_be_started(said, tmp_path, printed, program, words):
+    """Really run: Python says of it what it says of a file that is read."""
+    path = tmp_path / "build.py"
+    path.write_text(f"import subprocess\nsubprocess.check_output(['{program}', '--version'])\n")
+    (trace,) = said(printed(path)).traces
+    assert words in f"{trace.finding.message} {trace.meaning}"
+    assert "build.py, line 2" in trace.finding.message
+    assert trace.finding.remedies[0].text.startswith("Install ")
+
+
+def test_a_file_that_is_read_is_no_program(said, tmp_path, printed):
+    path = tmp_path / "build.py"
+    path.write_text("open('/usr/local/cuda-0/bin/nvcc')\n")
+    (trace,) = said(printed(path)).traces
+    assert "A file that the program reads is not there" in trace.finding.message
+
+
 def test_a_module_inside_a_package_is_a_question_of_its_release(said, tmp_path):
     folder = tmp_path / "vllm"
     folder.mkdir()

@@ -236,3 +236,24 @@ def test_tracebacks_of_others_right_below_a_message_are_their_own(tmp_path):
         ("ValueError", "number 3", "logged"),
         ("TypeError", "main", "ended"),
     ]
+
+
+def test_what_a_program_prints_of_its_own_end_has_ended_it():
+    """Really run: pip catches what ends it, prints it and gives up; other lines follow."""
+    program = (
+        "from pip._internal.commands.install import InstallCommand\n"
+        "from pip._internal.cli.main import main\n"
+        "def run(*_):\n    return open('/no/such/cache')\n"
+        "InstallCommand.run = run\nmain(['install', 'x'])\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    (raised,) = _read(textwrap.indent(done.stdout, "    ") + "PATH=/usr/bin\n" * 80).raised
+    assert (raised.kind, raised.fate) == ("FileNotFoundError", "ended")
