@@ -303,6 +303,8 @@ class VerlFamily:
         problems = key_problems(configuration, settings, exact=is_known)
         # The trainer of a recipe may allow what verl's own asserts against.
         is_plain = not absent and _PLAIN.fullmatch(run.entry) is not None
+        if is_plain and isinstance(version, Known) and not self.forked:
+            fields.update(_loss_in_place(configuration, fields))
         problems += [
             problem._replace(certain=problem.certain and is_plain)
             for problem in value_problems(fields, keys)
@@ -741,6 +743,33 @@ def _derive_recomputation(
     if values == ("full", "uniform", 1) and isinstance(kind, Known):
         fields[f"{role}.gradient_checkpointing"] = Known(True, kind.evidence)
         keys[f"{role}.gradient_checkpointing"] = f"{under_it}.recompute_granularity"
+
+
+def _loss_in_place(
+    configuration: Configuration, fields: Mapping[str, Fact[Any]]
+) -> Dict[str, Fact[Any]]:
+    """Return that flash-attn's loss writes the gradient over the logits: from 0.4.0 on with FSDP
+    where a step takes no entropy of them (dp_actor.py@v0.4.0:158, :386;
+    engine/fsdp/transformer_impl.py@v0.7.0). Other devices than NVIDIA's have another loss.
+    """
+    strategy = fields.get("actor.strategy")
+    entropy = configuration.get(f"{_ACTOR}.entropy_coeff")
+    none_of = (f"{_ACTOR}.calculate_entropy", f"{_ACTOR}.calculate_sum_pi_squared")
+    others = [configuration.get(key, convert=boolean, missing=False) for key in none_of]
+    device = configuration.get("trainer.device", missing="cuda")
+    is_sure = (
+        configuration.since("0.4.0")
+        and isinstance(strategy, Known)
+        and strategy.value in ("fsdp", "fsdp2")
+        and isinstance(entropy, Known)
+        and entropy.value == 0
+        and all(isinstance(one, Known) and not one.value for one in others)
+        and isinstance(device, Known)
+        and device.value == "cuda"
+    )
+    if is_sure and isinstance(entropy, Known):
+        return {"actor.loss_in_place": Known(True, entropy.evidence)}
+    return {}
 
 
 def _derive_checkpoints(

@@ -775,6 +775,24 @@ def test_what_verl_offers_against_memory_is_understood(setting, field, value):
     assert setting.partition("=")[0] not in run.unread
 
 
+@pytest.mark.parametrize(
+    ("version", "settings", "in_place"),
+    [
+        ("0.4.0", (), True),  # entropy_coeff is 0 by default
+        ("0.3.0.post1", (), None),  # and was 0.001
+        ("0.3.0.post1", ("actor_rollout_ref.actor.entropy_coeff=0",), None),  # taken all the same
+        ("0.7.0", ("actor_rollout_ref.actor.entropy_coeff=0.001",), None),
+        ("0.7.0", ("actor_rollout_ref.actor.calculate_entropy=True",), None),
+        ("0.7.0", ("trainer.device=npu",), None),
+        ("0.7.0", ("--config-name=ppo_megatron_trainer",), None),
+    ],
+)
+def test_verl_s_loss_is_in_place_where_no_step_takes_the_entropy(version, settings, in_place):
+    """As the wheels' dp_actor.py has it: inplace_backward unless calculate_entropy."""
+    run = read_workload([*VERL, *settings], framework=f"verl=={version}", environ={})
+    assert run.value("actor.loss_in_place") is in_place
+
+
 def test_verl_with_fsdp_2_keeps_parameters_on_the_host():
     settings = [
         "actor_rollout_ref.actor.strategy=fsdp2",
