@@ -13,10 +13,10 @@ from typing import Callable, List, Mapping, Sequence, Tuple, Type
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
-from .code_owner import is_own
+from .code_owner import is_own, is_standard
 from .source_line import SourceLine, asking_frames, operand_text
 
-__all__ = ["exhausted", "made_in_line", "of_operation"]
+__all__ = ["exhausted", "fills_text", "made_in_line", "of_operation"]
 
 _LONGEST = 80  # characters of an operand
 _FAR = 8  # innermost frames in which a key may have been written out
@@ -312,6 +312,49 @@ def _of_hash(groups: Mapping[str, str], said: _Said) -> str:
     return f"{_is(owner, kind)} there{end} and no key of a dict." if owner else ""
 
 
+def _of_block(groups: Mapping[str, str], said: _Said) -> str:
+    nodes = [item.context_expr for node in said.source.all(ast.With) for item in node.items]
+    return _sentence(said.source.the_one(nodes), groups["type"])
+
+
+def _of_factor(groups: Mapping[str, str], said: _Said) -> str:
+    """Say what a list or text is to be repeated by."""
+    nodes = [
+        side
+        for node in said.source.all(ast.BinOp)
+        if isinstance(node.op, ast.Mult)
+        for side in (node.left, node.right)
+        if operand_text(side)
+    ]
+    return _sentence(said.source.the_one(nodes), groups["type"])
+
+
+def _of_given(groups: Mapping[str, str], said: _Said) -> str:
+    """Say what a call is given, by the program where Python's own library takes it."""
+    own = [frame for frame in asking_frames(said.raised) if is_own(frame)]
+    source = SourceLine(own[-1]) if own and is_standard(said.frame) else said.source
+    given = [
+        value
+        for node in source.all(ast.Call)
+        for value in (*node.args, *(keyword.value for keyword in node.keywords))
+    ]
+    return _sentence(source.the_one(given), groups["type"])
+
+
+def _of_place(_: Mapping[str, str], said: _Said) -> str:
+    """Say what was looked for in vain, and where."""
+    calls = [
+        node
+        for node in said.source.all(ast.Call)
+        if isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("index", "remove")
+        and node.args
+    ]
+    owner = said.source.the_one([node.func.value for node in calls])  # type: ignore[attr-defined]
+    value = said.source.the_one([node.args[0] for node in calls])
+    return f"{owner} does not hold {value} there." if owner and value else ""
+
+
 def _of_empty(_: Mapping[str, str], said: _Said) -> str:
     nodes = [
         node.func.value
@@ -385,6 +428,11 @@ def _of_key(message: str, said: _Said) -> str:
         owners = [node.value for node in subscripts if _value(node.slice) == key]
         if owners:
             return _without(source.the_one(owners), message)
+    if fills_text(said.source):
+        return (
+            f"The text that is filled has a place for {message}, and the call gives nothing of "
+            "that name: braces that stand for themselves, as of JSON in it, are written twice."
+        )
     subscripts = said.source.all(ast.Subscript)
     asked = [node for node in subscripts if not isinstance(node.slice, (ast.Constant, ast.Slice))]
     if len({ast.unparse(node) for node in asked}) != 1:
@@ -393,6 +441,13 @@ def _of_key(message: str, said: _Said) -> str:
     if not owner or not name or owner in ("self", "cls"):
         return ""
     return f"{name} is {message} there, and {owner} has no such key."
+
+
+def fills_text(source: SourceLine) -> bool:
+    """Tell whether a line fills the places of a text with values (``str.format``)."""
+    calls = [node.func for node in source.all(ast.Call)]
+    names = [node.attr for node in calls if isinstance(node, ast.Attribute)]
+    return any(name in ("format", "format_map") for name in names)
 
 
 def _without(owner: str, key: str) -> str:
@@ -434,6 +489,17 @@ _FORMS: Mapping[str, Tuple[Tuple[re.Pattern[str], _Reader], ...]] = {
             ),
             _of_operator,
         ),
+        (pattern(rf"^{_TYPE} object does not support the \w* ?context manager"), _of_block),
+        (pattern(rf"^can't multiply sequence by non-int of type {_TYPE}"), _of_factor),
+        (pattern(rf"^{_TYPE} object cannot be interpreted as an integer"), _of_given),
+        (pattern(r"^(?:int|float)\(\) argument must be .{0,80}? not '(?P<type>\w+)'"), _of_given),
+        (
+            pattern(
+                r"^(?:expected str, bytes or os\.PathLike object"
+                r"|argument should be a str or an os\.PathLike object.{0,80}?), not '?(?P<type>\w+)"
+            ),
+            _of_given,
+        ),
         (pattern(r"^can only concatenate \w+ \(not \"(?P<right>[\w.]+)\"\) to"), _of_operator),
         (
             pattern(
@@ -448,6 +514,7 @@ _FORMS: Mapping[str, Tuple[Tuple[re.Pattern[str], _Reader], ...]] = {
         (pattern(r"^pop from (?:an )?empty"), _of_empty),
     ),
     "ValueError": (
+        (pattern(r" is not in (?:list|tuple|deque)$|: x not in (?:list|tuple)$"), _of_place),
         (
             pattern(
                 r"^not enough values to unpack \(expected (?:at least )?(?P<wants>\d+), got "

@@ -15,27 +15,6 @@ from .tensor_errors import of_tensors, remedy_of_tensors
 
 __all__ = ["inner_message", "of_native", "remedy_of_native"]
 
-#: What Python's json says (``json.decoder`` and ``json.scanner`` of 3.9 to 3.13), and when.
-_OF_JSON = (
-    (
-        pattern(r"^Expecting value: line 1 column 1 \(char 0\)"),
-        (
-            "What was read is empty, or no JSON at all: a file that was not written to its end, a "
-            "page of HTML, a pointer of Git LFS or a message of a server in its place."
-        ),
-    ),
-    (
-        pattern(r"^Extra data: line 2 column 1 "),
-        (
-            "What was read holds one JSON value in each line (JSON Lines), and the line takes it "
-            "for a single one: it has to be read line by line."
-        ),
-    ),
-    (
-        pattern(r"^Unterminated string starting at"),
-        "What was read ends within a string: it was not written, copied or downloaded to its end.",
-    ),
-)
 _NO_TEXT = pattern(
     r"^'\S{1,20}' codec can't decode byte 0x(?P<byte>[0-9a-f]{2}) in position (?P<place>[01]): "
 )
@@ -51,6 +30,8 @@ _BEGINNINGS: Mapping[Tuple[str, str], str] = {
 }
 _NEAR = 4  # innermost frames, one of which is of what reads a pickle
 _PICKLING = pattern(r"(?:^|[/\\])(?:pickle\.py|_weights_only_unpickler\.py|serialization\.py)$")
+#: Python's own reader is compiled, and has no place of its own in a traceback.
+_UNPICKLES = pattern(r"\bpickle\.(?:loads?|Unpickler)\(")
 #: What pickle and torch's own reader of it say of a first byte that begins none
 #: (``torch/_weights_only_unpickler.py`` of 2.6 to 2.13 gives its number).
 _NO_PICKLE = pattern(r"invalid load key, '(?P<key>.)'|Unsupported operand (?P<code>\d{1,3})\b")
@@ -184,7 +165,10 @@ def of_native(raised: Raised) -> str:
     if schema is not None:
         return _of_schema(schema)
     if kind in _OF_PICKLE:
-        is_of_pickle = any(_PICKLING.search(frame.file) for frame in raised.frames[-_NEAR:])
+        is_of_pickle = any(
+            _PICKLING.search(frame.file) or _UNPICKLES.search(frame.code)
+            for frame in raised.frames[-_NEAR:]
+        )
         return _OF_PICKLE[kind](raised.message) if is_of_pickle else ""
     means = _BY_KIND[kind](message) if kind in _BY_KIND and not made_in_line(raised) else ""
     means = means or of_tensors(message) or of_python(kind, raised.message)
@@ -227,10 +211,6 @@ def _of_compiled(message: str) -> str:
         "inspect.getargs takes a code object and no function: inspect.getfullargspec is what "
         "stands in the place of getargspec."
     )
-
-
-def _of_json(message: str) -> str:
-    return next((meaning for form, meaning in _OF_JSON if form.match(message)), "")
 
 
 def _of_bytes(message: str) -> str:
@@ -281,7 +261,6 @@ def _of_pack(message: str) -> str:
 _BY_KIND: Mapping[str, Callable[[str], str]] = {
     "AttributeError": _of_plain,
     "TypeError": _of_compiled,
-    "JSONDecodeError": _of_json,
     "UnicodeDecodeError": _of_bytes,
     "UnboundLocalError": _of_variable,
     "BadGzipFile": _of_pack,

@@ -11,7 +11,7 @@ from typing import Callable, Mapping, Optional
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from .code_owner import is_own, is_standard
-from .failed_operation import exhausted, made_in_line
+from .failed_operation import exhausted, fills_text, made_in_line
 from .library_errors import remedy_of_library
 from .native_errors import remedy_of_native
 from .own_message import remedy_of_own_message
@@ -191,6 +191,8 @@ def _of_key(raised: Raised, frame: Frame, where: str) -> str:
     key = raised.message.partition("\n")[0].strip()
     if _ENVIRON.search(frame.code) and key.strip("'").isidentifier():
         return f"Set it before the program starts: export {key.strip(chr(39))}=…"
+    if fills_text(SourceLine(frame)):
+        return f"Write braces that stand for themselves twice there, or give {key} at {where}"
     asked = [
         node
         for node in SourceLine(frame).all(ast.Subscript)

@@ -64,7 +64,7 @@ def test_which_expression_is_none(code, expression):
         ("x = total / len(loader)", {"total": 1, "loader": []}, "len(loader) is 0 there."),
         ("x = (1 / total) / 2", {"total": 0}, ""),
         ("x = json.loads('')", {"json": json}, "What was read is empty"),
-        ("x = json.loads('[1,')", {"json": json}, ""),
+        ("x = json.loads('[1,')", {"json": json}, "a value is cut off"),
         ("f(row['text'])", {"row": "a", "f": str}, "row is a string there"),
         ("f(rows['text'])", {"rows": [1], "f": str}, "rows is a list there"),
         ("x = text.strip[0]", {"text": "a"}, "text.strip is of type builtin_function_or_method"),

@@ -32,6 +32,105 @@ FAILING = {
     "exponent": ("int('1e-5')\n", "1e-5 is a number, and int() takes none", "int(float("),
     "text": ("rate = '1e-5'\nprint(rate < 1)\n", "PyYAML wants a point in it", "float(...)"),
     "empty": ("float('')\n", "is to be a number is empty", ""),
+    "factor": ("n = '4'\nx = [1] * n\n", "n is of type str there", "int(...)"),
+    "count": ("n = 4 / 2\nx = range(n)\n", "as / makes it", "int(...)"),
+    "no path": ("out = None\nopen(out)\n", "out is None there", ""),
+    "no path within": (
+        "import os\nout = None\nos.path.join(out, 'a')\n",
+        "out is None there. A path is wanted, and None stands there: an option",
+        "",
+    ),
+    "no number": ("import os\nint(os.environ.get('N_O'))\n", "os.environ.get('N_O') is None", ""),
+    "json by hand": ("import json\njson.loads('{a: 1}')\n", "names in double quotes", "json.tool"),
+    "json in words": ("import json\njson.loads('[1] so')\n", "other text stands", "Print what is"),
+    "keys": ("import json\njson.dumps({(1, 2): 1})\n", "a key is a tuple", "Make the keys texts"),
+    "twice": ("def f(a): pass\nf(1, a=2)\n", "a is given twice", "Give all by name"),
+    "changed": ("x = {1: 1}\nfor k in x: x.pop(k)\n", "changed while a loop", "list(...)"),
+    "bytes and text": ("x = b'a' + 'a'\n", "Text and bytes meet", ".decode()"),
+    "joined": ("','.join(['a', None])\n", "has None at place 1", "Leave such elements out"),
+    "deep": ("def f(n): return f(n + 1)\nf(0)\n", "calls itself without an end", "take turns"),
+    "no maximum": ("max([])\n", "What the largest or smallest is taken of is empty", ""),
+    "no place": ("a, b = [1], 2\na.index(b)\n", "a does not hold b there", ""),
+    "filled": (
+        "a = '{\"name\": {x}}'\na.format(x=1)\n",
+        "has a place for '\"name\"'",
+        "Write braces that stand for themselves twice",
+    ),
+    "printed": ("a = None\nf'{a:.2f}'\n", "A number is to be printed, and the value is None", ""),
+    "printed text": ("a = 'b'\nf'{a:.2f}'\n", "the value is a str", "Make it a number"),
+    "percent": ("'%d' % 'a'\n", "A number is to be printed, and the value is a str", ""),
+    "enum": (
+        "import enum\nclass Mode(enum.Enum):\n    FAST = 1\nMode('slow')\n",
+        "Mode is a fixed set of values, and 'slow' is none",
+        "print(list(NAME))",
+    ),
+    "no pickle": ("import pickle\npickle.loads(b'')\n", "ends at once: the file is empty", ""),
+    "there": ("import os\nos.mkdir('/tmp')\n", "/tmp is there already", "exist_ok=True"),
+    "started twice": (
+        "import multiprocessing as m\nm.set_start_method('spawn')\nm.set_start_method('fork')\n",
+        "was chosen before",
+        "force=True",
+    ),
+    "no setter": (
+        "class A:\n    x = property(lambda s: 1)\nA().x = 2\n",
+        "is worked out by its class and cannot be set",
+        "",
+    ),
+    "abstract": (
+        (
+            "import abc\nclass Base(abc.ABC):\n    @abc.abstractmethod\n    def step(self): ...\n"
+            "class Mine(Base): pass\nMine()\n"
+        ),
+        "Mine does not define step",
+        "Define it there",
+    ),
+    "default": (
+        (
+            "import dataclasses\n@dataclasses.dataclass\nclass A:\n    a: int = 1\n"
+            "@dataclasses.dataclass\nclass B:\n    a: A = A()\n"
+        ),
+        "from Python 3.11 on",
+        "default_factory",
+    ),
+    "default list": (
+        "import dataclasses\n@dataclasses.dataclass\nclass B:\n    a: list = []\n",
+        "The default of a is a list",
+        "default_factory",
+    ),
+    "option": (
+        (
+            "import argparse\np = argparse.ArgumentParser()\np.add_argument('--a')\n"
+            "p.add_argument('--a')\n"
+        ),
+        "--a is defined twice",
+        "conflict_handler",
+    ),
+    "block": ("a = None\nwith a:\n    pass\n", "a is None there", ""),
+    "closed": ("f = open(__file__)\nf.close()\nf.read()\n", "was closed before", "that block"),
+    "mode": ("open(__file__).write('a')\n", "is not writable in the mode", "Open it in the mode"),
+    "domain": ("import math\nmath.log(0)\n", "a logarithm of 0", ""),
+    "range": ("import math\nmath.exp(1000)\n", "exp() of more than 709", "float('inf')"),
+    "nan": ("int(float('nan'))\n", "The value is NaN", ""),
+    "variable": ("import os\nos.environ['A'] = 1\n", "it was given an int", "str(...)"),
+    "time": (
+        "import subprocess\nsubprocess.run(['sleep', '5'], timeout=0.1)\n",
+        "did not end in the time",
+        "Look what that command waits for",
+    ),
+    "no loop": (
+        (
+            "import asyncio\nasync def g(): pass\nasync def f():\n    asyncio.run(g())\n"
+            "asyncio.run(f())\n"
+        ),
+        "An event loop runs there already",
+        "Await the coroutine",
+    ),
+    "queue": (
+        "import queue\nqueue.Queue().get(timeout=0.01)\n",
+        "Nothing came into the queue",
+        "Look at the log",
+    ),
+    "memory": ("x = [0] * 10 ** 13\n", "did not give the process that memory", "more"),
     "refused": (
         (
             "import socket\ns = socket.socket()\ns.bind(('127.0.0.1', 0))\n"
