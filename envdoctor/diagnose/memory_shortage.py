@@ -243,7 +243,7 @@ _PHASES = (
     ),
     _Phase(
         pattern(r"load_weights|load_model|from_pretrained|_load_state_dict\w*|create_weights"),
-        pattern(r"\bmodel\w*\.(?:to|to_empty|cuda|half)\("),
+        pattern(r"\bmod(?:el|ule)\w*\.(?:to|to_empty|cuda|half)\("),
         "while the weights were loaded",
         "Take a smaller model or shard it over more GPUs (ZeRO-3, FSDP); one that is fine-tuned "
         "can be loaded in bfloat16, or in 4 bit with adapters (QLoRA)",

@@ -25,6 +25,7 @@ COUNT = (
 @pytest.mark.parametrize(
     ("line", "signature"),
     [
+        ("FAILED: [code=137] CMakeFiles/_C.dir/csrc/ops.cu.o ", "compiler-killed"),
         (
             f"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset={SCOPE},mems_allowed=0-1,oom_memcg={POD},task_memcg={POD},task=python",
             "kernel-oom-constraint-memcg",
