@@ -263,7 +263,7 @@ WORKLOAD_FIELDS: Mapping[str, Field] = {
     "launch.elsewhere": Field(
         "str",
         "What takes the run away from this machine or its root: container, srun, ray job submit, "
-        "sbatch …; empty: nothing.",
+        "sbatch, another program …; empty: nothing.",
     ),
     "launch.prepares": Field(
         "str", "What the script starts beside the run and may make files; empty: nothing."

@@ -21,12 +21,14 @@ from ...regular_files import read_regular
 from ..shell.reader import Word
 from .settings import Setting
 
-__all__ = ["CERTAIN", "Adapter", "Checkout", "Run", "RunReading"]
+__all__ = ["CERTAIN", "HANDED_ON", "Adapter", "Checkout", "Run", "RunReading"]
 
 
 #: What ``claims`` returns where nothing speaks against a framework; each key that it does not know
 #: takes one away.
 CERTAIN = 1000
+#: What takes a run elsewhere that a program was handed (``python submit.py … -- COMMAND``).
+HANDED_ON = "another program"
 
 
 class Checkout(NamedTuple):

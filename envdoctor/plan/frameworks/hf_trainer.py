@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ..shell.reader import Word
-from .adapter import Run, read_small
+from .adapter import HANDED_ON, Run, read_small
 from .configuration import Configuration, Fields, boolean, integer, paths_of, share_gpus, text_of
 from .hydra import entry_file
 from .settings import Setting, read_config, scalar
@@ -330,7 +330,7 @@ def launcher_file(run: Run) -> List[Setting]:
 
 def file_settings(run: Run, path: str) -> List[Setting]:
     """The settings of a file that a run names; none where it is not at hand."""
-    if path not in run.documents and not path.endswith((".yaml", ".yml", ".json")):
+    if path not in run.documents and not path.endswith((".yaml", ".yml", ".json", ".conf")):
         return []
     # Paths are relative to where the command is started: the script's folder or one above it.
     above = (os.path.join(run.base, *[os.pardir] * level) for level in range(_LEVELS))
@@ -403,6 +403,9 @@ def _nodes(run: Run, settings: Mapping[str, Setting]) -> Fact[Any]:
     nodes = _launched(run, run.launcher, settings, _NODES)
     launcher = run.launcher.get("launcher")
     unset = not {*_NODES, "hostfile"} & set(run.launcher)
+    elsewhere = run.surroundings.get("launch.elsewhere")
+    if isinstance(elsewhere, Known) and elsewhere.value == HANDED_ON:
+        return Unknown(f"{elsewhere.evidence} may start it on several nodes")
     if isinstance(nodes, Unknown) and launcher is not None and launcher.known and unset:
         return Known(1, Evidence("default of the launcher"))
     return nodes

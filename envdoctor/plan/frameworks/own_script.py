@@ -16,8 +16,8 @@ from .declared import class_defaults, syntax_tree
 __all__ = ["ScriptOptions", "script_options"]
 
 #: Parsers that make instances of dataclasses (transformers/hf_argparser.py, trl/scripts/utils.py,
-#: alignment-handbook's configs.py).
-_PARSERS = frozenset(("HfArgumentParser", "TrlParser", "H4ArgumentParser"))
+#: alignment-handbook's configs.py, open-instruct's utils.py): what argparse's takes is no class.
+_PARSERS = re.compile(r"\w+ArgumentParser\w*|ArgumentParser\w+|TrlParser")
 #: Classes whose ``from_pretrained`` loads weights; tokenizers, configurations and adapters do not.
 _LOADERS = re.compile(r"AutoModel(?:For\w+)?|\w+For(?:CausalLM|ConditionalGeneration)")
 #: Keywords and attributes that bound the tokens of a text.
@@ -28,12 +28,14 @@ class ScriptOptions(NamedTuple):
     """Options of a script by what its code does with them; empty where it leaves that open.
 
     model: names the weights that are loaded. length: bounds the tokens of a text. defaults: of the
-    dataclasses that its parser fills.
+    dataclasses that its parser fills. once: each load of weights gives the same variable, so that
+    one model is held.
     """
 
     model: str = ""
     length: str = ""
     defaults: Mapping[str, Any] = {}
+    once: bool = False
 
     def over(self, fields: Fields) -> Fields:
         """Return a table of fields in which these options come before the usual names."""
@@ -63,6 +65,7 @@ def script_options(source: str) -> ScriptOptions:
         models.pop() if len(models) == 1 else "",
         lengths.pop() if len(lengths) == 1 else "",
         class_defaults(source, classes),
+        _is_once(nodes),
     )
 
 
@@ -70,7 +73,7 @@ def _parsed_classes(nodes: List[ast.AST]) -> List[str]:
     """Return the names of the classes that a parser is given, in their order."""
     names: List[str] = []
     for node in nodes:
-        if not isinstance(node, ast.Call) or _name(node.func) not in _PARSERS:
+        if not isinstance(node, ast.Call) or not _PARSERS.fullmatch(_name(node.func)):
             continue
         for given in (*node.args[:1], *(word.value for word in node.keywords)):
             parts = given.elts if isinstance(given, (ast.Tuple, ast.List)) else [given]
@@ -88,12 +91,31 @@ def _fields_of(nodes: List[ast.AST], classes: List[str]) -> Set[str]:
     }
 
 
+def _is_load(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "from_pretrained"
+        and _LOADERS.fullmatch(_name(node.func.value)) is not None
+    )
+
+
+def _is_once(nodes: List[ast.AST]) -> bool:
+    """Tell whether all loads of weights are assigned to one variable."""
+    assigned = [node for node in nodes if isinstance(node, (ast.Assign, ast.AnnAssign))]
+    loads = [node for node in assigned if node.value is not None and _is_load(node.value)]
+    targets = {
+        _name(target)
+        for node in loads
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    }
+    return len(targets) == 1 and len(loads) == sum(map(_is_load, nodes))
+
+
 def _loaded(nodes: List[ast.AST]) -> Iterator[ast.expr]:
     """Yield what the weights of models are loaded from."""
     for node in nodes:
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            continue
-        if node.func.attr == "from_pretrained" and _LOADERS.fullmatch(_name(node.func.value)):
+        if isinstance(node, ast.Call) and _is_load(node):
             named = [
                 word.value for word in node.keywords if word.arg == "pretrained_model_name_or_path"
             ]

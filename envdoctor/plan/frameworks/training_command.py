@@ -21,7 +21,7 @@ from ...model.redaction import redact
 from ...model.shown_variables import shown_value
 from ...model.sizes import parse_size, whole_number
 from ..shell.reader import MARK, Script, SimpleCommand, Word, read_script
-from .adapter import Run
+from .adapter import HANDED_ON, Run
 from .task_counts import BY_MPI, task_counts
 
 __all__ = ["LAUNCHERS", "batch_variables", "kept_variables", "started", "surroundings"]
@@ -302,6 +302,9 @@ class _Unwrapping:
         position = 1
         while position < len(words):
             text = words[position].text
+            handed = self._handed_on(words[position:]) if not text.startswith("-") else []
+            if handed:
+                return handed
             if text == "-m":
                 rest = words[position + 1 :]
                 launcher = _LAUNCHER_MODULES.get(rest[0].text) if rest else None
@@ -310,6 +313,20 @@ class _Unwrapping:
                 return words[position:]
             position += 1 if text in _SWITCHES["python"] or len(text) > 2 else 2
         return []
+
+    def _handed_on(self, words: List[Word]) -> List[Word]:
+        """Return the command that a program starts somewhere, behind its own options (``python
+        submit.py --gpus 8 -- accelerate launch …``); none where it is given no such command.
+        """
+        ends = [at for at, word in enumerate(words) if word.text == "--"]
+        rest = words[ends[0] + 1 :] if ends else []
+        last = self._last_wrapper(rest) if rest else None
+        if last is None:
+            return []
+        self.context["launch.elsewhere"] = Known(
+            HANDED_ON, Evidence(f"{self.name}:{words[0].line}", words[0].text[:80])
+        )
+        return last(rest)
 
     def _tasks(self, words: List[Word]) -> List[Word]:
         """Take off srun or mpirun, and note how many processes it starts."""

@@ -1,6 +1,7 @@
 """A script of one's own that trains with transformers' Trainer: ``TrainingArguments`` on its
-command line, the rest in its code. It is told by its imports or options; what else the code does is
-not known, so that nothing is said not to fit for certain.
+command line, the rest in its code; or in a loop of its own around accelerate, where no default is
+known but its own. It is told by its imports or options; what else the code does is not known, so
+that nothing is said not to fit for certain.
 """
 
 from __future__ import annotations
@@ -58,6 +59,17 @@ def _script(run: Run) -> ScriptOptions:
     return script_options(entry_source(run)) if run.entry.endswith(".py") else ScriptOptions()
 
 
+def _is_loop(source: str) -> bool:
+    """Tell whether code trains the one model that it loads in a loop of its own, with accelerate:
+    an option of its parser names the model.
+    """
+    prepares = "Accelerator(" in source and ".prepare(" in source and ".backward(" in source
+    if not (prepares and imports(source, "accelerate") and imports(source, "transformers")):
+        return False
+    options = script_options(source)
+    return bool(options.model) and options.once
+
+
 class _Transformers(Trainer):
     name = "transformers"
     attention = ("attn_implementation", "attn_impl", "flash_attn", "use_flash_attn")
@@ -79,7 +91,7 @@ class _Transformers(Trainer):
             given = {setting.key for setting in flags(run.arguments, run.name)[0]}
             return len(given & _OPTIONS) >= _FEWEST
         trains = "TrainingArguments" in source and imports(source, "transformers")
-        return trains and not any(imports(source, name) for name in _OTHERS)
+        return (trains or _is_loop(source)) and not any(imports(source, name) for name in _OTHERS)
 
     def launch(self, run: Run) -> Launch:
         """Return the options of the script."""
@@ -92,7 +104,7 @@ class _Transformers(Trainer):
         options = _script(run)
         known = {*self.defaults, options.model, options.length}
         own = {name: value for name, value in options.defaults.items() if name in known}
-        return {**self.defaults, **own}
+        return own if _is_loop(entry_source(run)) else {**self.defaults, **own}
 
     def fields_of(self, run: Run) -> Fields:
         """Return the settings, first what the script's code makes the model and the length."""
@@ -106,7 +118,10 @@ class _Transformers(Trainer):
         derive_processes(reading.run, fields, reading.keys)
         state = sharding(reading.run, reading.configuration)
         fields.update(state.fields)
-        fields.update(optimizer_fields(reading.configuration))
+        if _is_loop(entry_source(reading.run)):
+            fields["actor.optimizer"] = Unknown(f"the code of {reading.run.entry} makes it")
+        else:
+            fields.update(optimizer_fields(reading.configuration))
         derive_batches(reading.configuration, fields, reading.keys)
 
     def doubts(self, reading: TrainerReading) -> Tuple[str, ...]:

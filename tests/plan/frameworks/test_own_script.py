@@ -2,6 +2,7 @@
 
 import pytest
 
+from envdoctor.errors import InputError
 from envdoctor.plan.frameworks import read_workload
 from envdoctor.plan.frameworks.own_script import ScriptOptions, script_options
 
@@ -87,3 +88,81 @@ def test_a_run_is_read_by_the_options_of_its_script(tmp_path, words, model, leng
     assert workload.value("data.max_prompt_length") == length
     assert workload.value("actor.gradient_checkpointing") is True
     assert workload.unread == ("the code of mine.py",)
+
+
+LOOP = """
+from dataclasses import dataclass
+from accelerate import Accelerator
+from transformers import AutoModelForCausalLM
+from own.utils import ArgumentParserPlus
+
+@dataclass
+class FlatArguments:
+    model_name_or_path: str = None
+    max_seq_length: int = None
+    per_device_train_batch_size: int = 8
+
+def main(args):
+    accelerator = Accelerator()
+    if args.max_seq_length:
+        model = AutoModelForCausalLM.from_pretrained(args.model_name_or_path, trust=True)
+    else:
+        model = AutoModelForCausalLM.from_pretrained(args.model_name_or_path)
+    model = accelerator.prepare(model)
+    accelerator.backward(model(1).loss)
+
+main(ArgumentParserPlus((FlatArguments,)).parse())
+"""
+_LAUNCH = (
+    "accelerate launch --num_processes 8 loop.py --model_name_or_path Qwen/Qwen2.5-7B "
+    "--max_seq_length 2048 --per_device_train_batch_size 2"
+)
+
+
+def _planned(tmp_path, command, source=LOOP):
+    (tmp_path / "loop.py").write_text(source, "utf-8")
+    (tmp_path / "run.sh").write_text(f"{command}\n", "utf-8")
+    return read_workload([str(tmp_path / "run.sh")], environ={})
+
+
+def test_a_loop_of_one_s_own_around_accelerate_is_read(tmp_path) -> None:
+    run = _planned(tmp_path, _LAUNCH)
+    assert run.value("framework") == "transformers"
+    assert run.value("actor.model") == "Qwen/Qwen2.5-7B"
+    assert run.value("actor.micro_batch") == 2
+    assert run.value("data.max_prompt_length") == 2048
+    assert run.value("actor.optimizer") is None  # which the code makes
+    assert run.value("actor.param_dtype") is None
+    assert "the code of loop.py" in run.unread
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "    accelerator = ",
+            "    ref = AutoModelForCausalLM.from_pretrained('a')\n    accelerator = ",
+        ),
+        ("    accelerator.backward(model(1).loss)", "    pass"),  # it evaluates
+        ("args.model_name_or_path)", "'Qwen/Qwen2.5-7B')"),
+    ],
+)
+def test_a_loop_that_holds_two_models_or_trains_none_is_not_claimed(tmp_path, old, new) -> None:
+    source = LOOP.replace(old, new)
+    assert source != LOOP
+    if "Qwen" in new:
+        source = source.replace("args.model_name_or_path, trust=True)", "'Qwen/Qwen2.5-7B')")
+    with pytest.raises(InputError):
+        _planned(tmp_path, _LAUNCH, source)
+
+
+def test_a_command_that_a_program_is_handed_is_what_it_starts(tmp_path) -> None:
+    run = _planned(tmp_path, f"python submit.py --num_nodes 2 --gpus 8 -- {_LAUNCH}")
+    assert run.value("actor.model") == "Qwen/Qwen2.5-7B"
+    assert run.value("launch.elsewhere") == "another program"
+    assert run.value("nodes") is None  # which the other program tells its cluster
+
+
+def test_what_stands_behind_two_dashes_may_be_no_command(tmp_path) -> None:
+    with pytest.raises(InputError):
+        _planned(tmp_path, "python loop2.py -- --model_name_or_path Qwen/Qwen2.5-7B")
