@@ -163,9 +163,9 @@ class Signatures:
     @staticmethod
     def _sure(release: Release, module: str, function: str) -> Optional[str]:
         text = (release.declared(module) or {}).get("functions", {}).get(function)
-        exchanged = release.calls(module).get("exchanged", ())
-        is_sure = text is not None and "|" not in text and function not in exchanged
-        return text if is_sure else None
+        if text is None or "|" in text:
+            return None
+        return None if function in release.calls(module).get("exchanged", ()) else text
 
 
 def takes(text: str, keywords: Collection[str], count: int = 0) -> Tuple[List[str], bool]:

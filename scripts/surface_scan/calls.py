@@ -175,7 +175,7 @@ class _Reader:
     def _body(self, body: Sequence[ast.stmt], way: _Way) -> None:
         for node in body:
             self._statement(node, way)
-            if isinstance(node, ast.If) and _leaves(node) and not node.orelse:
+            if isinstance(node, ast.If) and not node.orelse and _leaves(node):
                 ends = isinstance(node.body[-1], (ast.Return, ast.Continue, ast.Break))
                 way = way.under(node.test, False) if ends else way._replace(sure=False)
 
@@ -189,8 +189,9 @@ class _Reader:
                 self._class = ""
         elif isinstance(node, ast.If):
             self._expression(node.test, way)
-            for branch, holds in ((node.body, True), (node.orelse, False)):
-                self._body(branch, way.under(node.test, holds))
+            self._body(node.body, way.under(node.test, True))
+            if node.orelse:
+                self._body(node.orelse, way.under(node.test, False))
         elif isinstance(node, ast.Try):
             caught = any(_catches(handler) for handler in node.handlers)
             if not caught:

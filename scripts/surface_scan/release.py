@@ -164,9 +164,9 @@ class Readings:
         self._listed: Dict[str, Set[str]] = {}
         self._gates: Dict[str, List[List[Any]]] = {}
         self._texts: Dict[str, FrozenSet[str]] = {}
-        self._new: List[Tuple[str, str]] = []
+        #: What is to be kept, by the revision of its reader.
+        self._new: Dict[str, List[Tuple[str, str]]] = {}
         self._declared: Dict[str, Dict[str, Any]] = {}
-        self._new_declared: List[Tuple[str, str]] = []
         self._aliases: Dict[str, Dict[str, str]] = {}
         self._registries: Dict[str, Dict[str, Any]] = {}
         self._blocks: BlockCache = {}
@@ -185,17 +185,24 @@ class Readings:
         """Return what a source declares."""
         reading = self._declared.get(key)
         if reading is None:
-            text = self._sources.reading(f"declared {key}", DECLARED_REVISION)
-            if text is None:
-                reading = read_declared(self._sources.source(key), self._blocks)
-                text = json.dumps(reading, separators=(",", ":"))
-                self._new_declared.append((f"declared {key}", text))
-                if len(self._new_declared) > _OFTEN:
-                    self.flush()
-            else:
-                reading = json.loads(text)
+            reader = functools.partial(read_declared, blocks=self._blocks)
+            reading = self._kept(f"declared {key}", DECLARED_REVISION, key, reader)
             self._declared[key] = reading
             self._listed[key] = set(reading.get("listed", ()))
+        return reading
+
+    def _kept(self, name: str, revision: str, key: str, read: Callable[[bytes], Any]) -> Any:
+        """Return what is kept under a name, else what a reader of this revision reads of a source
+        now: many are kept at once, since each time the disk is waited for.
+        """
+        text = self._sources.reading(name, revision)
+        if text is not None:
+            return json.loads(text)
+        reading = read(self._sources.source(key))
+        new = self._new.setdefault(revision, [])
+        new.append((name, json.dumps(reading, separators=(",", ":"))))
+        if len(new) > _OFTEN:
+            self.flush()
         return reading
 
     def methods(self, key: str) -> List[Tuple[str, Any, int]]:
@@ -214,11 +221,7 @@ class Readings:
         """Return what the functions of a source do for sure when they are called."""
         called = self._called.get(key)
         if called is None:
-            text = self._sources.reading(f"called {key}", REVISION)
-            called = json.loads(text) if text else read_called(self._sources.source(key))
-            if not text:
-                self._new.append((f"called {key}", json.dumps(called, separators=(",", ":"))))
-            self._called[key] = called
+            called = self._called[key] = self._kept(f"called {key}", REVISION, key, read_called)
         return called
 
     def optional_names(self, key: str) -> Dict[str, Asked]:
@@ -231,12 +234,7 @@ class Readings:
         """Return how a source calls what it imports, and its classes their own methods."""
         calls = self._calls.get(key)
         if calls is None:
-            text = self._sources.reading(f"calls {key}", CALLS_REVISION)
-            calls = json.loads(text) if text else read_calls(self._sources.source(key))
-            if not text:
-                kept = json.dumps(calls, separators=(",", ":"))
-                self._sources.keep_readings([(f"calls {key}", kept)], CALLS_REVISION)
-            self._calls[key] = calls
+            calls = self._calls[key] = self._kept(f"calls {key}", CALLS_REVISION, key, read_calls)
         return calls
 
     def members(self, key: str, names: Iterable[str]) -> Dict[str, str]:
@@ -290,14 +288,7 @@ class Readings:
         """Return the reading of a source."""
         reading = self._memory.get(key)
         if reading is None:
-            text = self._sources.reading(key, REVISION)
-            if text is None:
-                reading = read_module(self._sources.source(key))
-                self._new.append((key, json.dumps(reading, separators=(",", ":"))))
-                if len(self._new) > 500:
-                    self.flush()
-            else:
-                reading = json.loads(text)
+            reading = self._kept(key, REVISION, key, read_module)
             reading["bound"] = frozenset(reading["bound"])
             self._memory[key] = reading
         return reading
@@ -306,11 +297,7 @@ class Readings:
         """Return the gates of a source."""
         gates = self._gates.get(key)
         if gates is None:
-            text = self._sources.reading(f"gates {key}", GATES_REVISION)
-            gates = json.loads(text) if text else read_gates(self._sources.source(key))
-            if not text:
-                self._sources.keep_readings([(f"gates {key}", json.dumps(gates))], GATES_REVISION)
-            self._gates[key] = gates
+            gates = self._gates[key] = self._kept(f"gates {key}", GATES_REVISION, key, read_gates)
         return gates
 
     def listed(self, key: str) -> Set[str]:
@@ -371,10 +358,9 @@ class Readings:
 
     def flush(self) -> None:
         """Keep what was read."""
-        self._sources.keep_readings(self._new_declared, DECLARED_REVISION)
-        self._new_declared = []
-        self._sources.keep_readings(self._new, REVISION)
-        self._new = []
+        for revision, readings in self._new.items():
+            self._sources.keep_readings(readings, revision)
+        self._new.clear()
 
     def forget(self) -> None:
         """Free the memory; what was read is kept."""
