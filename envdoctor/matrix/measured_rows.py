@@ -48,6 +48,7 @@ __all__ = [
     "CANNOT_LOAD",
     "DRIVER",
     "EXCLUDED_LATER",
+    "GPU",
     "HAS_NO_LIBRARY",
     "NOT_IN_EXTRA",
     "OVERRIDES",
@@ -72,7 +73,7 @@ class MissingName(NamedTuple):
     others: [package, specifier] of third packages, "" for any version, "-" for not
     there, "!" before a range for anything outside it, "cuda" for a build for CUDA, "cuda==12.4" for
     one for this CUDA, "cxx11abi=false" for one with this C++ ABI; ["$NAME", "-"] for a variable
-    that is not set.
+    that is not set; ["--name", "true"] for a setting that is on.
     pin: the requirement that mends it, "" where none is known. archive, path, line: the witness.
     verb: what the code does with the versions that are "lacking" ("refuses"), "" for an import;
     text: the words of its message; without a verb an attribute that is read, no import. equal: the
@@ -96,12 +97,16 @@ class MissingName(NamedTuple):
     verb: str = ""
     text: str = ""
     equal: Sequence[int] = ()
+    fix: str = ""
 
 
 #: The interpreter, where it stands for a package.
 PYTHON = "python"
 #: NVIDIA's driver, where it does: its versions are the newest CUDA that it serves.
 DRIVER = "cuda-driver"
+#: Any GPU of NVIDIA, where it does: its versions are compute capabilities, those before the first
+#: that code is asked of like this.
+GPU = "cuda-gpu"
 #: What a statement about a library says that has no symbol which it needs of torch.
 CANNOT_LOAD = "cannot be loaded with"
 #: What a statement about a package says that has no file for the CUDA of torch.
@@ -292,6 +297,7 @@ def _compiled(
         entry.get("verb", ""),
         entry.get("text", ""),
         [own[version] for version in entry.get("equal", ())],
+        entry.get("fix", ""),
     )
 
 
@@ -561,21 +567,10 @@ class Surfaces:
             if statement.verb == CANNOT_LOAD and provider != "torch":
                 symptom = ""  # signatures know each of these lines, and who else may be behind it
             other = _NAMES_OF_HOST.get(provider, provider)
-            title += f"{statement.verb} {other} {_words(lacking)}"
-            if statement.verb == HAS_NO_LIBRARY:
-                title = f"{who} {statement.verb} the CUDA of this torch, {quote}"
-                symptom = quote
-            elif statement.verb == REFUSES_CUDA:
-                title = (
-                    f"This {consumer} is built for CUDA {statement.name}, and torch for another: "
-                    f"import {consumer} fails"
-                )
-            elif statement.verb in (PASSES, OVERRIDES):
-                title, symptom = _of_argument(statement, used, f"{other} {_words(lacking)}")
-            elif statement.verb == OVERWRITES:
-                title = (
-                    f"{consumer} and {provider} both install {statement.name}: who came last has it"
-                )
+            title, symptom = _of_verb(who, used, statement, provider, lacking) or (
+                f"{title}{statement.verb} {other} {_words(lacking)}",
+                symptom,
+            )
         elif statement.text:  # an attribute of a module
             title += f"uses {what}, which {provider} {_words(lacking)} does not have"
             quote = statement.text
@@ -595,7 +590,7 @@ class Surfaces:
             terms=tuple(terms),
             component=statement.component,
             kind=statement.kind,
-            code=_CODES.get(statement.verb, "ED309"),
+            code="ED190" if provider == GPU else _CODES.get(statement.verb, "ED309"),
             title=title,
             symptom=symptom,
             fix=_fix(consumer, provider, statement, lacking),
@@ -621,6 +616,46 @@ class Surfaces:
         return [(versions[first], versions[last]) for first, last in spans]
 
 
+def _of_verb(
+    who: str,
+    used: str,
+    statement: MissingName,
+    provider: str,
+    lacking: Sequence[Tuple[str, str]],
+) -> Optional[Tuple[str, str]]:
+    """Title and symptom of a statement whose verb does not say it all."""
+    quote, consumer = statement.text, who.split()[0]
+    if provider == GPU:
+        return _of_gpu(used, statement, lacking), quote
+    if statement.verb == HAS_NO_LIBRARY:
+        return f"{who} {statement.verb} the CUDA of this torch, {quote}", quote
+    if statement.verb == REFUSES_CUDA:
+        title = (
+            f"This {consumer} is built for CUDA {statement.name}, and torch for another: "
+            f"import {consumer} fails"
+        )
+        return title, quote if " " in quote else ""
+    if statement.verb in (PASSES, OVERRIDES):
+        return _of_argument(statement, used, f"{provider} {_words(lacking)}")
+    if statement.verb == OVERWRITES:
+        title = f"{consumer} and {provider} both install {statement.name}: who came last has it"
+        return title, quote if " " in quote else ""
+    return None
+
+
+def _of_gpu(who: str, statement: MissingName, lacking: Sequence[Tuple[str, str]]) -> str:
+    """The title of a statement about GPUs, with the setting and the packages that it asks for."""
+    asked = [name[2:] for name, _ in statement.others if name.startswith("--")]
+    beside = [name for name, _ in statement.others if not name.startswith("--")]
+    words = f" with {asked[0]}" if asked else ""
+    words += f" and this {beside[0]}" if beside else ""
+    gpus = [
+        f"up to {last}" if first == _FIRST_CAPABILITY else releases_of(first, last)
+        for first, last in lacking
+    ]
+    return f"{who}{words} refuses GPUs of compute capability {enumerated(gpus)}"
+
+
 def _of_argument(statement: MissingName, who: str, releases: str) -> Tuple[str, str]:
     """The title of a statement about an argument, and what Python 3.10 and newer print."""
     name, text = statement.name, statement.text
@@ -640,6 +675,8 @@ def _of_argument(statement: MissingName, who: str, releases: str) -> Tuple[str, 
 def _fix(
     consumer: str, provider: str, statement: MissingName, lacking: Sequence[Tuple[str, str]]
 ) -> str:
+    if statement.fix:
+        return statement.fix
     if statement.verb == REFUSES_CUDA:
         return f"Install {consumer} and {provider} from one index, built for the same CUDA."
     if statement.verb == OVERWRITES:
@@ -688,13 +725,25 @@ def _driver_term(spans: Sequence[Tuple[str, str]]) -> Term:
     return Term("host", "host", "ptx", "in", VersionSet.parse(f">={first},<{newer}"))
 
 
-_OF_HOST = {PYTHON: _python_term, DRIVER: _driver_term}
+def _gpu_term(spans: Sequence[Tuple[str, str]]) -> Term:
+    """GPUs of these compute capabilities, those before the first that is ever asked for too."""
+    ranges = [
+        f"<={last}" if first == _FIRST_CAPABILITY else f">={first},<={last}"
+        for first, last in spans
+    ]
+    return Term("gpu", "gpu", "compute_capability", "in", VersionSet.parse("||".join(ranges)))
+
+
+_FIRST_CAPABILITY = "6.0"
+_OF_HOST = {PYTHON: _python_term, DRIVER: _driver_term, GPU: _gpu_term}
 _NAMES_OF_HOST = {PYTHON: "Python", DRIVER: "a driver that serves CUDA"}
 
 
 def _other_term(name: str, asked: str) -> Term:
     if name == PYTHON:
         return Term("host", "host", "python", "in", VersionSet.parse(asked))
+    if name.startswith("--"):
+        return Term("request", name[2:], "value", "any", frozenset((asked, asked.capitalize())))
     if name.startswith("$"):
         return Term("var", name[1:], "value", "present", asked != "-")
     if asked in ("", "-"):

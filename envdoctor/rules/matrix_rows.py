@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Any,
         Callable,
         Dict,
+        FrozenSet,
         Hashable,
         Iterable,
         Iterator,
@@ -190,12 +191,19 @@ def _with_importers(context: Context, hit: _Hit) -> _Hit:
 
 
 def _is_written_too(row: Row, hits: Sequence[_Hit]) -> bool:
-    """Tell whether somebody wrote of the device what follows from a package's own tools."""
-    return row.code == "ED122" and any(
+    """Tell whether somebody wrote of the device what follows from a package's own tools, or from
+    its checks under the same settings.
+    """
+    what = row.code, row.component, row.kind, _settings_of(row)
+    return row.kind == "arch-missing" and any(
         hit.row.origin != row.origin == "derived"
-        and (hit.row.code, hit.row.component) == (row.code, row.component)
+        and (hit.row.code, hit.row.component, hit.row.kind, _settings_of(hit.row)) == what
         for hit in hits
     )
+
+
+def _settings_of(row: Row) -> FrozenSet[str]:
+    return frozenset(term.component for term in row.terms if term.scope == "request")
 
 
 def _with_written_cure(measured: _Hit, pair: AbstractSet[str], others: Sequence[_Hit]) -> _Hit:

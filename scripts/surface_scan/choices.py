@@ -24,8 +24,8 @@ from typing import (
 )
 
 from .documents import runs
+from .gpu_answers import CAPABILITIES
 from .measure import Measurement
-from .methods import CAPABILITIES
 from .release import Release
 
 __all__ = ["choices_document", "variables_document"]

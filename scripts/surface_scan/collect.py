@@ -1,5 +1,6 @@
 """Reads the .py members of wheels (and of source archives, where a release has no wheel) into the
-store. Nothing of a package is run, and no path of an archive is written to.
+store, of source archives also the C++ that holds the GPU against what it takes. Nothing of a
+package is run, and no path of an archive is written to.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from packaging.version import Version
 from wheel_scan.zip_range import RemoteZip
 
 from .store import Archive, Sources
+from .torch_checks import checks_devices
 
-__all__ = ["Wanted", "collect", "releases_of"]
+__all__ = ["NATIVE", "Wanted", "collect", "releases_of"]
 
 _MOST_PAGE = 64 << 20
 _MOST_SOURCE = 8 << 20
 _MOST_SDIST = 512 << 20
 _MODULES = (".py", ".so", ".pyd", ".pyi")
+#: In source archives alone, at their paths there, where setup.py names them.
+NATIVE = (".cpp", ".cu")
 #: Nobody's environment imports these.
 _ASIDE = frozenset(("tests", "test", "benchmarks", "examples"))
 
@@ -159,7 +163,7 @@ def _of_sdist(
     found: Dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:*") as archive:
-            for path, member in _python_members(archive):
+            for path, member in _source_members(archive):
                 file = archive.extractfile(member)
                 if file is not None:
                     found[path] = file.read(_MOST_SOURCE)
@@ -167,7 +171,14 @@ def _of_sdist(
         raise Refused(
             f"it is no source archive, or cut off: {printable(str(error), 80)}"
         ) from error
+    native = {path: found.pop(path) for path in list(found) if path.endswith(NATIVE)}
+    built = found.get("setup.py", b"")
     placed = _placed(found)
+    placed.update(
+        (path, text)
+        for path, text in native.items()
+        if path.rpartition("/")[2].encode() in built and checks_devices(text)
+    )
     members = {
         path: _key(item.package, path, zlib.crc32(content), len(content))
         for path, content in placed.items()
@@ -178,12 +189,12 @@ def _of_sdist(
     ]
 
 
-def _python_members(archive: tarfile.TarFile) -> Iterator[Tuple[str, tarfile.TarInfo]]:
+def _source_members(archive: tarfile.TarFile) -> Iterator[Tuple[str, tarfile.TarInfo]]:
     for member in archive:
         path = member.name.removeprefix("./").partition("/")[2]
         if (
             member.isreg()
-            and path.endswith(".py")
+            and path.endswith((".py", *NATIVE))
             and member.size <= _MOST_SOURCE
             and not _is_aside(path)
         ):

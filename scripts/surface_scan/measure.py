@@ -28,13 +28,14 @@ from typing import (
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from envdoctor.matrix.measured_rows import OVERWRITES
+from envdoctor.matrix.measured_rows import GPU, OVERWRITES
 from envdoctor.model.requirement import try_requirement
 
 from .call_statements import argument_statements
 from .conditions import AS_TEXT, Limits
 from .cuda_files import cuda_check_statements, cuda_file_statements
 from .documents import read_document, runs, write_document
+from .gpu_statements import gpu_statements
 from .kept_answers import KeptAnswers
 from .links import link_statements
 from .packages import PYTHON, Packages
@@ -268,6 +269,8 @@ def statements_of(
     statements += argument_statements(measurement, consumer, about)
     statements += cuda_file_statements(measurement.packages, releases, measurement.matrices)
     statements += cuda_check_statements(measurement.packages, releases, measurement.matrices)
+    if not about or GPU in about:
+        statements += gpu_statements(measurement, consumer)
     statements += overwriting_statements(measurement, consumer)
     optional = consumer in measurement.packages.optional
     statements += link_statements(measurement.matrices, consumer, optional)

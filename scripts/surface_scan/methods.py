@@ -5,10 +5,8 @@ and the GPUs that they take, and enumerations of their names.
 from __future__ import annotations
 
 import ast
-import operator
 from typing import (
     Any,
-    Callable,
     Dict,
     FrozenSet,
     Iterator,
@@ -17,25 +15,20 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
-    Union,
 )
 
+from .gpu_answers import CAPABILITIES, Device, capability_of, value_of
+from .module import Function
 from .parsing import UNPARSABLE, last_name, parse_quietly
 
 __all__ = [
-    "CAPABILITIES",
     "Refusal",
+    "message_of",
     "read_backends",
     "read_members",
     "read_methods",
     "read_refusals",
 ]
-
-#: Compute capabilities of which a class is asked.
-CAPABILITIES = (
-    *("6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3"),
-    *("11.0", "12.0", "12.1"),
-)
 
 
 def read_methods(source: bytes) -> List[Tuple[str, Any, int]]:
@@ -102,8 +95,18 @@ def read_backends(source: bytes) -> List[Tuple[str, FrozenSet[str], int]]:
 
 
 def _refused(test: ast.expr) -> FrozenSet[str]:
-    answers = {text: _answer(test, _numbers(text)) for text in CAPABILITIES}
-    return frozenset(text for text, answer in answers.items() if answer is False)
+    return _giving(test, False, ["capability"])
+
+
+def _giving(test: ast.expr, answer: bool, names: Sequence[str]) -> FrozenSet[str]:
+    """The compute capabilities that names hold where a test has an answer."""
+    giving = []
+    for text in CAPABILITIES:
+        capability = capability_of(text)
+        held = dict.fromkeys((*names, "device_capability"), capability)
+        if value_of(test, Device(capability, held)) is answer:
+            giving.append(text)
+    return frozenset(giving)
 
 
 def _returned_expression(node: ast.ClassDef, name: str) -> Optional[ast.expr]:
@@ -111,92 +114,6 @@ def _returned_expression(node: ast.ClassDef, name: str) -> Optional[ast.expr]:
         if isinstance(part, ast.FunctionDef) and part.name == name:
             last = part.body[-1]
             return last.value if isinstance(last, ast.Return) and len(part.body) == 1 else None
-    return None
-
-
-def _numbers(text: str) -> Tuple[int, int]:
-    major, _, minor = text.partition(".")
-    return int(major), int(minor)
-
-
-_COMPARED: Dict[type, Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
-
-
-def _answer(
-    node: ast.expr, capability: Tuple[int, int], names: Sequence[str] = ("capability",)
-) -> Optional[bool]:
-    """What a test says of a capability; None where that hangs on anything else.
-
-    names: What holds the capability; ``device_capability`` does in any case.
-    """
-    if isinstance(node, ast.BoolOp):
-        answers = [_answer(part, capability, names) for part in node.values]
-        decides = isinstance(node.op, ast.Or)  # one answer that settles it
-        if decides in answers:
-            return decides
-        return None if None in answers else not decides
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        answer = _answer(node.operand, capability, names)
-        return None if answer is None else not answer
-    if isinstance(node, ast.Call) and last_name(node.func) == "has_device_capability":
-        least = _least(node)
-        return None if least is None else capability >= least
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        return node.value
-    if not isinstance(node, ast.Compare):
-        return None
-    values = [_value(part, capability, names) for part in (node.left, *node.comparators)]
-    if None in values:
-        return None
-    answer = True
-    for kind, left, right in zip(node.ops, values, values[1:]):
-        if isinstance(kind, ast.In) and isinstance(right, list):
-            answer = answer and left in right
-        elif type(kind) in _COMPARED and type(left) is type(right):
-            answer = answer and _COMPARED[type(kind)](left, right)
-        else:
-            return None
-    return answer
-
-
-def _least(node: ast.Call) -> Optional[Tuple[int, int]]:
-    """``has_device_capability(80)``, ``has_device_capability((8, 0))``."""
-    numbers = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
-    if len(numbers) == 1 and isinstance(numbers[0], int):
-        return divmod(numbers[0], 10)
-    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
-
-
-def _value(
-    node: ast.expr, capability: Tuple[int, int], names: Sequence[str] = ("capability",)
-) -> Any:
-    """A capability as (major, minor), a part of it, or a list of such; None for anything else."""
-    if isinstance(node, ast.Call) and last_name(node.func) == "get_device_capability":
-        return capability
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        whole = _value(node.value, capability, names)
-        number = node.slice.value
-        return whole[number] if isinstance(whole, tuple) and number in (0, 1) else None
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return node.value
-    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-        values = [_value(part, capability, names) for part in node.elts]
-        return None if None in values else values
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        numbers = [_value(part, capability, names) for part in node.args]
-        made = node.func.id == "DeviceCapability" and len(numbers) == 2
-        return tuple(numbers) if made and None not in numbers else None
-    if isinstance(node, ast.Name):
-        return capability if node.id in (*names, "device_capability") else None
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return {"major": capability[0], "minor": capability[1]}.get(node.attr)
     return None
 
 
@@ -214,7 +131,6 @@ class Refusal(NamedTuple):
     line: int
 
 
-_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _Chosen = Tuple[str, bool]
 
 
@@ -235,7 +151,7 @@ def read_refusals(source: bytes) -> List[Refusal]:
     return list(dict.fromkeys(refusals))
 
 
-def _refusals_of(function: _Function) -> Iterator[Refusal]:
+def _refusals_of(function: Function) -> Iterator[Refusal]:
     names = ["capability"]
     for node in ast.walk(function):
         is_asked = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
@@ -275,16 +191,14 @@ def _raised(
     names: Sequence[str],
 ) -> Iterator[Refusal]:
     """Yield what a check refuses, which raises where its test has an answer."""
-    refused = frozenset(
-        text for text in CAPABILITIES if _answer(test, _numbers(text), names) is answer
-    )
+    refused = _giving(test, answer, names)
     if refused and len(refused) < len(CAPABILITIES):
         for word, of_torch in words:
-            yield Refusal(word, of_torch, refused, _message(said), test.lineno)
+            yield Refusal(word, of_torch, refused, message_of(said), test.lineno)
 
 
-def _message(node: Optional[ast.AST]) -> str:
-    """The texts in what is raised, up to the first value that is put in."""
+def message_of(node: Optional[ast.AST]) -> str:
+    """Return the texts in what is raised, up to the first value that is put in."""
     parts: List[str] = []
     for part in ast.walk(node) if node is not None else ():
         if isinstance(part, ast.JoinedStr):

@@ -54,8 +54,9 @@ class Packages(NamedTuple):
     than the build. overwrites: by package, those that install the same files, with what its code
     says then. built_with_numpy: by package, a pattern of the extension modules that each import
     of it loads and that use NumPy's C API. unnamed: by package, patterns of modules of which no
-    names are measured. public_names: packages of whose private modules no classes are, and below
-    the first level only names that others import.
+    names are measured. refused_gpu: by package and setting, "" for none, what to do on a GPU that
+    its code refuses. public_names: packages of whose private modules no classes are, and below the
+    first level only names that others import.
     """
 
     names: Tuple[str, ...]
@@ -78,6 +79,7 @@ class Packages(NamedTuple):
     unnamed: Mapping[str, Tuple[str, ...]] = {}
     public_names: FrozenSet[str] = frozenset()
     of: Mapping[str, Mapping[str, str]] = {}
+    refused_gpu: Mapping[str, Mapping[str, str]] = {}
 
     def owners(self, module: str) -> Tuple[str, ...]:
         """Return the packages that install a module, none for those that are not measured."""
@@ -169,6 +171,7 @@ def load_packages(path: str = _LIST) -> Packages:
             name for name, values in document["package"].items() if values.get("public_names")
         ),
         {name: values["of"] for name, values in document["package"].items() if "of" in values},
+        {name: values.get("refused_gpu", {}) for name, values in document["package"].items()},
     )
 
 

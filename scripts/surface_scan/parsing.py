@@ -10,6 +10,7 @@ from packaging.version import InvalidVersion, Version
 
 __all__ = [
     "UNPARSABLE",
+    "dotted_name",
     "is_version",
     "last_name",
     "parse_quietly",
@@ -53,6 +54,14 @@ def last_name(node: ast.AST) -> str:
     """Return ``c`` of ``a.b.c``; "" of what is no name."""
     if isinstance(node, ast.Attribute):
         return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def dotted_name(node: ast.AST) -> str:
+    """Return ``a.b.c`` of what is a name, with or without dots; "" of anything else."""
+    if isinstance(node, ast.Attribute):
+        above = dotted_name(node.value)
+        return f"{above}.{node.attr}" if above else ""
     return node.id if isinstance(node, ast.Name) else ""
 
 

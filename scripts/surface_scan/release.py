@@ -4,6 +4,7 @@ import.
 
 from __future__ import annotations
 
+import ast
 import functools
 import heapq
 import itertools
@@ -21,6 +22,7 @@ from typing import (
     NamedTuple,
     Optional,
     Pattern,
+    Sequence,
     Set,
     Tuple,
 )
@@ -31,6 +33,7 @@ from packaging.version import Version
 from envdoctor.matrix.measured_rows import BEGINS_OTHERWISE
 
 from .calls import CALLS_REVISION, read_calls
+from .collect import NATIVE
 from .conditions import (
     AS_TEXT,
     NEGATED,
@@ -52,11 +55,25 @@ from .declared import (
 )
 from .gates import GATES_REVISION, read_gates
 from .methods import Refusal, read_backends, read_members, read_methods, read_refusals
-from .module import REVISION, Call, Import, Use, read_called, read_module, read_started
+from .module import (
+    REVISION,
+    Call,
+    Function,
+    Import,
+    Use,
+    callees_of,
+    functions_from,
+    functions_of,
+    read_called,
+    read_module,
+    read_started,
+)
 from .optional_names import Asked, read_optional_names
 from .packages import Entry, Packages
-from .parsing import without_refusals
+from .parsing import UNPARSABLE, parse_quietly, without_refusals
+from .setting_checks import SettingCheck, read_setting_checks, read_switches
 from .store import Archive, Sources
+from .torch_checks import DeviceCheck, read_device_checks
 
 __all__ = ["EQUAL_KINDS", "Demand", "Readings", "Release"]
 
@@ -180,6 +197,11 @@ class Readings:
         self._calls: Dict[str, Dict[str, Any]] = {}
         self._words: Dict[Tuple[str, bytes], FrozenSet[str]] = {}
         self._refusals: Dict[str, List[Refusal]] = {}
+        self._parsed: Tuple[str, ast.Module] = ("", ast.Module([], []))
+        self._functions: Dict[Tuple[str, str], Optional[Function]] = {}
+        self._setting_checks: Dict[
+            Tuple[str, str], Tuple[Sequence[SettingCheck], Mapping[str, bool]]
+        ] = {}
 
     def declared(self, key: str) -> Dict[str, Any]:
         """Return what a source declares."""
@@ -256,6 +278,46 @@ class Readings:
         if key not in self._refusals:
             self._refusals[key] = read_refusals(self._sources.source(key))
         return self._refusals[key]
+
+    def function(self, key: str, name: str) -> Optional[Function]:
+        """Return a function of a source, or a method ``Class.f``; None where there is none."""
+        if (key, name) not in self._functions:
+            self._functions[key, name] = functions_of(self._tree(key)).get(name)
+        return self._functions[key, name]
+
+    def setting_checks(
+        self, key: str, method: str
+    ) -> Tuple[Sequence[SettingCheck], Mapping[str, bool]]:
+        """Return what a method of a source raises where a setting is on, itself or in one that it
+        comes to, and the switches of its class with their defaults.
+        """
+        if (key, method) not in self._setting_checks:
+            tree, owner = self._tree(key), method.rpartition(".")[0]
+            functions = functions_of(tree)
+            reached = functions_from(callees_of(functions), method) if owner else []
+            checks = [
+                check
+                for name in reached
+                if name.startswith(f"{owner}.")
+                for check in read_setting_checks(functions[name].body)
+            ]
+            classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+            body = [part for node in classes if node.name == owner for part in node.body]
+            self._setting_checks[key, method] = checks, read_switches(body)
+        return self._setting_checks[key, method]
+
+    def _tree(self, key: str) -> ast.Module:
+        """The tree of a source; the last one is kept, an empty one of what cannot be parsed."""
+        if self._parsed[0] != key:
+            try:
+                self._parsed = key, parse_quietly(self._sources.source(key))
+            except UNPARSABLE:
+                self._parsed = key, ast.Module([], [])
+        return self._parsed[1]
+
+    def device_check(self, key: str) -> Optional[DeviceCheck]:
+        """Return what a source in C++ refuses by the GPU alone."""
+        return read_device_checks(self._sources.source(key))
 
     def words(self, key: str, text: Pattern[bytes]) -> FrozenSet[str]:
         """Return what of a source matches."""
@@ -405,6 +467,8 @@ class Release:
         """Made when it is asked for: of most releases only the version is."""
         layout = _Layout({}, set(), set())
         for path in self.archive.members:
+            if path.endswith(NATIVE):
+                continue
             parts = path.split("/")
             stem = parts[-1].split(".", 1)[0]
             for depth in range(1, len(parts)):
@@ -839,19 +903,28 @@ class Release:
         for use in (Use(*raw) for raw in uses):
             yield from self._of_use(place, use, joined, entry, foreign)
 
-    def _function(self, module: str, name: str, depth: int = 0) -> Tuple[str, List[List[Any]]]:
+    def _function(self, module: str, name: str) -> Tuple[str, List[List[Any]]]:
         """Return the module of the package in which a function is defined that another module of it
         has under a name, and what it does when it is called; nothing where that is not known.
         """
-        reading, key = self.reading(module), self.source_key(module)
-        if reading is None or depth > _MOST_STEPS:
+        place = self.definition(module, name)
+        if not place:
             return module, [[], []]
+        return place, self._readings.called(self.source_key(place)).get(name, [[], []])
+
+    def definition(self, module: str, name: str, depth: int = 0) -> str:
+        """Return the module of the package in which something is defined that another module of it
+        has under a name, "" where that is not known.
+        """
+        reading = self.reading(module)
+        if reading is None or depth > _MOST_STEPS:
+            return ""
         for item in (Import(*raw) for raw in reading["imports"]):
             if name in (item.names or ()):
                 target = self.absolute(module, item.level, item.module)
                 own = self.archive.package in self._packages.owners(target)
-                return self._function(target, name, depth + 1) if own else (module, [[], []])
-        return module, self._readings.called(key).get(name, [[], []])
+                return self.definition(target, name, depth + 1) if own else ""
+        return module
 
     def _of_use(
         self, module: str, use: Use, limits: Limits, entry: Entry, foreign: Foreign

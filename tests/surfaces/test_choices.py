@@ -5,8 +5,9 @@ import os
 
 import pytest
 from surface_scan.choices import choices_document, variables_document
+from surface_scan.gpu_answers import CAPABILITIES
 from surface_scan.measure import Measurement
-from surface_scan.methods import CAPABILITIES, read_backends, read_members, read_refusals
+from surface_scan.methods import read_backends, read_members, read_refusals
 
 METHOD = """
 class {name}(Config):
