@@ -29,9 +29,9 @@ _LOOKED_FOR = (
     "containers, pip and uv."
 )
 _NOTHING_FOUND = (
-    "No exception was recognised either. That does not say that the run ended well: look at the "
-    "last lines of the log, dmesg -T of the node, the scheduler's record, and the logs of the "
-    "other ranks."
+    "No exception that ended it was recognised either. That does not say that the run ended well: "
+    "look at the last lines of the log, dmesg -T of the node, the scheduler's record, and the logs "
+    "of the other ranks."
 )
 _ALSO_FOUND = "Also found in this environment or plan; the log does not say whether it took part:"
 _FOUND = "Found in this environment ('envdoctor check' says what to do):"
