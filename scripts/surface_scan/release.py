@@ -437,6 +437,8 @@ class Readings:
         self._declared.clear()
         self._registries.clear()
         self._blocks.clear()
+        self._functions.clear()
+        self._setting_checks.clear()
 
 
 class _Layout(NamedTuple):
