@@ -17,6 +17,8 @@ __all__ = ["begins_with", "lines_of_file", "name_of", "read_text", "standard_inp
 
 #: Bytes. Facts of a machine with thousands of packages take 4 MiB.
 _SIZE_LIMIT = 16 << 20
+#: Of a missing file whose name is a statement.
+_STATED = " (what is no file is stated with --assume KEY=VALUE ...)"
 
 
 #: What was read of standard input: it is told by its content what it is, and then read as that.
@@ -79,6 +81,7 @@ def read_text(path: str, lenient: bool = False, waits: bool = True) -> str:
     except (OSError, ValueError) as error:
         raise InputError(
             f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}"
+            + (_STATED if "=" in path and isinstance(error, FileNotFoundError) else "")
         ) from error
     if len(data) > _SIZE_LIMIT:
         size = size_text(_SIZE_LIMIT)

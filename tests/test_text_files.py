@@ -45,3 +45,8 @@ def test_too_large(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"12345")
     with pytest.raises(InputError, match="larger than"):
         read_text(str(tmp_path / "a"))
+
+
+def test_a_statement_in_the_place_of_a_file_is_told_how_it_is_made():
+    with pytest.raises(InputError, match=r"^gpu=H20: cannot be read: .*--assume KEY=VALUE"):
+        read_text("gpu=H20")
