@@ -171,6 +171,8 @@ def _install(
     for name in _UNBUILT:
         command += ["--only-binary", name]
     variables = {"UV_CACHE_DIR": place.cache, "UV_CONCURRENT_BUILDS": "1", "DS_BUILD_OPS": "0"}
+    # Where a file system cannot clone, uv copies: of torch 5 GB for each worker.
+    variables["UV_LINK_MODE"] = "hardlink"
     if trial.kind == "stack":
         Path(path).write_text(f"torch=={trial.torch}\n", "utf-8")
         call([*command, "--constraint", path], variables, limit=INSTALL_S)

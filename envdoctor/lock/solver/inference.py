@@ -1,18 +1,21 @@
 """What was not read of a build, inferred from its neighbours: what is unknown does not fit for that
 reason alone.
 
-The glibc that a wheel asks for and the GPUs that it has code for are taken from the same release
-(on the default index, else for the other architecture), else from the releases before and after it
-of which they are known: only what both have code for, the newer glibc of both. Its CUDA is that of
-the release that is nearest by date, else of the other architecture. Neighbours are at most a year
-away, unless there is one on both sides or it is older than all that was read. A build that was read
-and has no CUDA has none.
+What was not read is taken from the releases before and after it for the same architecture of which
+it is known: only what both have code for, the newer glibc of both, the CUDA of the nearer by date.
+Else it is that of the same release for the other architecture, else of its neighbours there (CUDA
+is not). The glibc of a build of another index is first that of the one on the default index.
+Neighbours are at most a year away, unless there is one on both sides or it is older than all that
+was read. A build that was read and has no CUDA has none.
+
+Of 252 wheels of which both are known, neighbours of the same architecture tell 234 right and the
+same release for the other architecture 42 (glibc and code, leaving out one at a time, 2026-11-28).
 """
 
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...matrix.derive import build_attributes, find_builds
 from ...matrix.tables import Release
@@ -75,14 +78,22 @@ class Inference:
         for name in self._wanted:
             if name in attributes or (without_cuda and name != "glibc"):
                 continue
-            sources = [self._of_release(place, name, index_name), self._of_neighbours(place, name)]
-            # Whether there is CUDA for an architecture its own releases say best.
-            sources = sources[::-1] if name == "cuda" else sources
-            inferred = next(filter(None, sources), None)
+            inferred = next(filter(None, self._sources(place, name, index_name)), None)
             if inferred is not None:
                 without_cuda = without_cuda or inferred.value is None
                 inferences.append(inferred)
         return inferences
+
+    def _sources(self, place: int, name: str, index_name: str) -> Iterator[Optional[Inferred]]:
+        """What may be inferred, the surest first."""
+        others = [each for each in _ARCHITECTURES if each != self._architecture]
+        if index_name != "pypi" and name == "glibc":
+            yield self._of_release(place, name, self._architecture, "the build on PyPI")
+        yield self._of_neighbours(place, name, self._architecture)
+        for other in others if index_name == "pypi" else ():
+            yield self._of_release(place, name, other, f"the wheel for {other}")
+        for other in others if name != "cuda" else ():
+            yield self._of_neighbours(place, name, other)
 
     def _attributes(self, place: int, architecture: str) -> Mapping[str, Any]:
         """What was read of a release on the default index, where its builds agree in it; "index"
@@ -103,22 +114,15 @@ class Inference:
             }
         return common
 
-    def _of_release(self, place: int, name: str, index_name: str) -> Optional[Inferred]:
-        if index_name != "pypi":
-            if name != "glibc":  # its CUDA is why it is on that index
-                return None
-            value = self._attributes(place, self._architecture).get(name)
-            return Inferred(name, value, "the build on PyPI") if value is not None else None
-        for architecture in _ARCHITECTURES:
-            if architecture != self._architecture:
-                value = self._attributes(place, architecture).get(name)
-                if value is not None:
-                    return Inferred(name, value, f"the wheel for {architecture}")
-        return None
+    def _of_release(
+        self, place: int, name: str, architecture: str, origin: str
+    ) -> Optional[Inferred]:
+        value = self._attributes(place, architecture).get(name)
+        return Inferred(name, value, origin) if value is not None else None
 
-    def _of_neighbours(self, place: int, name: str) -> Optional[Inferred]:
-        before = self._nearest(range(place - 1, -1, -1), name)
-        after = self._nearest(range(place + 1, len(self._releases)), name)
+    def _of_neighbours(self, place: int, name: str, architecture: str) -> Optional[Inferred]:
+        before = self._nearest(range(place - 1, -1, -1), name, architecture)
+        after = self._nearest(range(place + 1, len(self._releases)), name, architecture)
         sides = [side for side in (before, after) if side is not None]
         # What is older than all that was read has no code for what came later still, and no CUDA
         # where that came later still.
@@ -136,16 +140,16 @@ class Inference:
         nearer, value = min(sides, key=lambda side: self._days_between(place, side[0]))
         return Inferred(name, value, str(self._releases[nearer][0]))
 
-    def _nearest(self, places: Sequence[int], name: str) -> Optional[Tuple[int, Any]]:
+    def _nearest(
+        self, places: Sequence[int], name: str, architecture: str
+    ) -> Optional[Tuple[int, Any]]:
         """The first of these releases of which an attribute is known; of the CUDA version also that
-        there is none, and on this architecture alone.
+        there is none.
         """
-        architectures = (self._architecture, *_ARCHITECTURES)
-        for architecture in architectures[:1] if name == "cuda" else architectures:
-            for place in places:
-                attributes = self._attributes(place, architecture)
-                if name in attributes or (name == "cuda" and attributes):
-                    return place, attributes.get(name)
+        for place in places:
+            attributes = self._attributes(place, architecture)
+            if name in attributes or (name == "cuda" and attributes):
+                return place, attributes.get(name)
         return None
 
     def _days_between(self, place: int, other: int) -> int:

@@ -11,6 +11,7 @@ from envdoctor.lock.solver import resolve
 from envdoctor.lock.solver.candidates import Catalog, Limits
 from envdoctor.lock.solver.inference import Inference
 from envdoctor.lock.solver.misfit import HAVE, Misfit
+from envdoctor.matrix.derive import build_attributes, find_builds
 from envdoctor.matrix.loader import Matrix
 from envdoctor.matrix.tables import Build, Release
 from envdoctor.model.facts import Facts
@@ -52,16 +53,47 @@ def test_between_two_releases_only_what_both_have_counts() -> None:
     assert words(inference, 1) == {"cuda": "12.8", "code": "sass:8.0", "glibc": "2.28"}
 
 
-def test_the_same_release_for_another_architecture_comes_first() -> None:
+def test_neighbours_come_before_the_other_architecture() -> None:
     inference = releases(
         ("1.0", "2025-01-01", [read("7.0")]),
         ("1.1", "2025-02-01", [read("9.0", architecture="aarch64")]),
     )
-    assert words(inference, 1)["code"] == "sass:9.0"
+    assert words(inference, 1)["code"] == "sass:7.0"
+
+
+def test_without_neighbours_the_same_release_for_another_architecture_counts() -> None:
+    inference = releases(
+        ("1.0", "2023-01-01", [read("7.0")]),
+        ("1.1", "2025-02-01", [read("9.0", architecture="aarch64")]),
+    )
     (code,) = [item for item in inference.missing(1, {}) if item.attribute == "code"]
     assert (
         code.text == "its GPU code was not read, and is taken to be that of the wheel for aarch64"
     )
+
+
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+def test_neighbours_seldom_promise_more_than_a_wheel_has(architecture: str, matrix: Matrix) -> None:
+    """Each wheel that was read, held against what its neighbours say of it. The same release for
+    the other architecture says something else of 210 of the 252 wheels of which both are known.
+    """
+    right, judged, too_much = 0, 0, 0
+    for package in filter(None, map(matrix.package, matrix.package_names)):
+        entries = list(package.releases())
+        inference = Inference(entries, architecture, ("code", "glibc"))
+        for place, (version, release) in enumerate(entries):
+            wheels = [
+                build_attributes(build) for build in find_builds(release, version, architecture)
+            ]
+            for inferred in inference.missing(place, {}):
+                known = {wheel.get(inferred.attribute) for wheel in wheels} - {None}
+                if len(known) != 1 or inferred.origin.startswith("the wheel for"):
+                    continue
+                judged, value = judged + 1, known.pop()
+                right += inferred.value == value
+                too_much += inferred.attribute == "code" and not inferred.value <= value
+    assert right / judged >= 0.85  # 541 of 610 and 145 of 149 on 2026-11-28
+    assert too_much / judged <= 0.01  # vLLM 0.4.0 alone left out what came before and after it
 
 
 def test_what_is_older_than_all_that_was_read_has_no_later_code() -> None:
@@ -107,6 +139,6 @@ def test_what_is_inferred_is_said(matrix: Matrix) -> None:
     pin = resolution.pin("vllm")
     assert pin is not None
     assert [reason.text for reason in pin.reasons if reason.kind == "inferred"] == [
-        "its GPU code was not read, and is taken to be that of the wheel for x86_64",
-        "its glibc was not read, and is taken to be that of the wheel for x86_64",
+        "its GPU code was not read, and is taken to be that of 0.31.0",
+        "its glibc was not read, and is taken to be that of 0.31.0",
     ]
