@@ -89,7 +89,9 @@ def _answer(missing: Sequence[str], unexpected: Sequence[str]) -> Optional[_Answ
 
 
 def _of_renamed(missing: Sequence[str], unexpected: Sequence[str]) -> Optional[_Answer]:
-    """Say that a part has another name in the checkpoint, for all that can be seen."""
+    """Say that a part has another name in the checkpoint, where that is so of half of what the
+    model does not find: ``weight`` and ``bias`` alone agree between any two layers.
+    """
     known = set(unexpected)
     for name in missing[:_SHOWN]:
         for other in unexpected[:_SHOWN]:
@@ -99,7 +101,7 @@ def _of_renamed(missing: Sequence[str], unexpected: Sequence[str]) -> Optional[_
                 for entry in missing
                 if entry.startswith(wanted)
             )
-            if wanted and stored and agreeing >= _ENOUGH:
+            if wanted and stored and agreeing >= max(_ENOUGH, len(missing) / 2):
                 return _Answer(
                     f"What the model calls {wanted}… is {stored}… in the checkpoint",
                     "Rename those entries before load_state_dict, or take the code of the model "

@@ -341,6 +341,16 @@ def _of_target(match: re.Match[str]) -> str:
     return words
 
 
+def _of_target_size(match: re.Match[str]) -> str:
+    """Of ``cross_entropy`` and ``nll_loss`` (aten/src/ATen/native/LossNLL.cpp of torch)."""
+    wanted = match.group("wanted").split(", ")
+    return (
+        f"What the model gives has the shape ({', '.join([wanted[0], 'classes', *wanted[1:]])}): "
+        "the loss takes the classes from its dimension 1, and one label for each of the rest, "
+        f"[{match.group('wanted')}]; the labels have [{match.group('got')}]."
+    )
+
+
 def _of_cut(match: re.Match[str]) -> str:
     start, length, size = (int(match.group(name)) for name in ("start", "length", "size"))
     words = f"The part from {start} to {start + length} is asked for, of {size} that there are."
@@ -396,6 +406,24 @@ _REFUSED: Tuple[Saying, ...] = (
         _of_groups,
         "Take a tensor parallel size by which the layer's size can be divided into whole groups, "
         "split the experts instead (expert parallel), or a checkpoint with smaller groups",
+    ),
+    Saying(
+        pattern(
+            r"^Expected target size [\[(](?P<wanted>(?P<beginning>\d[\d, ]{0,60}?),? [\d, ]{1,60})"
+            r"[\])], got (?:torch\.Size\()?\[(?P<got>(?P=beginning))\]"
+        ),
+        _of_target_size,
+        "Where one label stands for a whole text or picture, take one row of scores of it before "
+        "the loss (pooling, the first or the last token)",
+    ),
+    Saying(
+        pattern(
+            r"^Expected target size [\[(](?P<wanted>\d[\d, ]{0,60})[\])], got "
+            r"(?:torch\.Size\()?\[(?P<got>\d[\d, ]{0,60})\]"
+        ),
+        _of_target_size,
+        "Bring the classes into dimension 1, or flatten both: logits.view(-1, classes), "
+        "labels.view(-1)",
     ),
     Saying(
         pattern(r"^Object of type (?P<type>[A-Za-z_]\w{0,60}) is not JSON serializable"),

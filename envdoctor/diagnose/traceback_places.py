@@ -60,7 +60,7 @@ def tell_places(
             if not _tell_build(draft, drafts, frames, groups, context, report):
                 _tell_holder(draft, groups, context)
                 _tell_importer(draft, frames, groups, modules, context)
-                _tell_own_folder(draft, frames, groups.get("module", ""))
+                _tell_own_folder(draft, frames, groups.get("module", ""), context)
         elif name == "module-part-missing":
             _tell_own_part(draft, frames, groups, modules, context)
         elif name in _BY_WORDS:
@@ -711,25 +711,31 @@ def _tell_hidden(draft: TraceDraft, package: str) -> None:
     )
 
 
-def _tell_own_folder(draft: TraceDraft, frames: Sequence[Frame], module: str) -> None:
+def _tell_own_folder(
+    draft: TraceDraft, frames: Sequence[Frame], module: str, context: Context
+) -> None:
     """Say of a module that is a folder around the program itself that Python does not look there:
     of a script only its own folder is on the path (docs.python.org/3/library/sys.html#sys.path).
+    A folder of a package's name with the file right in it may be the checkout, and no package.
     """
+    is_package = canonicalize_name(module) in context.matrix.packages_known
     for frame in frames:
         above, folder, inside = frame.file.partition(f"/{module}/")
-        if not folder or "/" not in inside or not is_checkout(frame.file, module):
+        is_deep = "/" in inside or not is_package
+        if not folder or not is_deep or not is_checkout(frame.file, module):
             continue
-        started = inside.rpartition(".")[0].replace("/", ".")
+        script = frames[0].file
+        started = script.rpartition(f"/{module}/")[2].removeprefix(f"{module}/")
+        # With -m the script's own folder leaves the path, which its other imports may need.
+        ways = [f"Set PYTHONPATH={above or '/'}", "run pip install -e . there"]
+        if started != script or script.startswith(f"{module}/"):
+            name = started.rpartition(".")[0].replace("/", ".")
+            way = f"start it there as python -m {module}.{name} (torchrun and deepspeed: --module)"
+            ways.insert(1, way)
         draft.finding = draft.finding._replace(
             message=f"{module} is the folder {above}{folder.rstrip('/')} that the program itself "
             f"lies in, and {above or '/'} is not on Python's path: of a script only its own folder "
             "is.",
-            remedies=(
-                Remedy(
-                    f"Start it in {above or '/'} as python -m {module}.{started} (torchrun and "
-                    f"deepspeed: --module), or set PYTHONPATH={above or '/'}, or run pip install "
-                    "-e . there."
-                ),
-            ),
+            remedies=(Remedy(f"{', or '.join(ways)}."),),
         )
         return

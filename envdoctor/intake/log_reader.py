@@ -389,7 +389,7 @@ class _Search:
         if len(wanted) < len(distinct):
             late = [known for known in distinct if known not in wanted]
             self._late.append((number, start, (position, late)))
-        if not wanted:
+        if not wanted or _is_shown_data(data, start, position):
             return
         above = (
             data[max(0, start - _NEAR) : start]
@@ -590,6 +590,16 @@ def _text_around(data: bytes, start: int, position: int) -> str:
     if end < 0 and position + _AFTER < len(data):
         text = text[: text.rfind(" ", len(text) - _BEFORE // 2) + 1 or len(text)].rstrip()
     return text
+
+
+def _is_shown_data(data: bytes, start: int, position: int) -> bool:
+    """Tell whether a hit is far behind the beginning of a line that its writer marks INFO or DEBUG:
+    in what a program shows of its data (texts, prompts, configurations) nothing happens.
+    """
+    if not start or start != position - _BEFORE:
+        return False
+    first = data.rfind(b"\n", 0, start) + 1
+    return _MARKED.match(cleaned(data[first : first + 200])) is not None
 
 
 @cache

@@ -80,6 +80,13 @@ def text(missing, unexpected):
             "Compare",
         ),
         (["weight"], ["step"], "names of its weights are others", "Compare"),
+        (
+            ["block.0.attention.q.weight", "block.0.attention.q.bias", "block.0.attention.mask",
+             "block.0.mlp.weight", "block.0.mlp.bias"],
+            ["block.0.norm.weight", "block.0.norm.bias", "block.0.scan.D"],
+            "names of its weights are others",
+            "Compare",
+        ),
     ],
 )  # fmt: skip
 def test_how_the_names_differ(said, missing, unexpected, words, fix):

@@ -51,6 +51,8 @@ REFUSED = {
     "torch.nn.Embedding(10, 4)(torch.tensor([12]))": "a row behind its last",
     "F.cross_entropy(torch.zeros(2, 5), torch.tensor([1, 7]))": "it takes 8 of them or more",
     "F.cross_entropy(torch.zeros(8, 5), torch.zeros(4).long())": "8 rows, 2 for each label, and",
+    "F.cross_entropy(torch.zeros(16, 5, 30), torch.zeros(16).long())": "(16, classes, 30): the loss",
+    "F.cross_entropy(torch.zeros(2, 8, 5), torch.zeros(2, 8).long())": "(2, classes, 5): the loss",
     "torch.stack([torch.zeros(3), torch.zeros(4)])": "differ in size ([3] and [4])",
     "default_collate([None, None])": "gave None for a sample",
     "torch.zeros(2).sum().backward()": "Nothing that the loss was made of is trained",
@@ -135,3 +137,10 @@ print(json.dumps(said))
         assert words in answer, (line, messages[line])
         assert bool(answer) == bool(words), line
         assert answer or not remedy_of_tensors(message)
+
+
+def test_what_to_do_about_labels_goes_by_what_they_lack():
+    assert "pooling" in remedy_of_tensors("Expected target size [16, 30], got [16]")
+    assert "pooling" in remedy_of_tensors("Expected target size (16, 30), got torch.Size([16])")
+    assert "flatten both" in remedy_of_tensors("Expected target size [2, 5], got [2, 8]")
+    assert "flatten both" in remedy_of_tensors("Expected target size [16, 30], got [1]")

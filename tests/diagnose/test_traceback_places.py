@@ -1,5 +1,6 @@
 """What the places of a traceback tell of its last line."""
 
+import os
 import subprocess
 import sys
 
@@ -151,6 +152,38 @@ def test_a_module_that_is_a_folder_around_the_program(said, tmp_path):
     assert "python -m rl.train.run" in trace.finding.remedies[0].text
     advised = [sys.executable, "-m", "rl.train.run"]
     assert subprocess.run(advised, cwd=tmp_path, timeout=60, check=False).returncode == 0
+
+
+def test_a_folder_around_a_program_that_imports_what_lies_beside_it_too(said, tmp_path):
+    """Really run: started with -m it would no more find what lies beside it."""
+    folder = tmp_path / "src"
+    folder.mkdir()
+    (folder / "losses.py").write_text("")
+    (folder / "engine.py").write_text("import src.losses\n")
+    (folder / "run.py").write_text("import engine\n")
+    command = [sys.executable, "src/run.py"]
+    done = subprocess.run(
+        command, stderr=subprocess.PIPE, text=True, timeout=60, check=False, cwd=tmp_path
+    )
+    (trace,) = said(done.stderr).traces
+    assert f"src is the folder {tmp_path}/src that the program itself lies in" in (
+        trace.finding.message
+    )
+    assert trace.finding.remedies[0].text.startswith(f"Set PYTHONPATH={tmp_path}, or start it")
+    there = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    assert subprocess.run(command, cwd=tmp_path, env=there, timeout=60, check=False).returncode == 0
+
+
+def test_a_checkout_of_a_package_s_name_is_no_folder_to_import(said, tmp_path):
+    """``vllm/run.py`` is mostly a script in the checkout: vllm itself lies in another folder."""
+    folder = tmp_path / "vllm"
+    folder.mkdir()
+    (folder / "run.py").write_text("import vllm\n")
+    command = [sys.executable, "-S", str(folder / "run.py")]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert "No module named 'vllm'" in done.stderr
+    (trace,) = said(done.stderr).traces
+    assert "is the folder" not in trace.finding.message
 
 
 @pytest.mark.parametrize(

@@ -407,3 +407,12 @@ def test_a_variable_before_an_exception_hides_it_not(tmp_path):
         (f"X_Y={line[24:]}", 0),
     ):
         assert len(read(tmp_path, f"{text}\n", (memory,)).events) == events
+
+
+def test_what_a_line_of_data_holds_did_not_happen(tmp_path):
+    data = "it said: Killed process 7, and more of the kind; " * 4000
+    for mark, times in (("[2026-01-02 03:04:05,678 INFO] ", 0), ("", 1)):
+        reading = read(tmp_path, f"start\n{mark}Processing {'word ' * 200}{data}\nend\n")
+        assert len(reading.events) == times
+    (event,) = read(tmp_path, "INFO it goes on\nKilled process 7\n").events
+    assert event.first.number == 2
