@@ -19,6 +19,7 @@ from .source_line import SourceLine, asking_frames, operand_text
 __all__ = ["exhausted", "fills_text", "made_in_line", "of_operation"]
 
 _LONGEST = 80  # characters of an operand
+_FEW_PAIRS = 3  # operations of a line, one of which failed
 _FAR = 8  # innermost frames in which a key may have been written out
 _OPERATORS: Mapping[str, Type[ast.operator]] = {
     "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod,
@@ -264,16 +265,26 @@ def _of_elements(groups: Mapping[str, str], said: _Said) -> str:
 
 
 def _of_sides(pairs: Sequence[Tuple[ast.AST, ast.AST]], groups: Mapping[str, str]) -> str:
-    """Say of which type each side of the one operation is."""
-    if len(pairs) != 1:
-        return ""
+    """Say of which type each side of the one operation is; of several, on which side None is."""
     kinds = (groups.get("left") or "", groups.get("right") or "")
+    if len(pairs) != 1:
+        return _of_none(pairs, kinds)
     sides = [
         _is(operand_text(node), kind)
         for node, kind in zip(pairs[0], kinds)
         if kind and operand_text(node)
     ]
     return f"{' and '.join(sides)} there." if sides else ""
+
+
+def _of_none(pairs: Sequence[Tuple[ast.AST, ast.AST]], kinds: Tuple[str, str]) -> str:
+    """Say which of a few operands is None, where only one side of an operation is."""
+    if kinds.count("NoneType") != 1 or len(pairs) > _FEW_PAIRS:
+        return ""
+    side = kinds.index("NoneType")
+    nodes = [pair[side] for pair in pairs if not isinstance(pair[side], ast.Constant)]
+    names = list(dict.fromkeys(map(operand_text, nodes)))
+    return f"{' or '.join(names)} is None there." if names and all(names) else ""
 
 
 def _of_index(_: Mapping[str, str], said: _Said) -> str:

@@ -126,6 +126,13 @@ def test_of_several_expressions_none_is_named(code):
     assert of_operation(really_raised(code)) == ""
 
 
+def test_of_several_operands_of_a_kind_each_may_be_none():
+    answer = of_operation(really_raised("x = 0.5 * number + 0.5 * cfg['none']"))
+    assert answer == "number or cfg['none'] is None there."
+    assert of_operation(really_raised("x = 0.5 * 2 + 0.5 * args.lr")) == "args.lr is None there."
+    assert of_operation(really_raised("x = args.lr * (args.lr * 2)")) == "args.lr is None there."
+
+
 def test_a_line_of_a_dict():
     message = "'builtin_function_or_method' object is not subscriptable"
     answer = of_operation(raised("TypeError", message, '"height": data["video"][0].size[1],'))

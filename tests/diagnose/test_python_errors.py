@@ -23,6 +23,17 @@ FAILING = {
         "is the module, and not the function",
         "from module",
     ),
+    "argument": (
+        "def f(x, *, mask): pass\ndef solve(f): f(1)\nsolve(f)\n",
+        "f takes an argument mask besides, and the call leaves it out",
+        "functools.partial",
+    ),
+    "arguments": ("def f(a, b, c): pass\nf(1)\n", "takes arguments b and c besides", "Give it"),
+    "self": (
+        "class A:\n    def f(self): pass\nA.f()\n",
+        "A method is called on its class",
+        "Make an object",
+    ),
     "value": ("loss = 1.0\nloss()\n", "A value of type float is called", ""),
     "bytes": (
         "print(bytes([0x61, 0xe9, 0x20]).decode('utf-8'))\n",
