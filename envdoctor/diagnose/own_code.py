@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from difflib import SequenceMatcher
-from typing import Callable, Mapping, Optional
+from typing import Callable, List, Mapping, Optional
 
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
@@ -64,10 +64,14 @@ _MODULES = {
 }  # fmt: skip
 
 
+def _callers(raised: Raised) -> List[Frame]:
+    """Return the places up to the one that asked, without those that hand on what they get."""
+    return [frame for frame in asking_frames(raised) if not frame.is_relay]
+
+
 def _own_place(raised: Raised) -> Optional[Frame]:
     """Return the innermost place in the program's own code, None where there is none."""
-    frames = asking_frames(raised)
-    own = (frame for frame in reversed(frames) if frame.line and is_own(frame))
+    own = (frame for frame in reversed(_callers(raised)) if frame.line and is_own(frame))
     return next((frame for frame in own if not frame.file.endswith(_OF_CYTHON)), None)
 
 
@@ -82,7 +86,7 @@ def own_remedy(raised: Raised) -> str:
     kind = raised.kind.rpartition(".")[2]
     if refused:
         return f"{refused} ({where})"
-    if asking_frames(raised)[-1] is frame and kind in _BY_KIND:
+    if _callers(raised)[-1] is frame and kind in _BY_KIND:
         return _BY_KIND[kind](raised, frame, where) or _look(frame, where)
     of_message = remedy_of_own_message(raised, where)
     if of_message:
@@ -119,7 +123,7 @@ def of_call(raised: Raised) -> str:
     """Say what a call of the program's own code gives a function that asks for more; "" where that
     is not seen.
     """
-    match, frames = _MISSING.search(raised.message), asking_frames(raised)
+    match, frames = _MISSING.search(raised.message), _callers(raised)
     if match is None or not frames or not is_own(frames[-1]):
         return ""
     call = _call(frames[-1], match.group("function"))

@@ -37,13 +37,6 @@ def _one_of(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
-def _of_arguments(match: re.Match[str]) -> str:
-    """Say what a call leaves out (CPython, Python/ceval.c, missing_arguments)."""
-    names = match.group("names").replace("'", "")
-    what, them = ("an argument", "it") if match.group("count") == "1" else ("arguments", "them")
-    return f"{match.group('called')} takes {what} {names} besides, and the call leaves {them} out."
-
-
 #: What makes such a value where a whole number is wanted.
 _NO_COUNTS = {
     "NoneType": "None stands there: a setting or variable is not set",
@@ -360,16 +353,6 @@ _SAYINGS: Mapping[str, Tuple[Saying, ...]] = {
             pattern(r"\(\) missing \d+ required positional arguments?: 'self'"),
             "A method is called on its class, and not on an object of it.",
             "Make an object of the class first, and call the method on that",
-        ),
-        Saying(
-            pattern(
-                r"^(?P<called>[\w.<>]{1,120})\(\) missing (?P<count>\d+) required "
-                r"(?:positional|keyword-only) arguments?: "
-                r"(?P<names>'\w{1,60}'(?:,? (?:and )?'\w{1,60}'){0,9})"
-            ),
-            _of_arguments,
-            "Give it there; where a function is handed over and called with less, hand over one "
-            "that gives the rest (functools.partial, a lambda)",
         ),
         Saying(
             pattern(r"^'module' object is not callable"),

@@ -217,10 +217,14 @@ def _found(environment: str) -> List[Dict[str, Any]]:
 
 
 def keep_room(place: Place, free: float) -> bool:
-    """Empty the cache but for torch, and what was compiled, where fewer bytes than these are free;
-    return whether so many are.
+    """Take out of the cache what nothing in it points to, then all but torch, and what was
+    compiled, where fewer bytes than these are free; return whether so many are.
     """
     with _emptying:
+        if free_bytes(place.folder) >= free:
+            return True
+        # Each worker that fetches what another does at the time leaves its own copy there.
+        call(["uv", "cache", "prune", "--quiet"], {"UV_CACHE_DIR": place.cache}, expected=False)
         if free_bytes(place.folder) >= free:
             return True
         wheels = Path(place.cache, "wheels-v8", "pypi")

@@ -74,6 +74,12 @@ CALLED = "Model.__call__" if sys.version_info >= (3, 10) else "__call__"
             "Make the call at train.py, line 4",
         ),
         (
+            "def call(*args, **kwargs):\n    return step(*args, **kwargs)\n"
+            "def step(batch, scaler): pass\ncall([1])\n",
+            "The call gives [1], and step takes 'scaler' too.",
+            "Make the call at train.py, line 4",
+        ),
+        (
             "class Loss:\n    def run(self):\n        return self.weight * 2\nLoss().run()\n",
             "Nothing has set self.weight of Loss when that line asks for it.",
             "Give Loss weight before train.py, line 3 (in its __init__)",

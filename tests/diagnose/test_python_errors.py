@@ -23,12 +23,6 @@ FAILING = {
         "is the module, and not the function",
         "from module",
     ),
-    "argument": (
-        "def f(x, *, mask): pass\ndef solve(f): f(1)\nsolve(f)\n",
-        "f takes an argument mask besides, and the call leaves it out",
-        "functools.partial",
-    ),
-    "arguments": ("def f(a, b, c): pass\nf(1)\n", "takes arguments b and c besides", "Give it"),
     "self": (
         "class A:\n    def f(self): pass\nA.f()\n",
         "A method is called on its class",

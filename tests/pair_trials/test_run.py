@@ -141,13 +141,17 @@ def test_where_nothing_may_go_the_cache_stays(tmp_path, prerequisite):
     """``uv cache clean`` without a name would empty all of it."""
     prerequisite(shutil.which("uv"), "uv")
     place = Place(str(tmp_path), sys.executable)
+    archives = Path(place.cache, "archive-v0")
     kept = [
-        Path(place.cache, "wheels-v8", "pypi", "torch", "pointer"),
+        Path(place.cache, "wheels-v8", "pypi", "torch", "2.6.0-cp311"),
         Path(place.cache, "wheels-v8", "pypi", "nvidia-cublas", "pointer"),
-        Path(place.cache, "archive-v0", "of-torch", "torch.py"),
+        archives / "of-torch" / "torch.py",
     ]
-    for path in kept:
+    for path in (*kept[1:], archives / "left-over" / "torch.py"):
         path.parent.mkdir(parents=True)
         path.touch()
+    kept[0].parent.mkdir()
+    kept[0].symlink_to(archives / "of-torch")
     assert not keep_room(place, 1e18)
     assert all(path.exists() for path in kept)
+    assert not (archives / "left-over").exists()
