@@ -58,12 +58,14 @@ def test_of_a_torch_that_nobody_measured_nothing_is_said(finding):
 
 
 def test_a_name_of_the_new_abi_tells_of_the_abi_and_not_of_the_release(finding):
-    said = finding(f"{FLASH}: undefined symbol: {NEW_STRING}", "torch==2.5.1")
+    said = finding(f"{FLASH}: undefined symbol: {NEW_STRING}", "torch==2.6.0")
     assert "or another torch with that ABI (cxx11abiTRUE)" in said.message
-    assert said.severity == "warning"  # which ABI this 2.5.1 has is not known
+    assert said.severity == "warning"  # its build for CUDA 12.6 has that ABI
     assert not any("it was built against" in remedy.text for remedy in said.remedies)
     unknown = finding(f"{FLASH}: undefined symbol: {NEW_STRING}")
     assert "or another torch with that ABI" in unknown.message
+    of_all = finding(f"{FLASH}: undefined symbol: {NEW_STRING}", "torch==2.5.1")
+    assert of_all.severity == "error"  # no build of 2.5.1 has it, for either architecture
 
 
 def test_a_release_that_may_load_is_named_where_none_says_so_itself(finding):
