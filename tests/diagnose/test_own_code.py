@@ -74,8 +74,10 @@ CALLED = "Model.__call__" if sys.version_info >= (3, 10) else "__call__"
             "Make the call at train.py, line 4",
         ),
         (
-            "def call(*args, **kwargs):\n    return step(*args, **kwargs)\n"
-            "def step(batch, scaler): pass\ncall([1])\n",
+            (
+                "def call(*args, **kwargs):\n    return step(*args, **kwargs)\n"
+                "def step(batch, scaler): pass\ncall([1])\n"
+            ),
             "The call gives [1], and step takes 'scaler' too.",
             "Make the call at train.py, line 4",
         ),
