@@ -82,8 +82,8 @@ _SCORED = 14
 #: tensors and bytes, of the optimizer's state a tensor at a time.
 _BY_TENSOR = frozenset(["trl", "llamafactory", "axolotl", "ms-swift", "transformers"])
 _SAVES = (
-    "transformers trainer.py@v4.49.0:3859 save_model (args.should_save); safetensors/torch.py _flatten "
-    "and _tobytes; torch/serialization.py _save: storage.cpu()"
+    "transformers trainer.py@v4.49.0:3859 save_model (args.should_save); safetensors/torch.py "
+    "_flatten and _tobytes; torch/serialization.py _save: storage.cpu()"
 )
 
 

@@ -33,8 +33,8 @@ _NEMO_RL = (
     "others get it; models/automodel/setup.py: each its own part"
 )
 _RAM_EFFICIENT = (
-    "transformers modeling_utils.py@v4.49.0:892, :4889: other ranks get meta tensors of what is not "
-    "quantised (is_fsdp_enabled, cpu_ram_efficient_loading)"
+    "transformers modeling_utils.py@v4.49.0:892, :4889: other ranks get meta tensors of what is "
+    "not quantised (is_fsdp_enabled, cpu_ram_efficient_loading)"
 )
 _OF_PARTS = (
     "Megatron-Bridge models/hf_pretrained/state.py@067f987d:591: a rank reads what it holds; verl "
