@@ -37,8 +37,8 @@ _MEANINGS: Mapping[str, str] = {
 }
 #: Of torch 1.6 and 1.7 (torch/nn/modules/module.py).
 _SAME: Mapping[str, str] = {"ModuleAttributeError": "AttributeError"}
-#: What asks each element of its one argument for its place among the others.
 _MEMBERSHIP = (ast.In, ast.NotIn)
+#: What asks each element of its one argument for its place among the others.
 _ORDERING = ("argmax", "argmin", "argsort", "max", "min", "sort", "sorted")
 _OF_TOKENIZER = pattern(r"Tokenizer(?:Fast)?$")
 #: What a processor has and a tokenizer has not.

@@ -409,7 +409,7 @@ _REFUSED: Tuple[Saying, ...] = (
     ),
     Saying(
         pattern(
-            r"^Expected target size [\[(](?P<wanted>(?P<beginning>\d[\d, ]{0,60}?),? [\d, ]{1,60})"
+            r"^Expected target size [\[(](?P<wanted>(?P<beginning>\d[\d, ]{0,60}?), [\d, ]{1,60})"
             r"[\])], got (?:torch\.Size\()?\[(?P<got>(?P=beginning))\]"
         ),
         _of_target_size,

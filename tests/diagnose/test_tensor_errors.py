@@ -51,7 +51,7 @@ REFUSED = {
     "torch.nn.Embedding(10, 4)(torch.tensor([12]))": "a row behind its last",
     "F.cross_entropy(torch.zeros(2, 5), torch.tensor([1, 7]))": "it takes 8 of them or more",
     "F.cross_entropy(torch.zeros(8, 5), torch.zeros(4).long())": "8 rows, 2 for each label, and",
-    "F.cross_entropy(torch.zeros(16, 5, 30), torch.zeros(16).long())": "(16, classes, 30): the loss",
+    "F.cross_entropy(torch.zeros(16, 5, 30), torch.zeros(16).long())": "(16, classes, 30): the",
     "F.cross_entropy(torch.zeros(2, 8, 5), torch.zeros(2, 8).long())": "(2, classes, 5): the loss",
     "torch.stack([torch.zeros(3), torch.zeros(4)])": "differ in size ([3] and [4])",
     "default_collate([None, None])": "gave None for a sample",
