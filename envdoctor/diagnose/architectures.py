@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Mapping, Sequence
+from typing import Sequence
 
 from ..model.finding import Remedy
 from ..model.row import Source
-from ..rules.rule import Context
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft, groups_of
 
 __all__ = ["tell_architectures"]
@@ -23,21 +23,19 @@ _BLACKWELL = (
 )
 
 
-def tell_architectures(
-    drafts: Sequence[TraceDraft], modules: Mapping[str, str], context: Context
-) -> None:
+def tell_architectures(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say of an architecture that a compiler does not know which CUDA is the first, or was the
     last, that has it; and of a name that no GPU has how it came about.
     """
     for draft in drafts:
         if draft.signature is None or draft.signature.id not in _SIGNATURES:
             continue
-        name = groups_of(draft.events[0], modules).get("arch", "")
+        name = groups_of(draft.events[0], run.modules).get("arch", "")
         if _CUT.fullmatch(name):
             _tell_cut(draft)
             continue
         match = _NAMED.fullmatch(name)
-        known = context.matrix.capabilities.get(".".join(match.groups())) if match else None
+        known = run.context.matrix.capabilities.get(".".join(match.groups())) if match else None
         if known is None:
             continue
         said = f"CUDA {known.first_cuda} is the first that knows it"

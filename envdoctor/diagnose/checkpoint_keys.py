@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import List, Optional, Sequence, Tuple
 
 from ..model.finding import Remedy
-from ..model.log import Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft
 
 __all__ = ["tell_checkpoint_keys"]
@@ -35,12 +35,12 @@ class _Answer(NamedTuple):
     remedy: str
 
 
-def tell_checkpoint_keys(drafts: Sequence[TraceDraft], raised: Optional[Raised]) -> None:
+def tell_checkpoint_keys(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say of a checkpoint that does not fit how its names differ from those of the model."""
     for draft in drafts:
         if draft.signature is None or draft.signature.id != _SIGNATURE:
             continue
-        own = draft.exception(raised)
+        own = draft.exception(run.exception)
         lines = [line.text for event in draft.events for line in (event.first, event.last)]
         missing, unexpected = _names("\n".join([own.message if own else "", *lines]))
         answer = _answer(missing, unexpected)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Dict, Sequence, Set
 
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft
 
 __all__ = ["tell_collectives"]
 
 
-def tell_collectives(drafts: Sequence[TraceDraft]) -> None:
+def tell_collectives(drafts: Sequence[TraceDraft], _run: LoggedRun) -> None:
     """Say where ranks wait in different collectives under one number.
 
     Each process group counts its collectives from the first (``SeqNum`` of torch's

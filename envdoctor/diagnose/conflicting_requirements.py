@@ -13,6 +13,7 @@ from ..model.record import NamedTuple
 from ..model.redaction import redact
 from ..model.requirement import Requirement, try_requirement
 from ..model.versions import InvalidSpecifier
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft
 
 __all__ = ["tell_conflicts"]
@@ -62,7 +63,7 @@ class _Ask(NamedTuple):
         return f"{self.asker} {self.version or '(all versions)'}"
 
 
-def tell_conflicts(drafts: Sequence[TraceDraft], report: str) -> None:
+def tell_conflicts(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say of each refusal of an installer in a text which two requirements no release meets: the
     last one first, which what is installed came of.
     """
@@ -71,13 +72,13 @@ def tell_conflicts(drafts: Sequence[TraceDraft], report: str) -> None:
             continue
         begin = _REFUSALS[draft.signature.id]
         pairs: List[Tuple[_Ask, _Ask]] = []
-        for explanation in reversed(_explanations(report[:_LONGEST], begin)):
+        for explanation in reversed(_explanations(run.report[:_LONGEST], begin)):
             of_one = list(_pairs(_asks(explanation)))[:_MOST_OF_ONE]
             pairs += [pair for pair in of_one if pair not in pairs]
         if pairs:
             _tell(draft, pairs[:_MOST_SAID])
         else:
-            _quote(draft, _listed(report[:_LONGEST], begin))
+            _quote(draft, _listed(run.report[:_LONGEST], begin))
 
 
 def _listed(report: str, begin: str) -> List[str]:

@@ -19,6 +19,7 @@ from ..model.row import Source
 from ..rules.rule import Context
 
 if TYPE_CHECKING:
+    from .logged_run import LoggedRun
     from .trace_draft import TraceDraft
 
 __all__ = ["tell_lacking_features"]
@@ -189,30 +190,22 @@ _SAID = ("unsupported", "arch-missing")
 _LEFT_OPEN = ("device-feature-missing", "device-feature-told")
 
 
-def tell_lacking_features(
-    drafts: List[TraceDraft], raised: Optional[Raised], report: str, context: Context
-) -> None:
+def tell_lacking_features(drafts: List[TraceDraft], run: LoggedRun) -> None:
     """Add to what failed which feature the device lacks, with what to do; drop what a text tells of
     a feature that the device does not lack.
-
-    Args:
-        drafts: What the lines say.
-        raised: The exception that the run failed with.
-        report: The text, which names devices that are no NVIDIA GPUs.
-        context: The facts.
     """
     for draft in drafts:
         if draft.parent is not None or not (draft.events or draft.quoted):
             continue
         if draft.signature is not None and draft.signature.id == _SIGILL:
-            _tell_instructions(draft, report)
-        own = draft.exception(raised)
+            _tell_instructions(draft, run.report)
+        own = draft.exception(run.exception)
         text = draft.text(own)
-        lacking = next(_lacking(text, report, context), None)
+        lacking = next(_lacking(text, run.report, run.context), None)
         if lacking is not None and not _says_it(draft):
-            _tell(draft, *lacking, context)
+            _tell(draft, *lacking, run.context)
         elif _TYPES.search(text):
-            _tell_half(draft, own, context)
+            _tell_half(draft, own, run.context)
     drafts[:] = [draft for draft in drafts if not draft.is_candidate_of(_FROM_SENTENCES)]
 
 

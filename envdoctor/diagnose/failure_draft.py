@@ -14,6 +14,7 @@ from ..model.pattern import pattern
 from ..rules.rule import Context
 from .code_owner import INSTALLED, STANDARD, is_own, is_standard
 from .library_errors import remedy_of_library
+from .logged_run import LoggedRun
 from .native_errors import inner_message
 from .own_code import of_call, of_program, own_remedy
 from .passed_through import remedy_of_parts
@@ -97,37 +98,30 @@ _WANTS = pattern(
 )
 
 
-def tell_of_last(
-    drafts: Sequence[TraceDraft], failure: Failure, modules: Mapping[str, str]
-) -> None:
+def tell_of_last(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Let what is said of several lines of one form be that of the line that the run failed with:
     of earlier attempts, or of other processes, the values are others.
     """
-    raised = failure.raised
+    raised = run.exception
     if raised is None:
         return
     for draft in drafts:
-        groups = [groups_of(event, modules) for event in draft.events]
+        groups = [groups_of(event, run.modules) for event in draft.events]
         last = [entry for event, entry in zip(draft.events, groups) if raised.has(event)]
         if last and draft.signature is not None and len(last[0]) >= max(map(len, groups)):
             component = fill(draft.signature.component, last[0])
             draft.finding = finding_of(draft.signature, component, last[0], draft.certainty)
 
 
-def join_failure(
-    drafts: List[TraceDraft],
-    failure: Failure,
-    contexts: Sequence[Context],
-    modules: Mapping[str, str],
-) -> None:
+def join_failure(drafts: List[TraceDraft], run: LoggedRun) -> None:
     """Make the failure a root, under which what came after it stands."""
-    raised = failure.raised
+    raised, failure = run.exception, run.failure
     if raised is None:
         _join_stop(drafts, failure)
         return
     known = _known(drafts, raised)
     if known is None:
-        root = _draft_of(failure, raised, contexts, modules)
+        root = _draft_of(failure, raised, run.contexts, run.modules)
         root.parent = _came_before(drafts, raised)
         drafts.append(root)
     else:
@@ -138,8 +132,10 @@ def join_failure(
         if failure.is_certain and asked and not is_stopping(known):
             _tell_own_place(known, raised)
         if known.role == "effect" or known.certainty == "candidate":
-            why = why_raised(raised, contexts, modules)
-            known.meaning = _joined(_where_it_died(raised, contexts, modules), why, known.meaning)
+            why = why_raised(raised, run.contexts, run.modules)
+            known.meaning = _joined(
+                _where_it_died(raised, run.contexts, run.modules), why, known.meaning
+            )
     root.root.is_failure = failure.is_certain
     drafts[:] = [draft for draft in drafts if not _is_of_leaving(draft, failure)]
     for draft in drafts:
@@ -151,7 +147,7 @@ def join_failure(
                 draft.finding = draft.finding._replace(remedies=())
 
 
-def advise(drafts: Sequence[TraceDraft], failure: Failure) -> None:
+def advise(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say what to do in the program's own code, where nothing else says what to do about the
     exception that a run failed with; and nothing of a stop behind an error: to go on from there
     would fail again.
@@ -160,8 +156,8 @@ def advise(drafts: Sequence[TraceDraft], failure: Failure) -> None:
     for draft in filter(is_stopping, drafts):
         if errors and min(errors) < draft.order:
             draft.finding = draft.finding._replace(remedies=())
-    raised = failure.raised
-    if raised is None or failure.stopped is not None:
+    raised = run.exception
+    if raised is None or run.failure.stopped is not None:
         return
     for draft in drafts:
         own = draft.exception(raised)

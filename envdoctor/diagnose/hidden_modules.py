@@ -17,6 +17,7 @@ from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from ..probes.modules import STANDARD_MODULES
 from .code_owner import is_own
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft, code_of_log
 
 __all__ = ["tell_hidden_modules"]
@@ -34,20 +35,15 @@ _SHORT = 5  # letters of a module, as checkouts are called by more and less than
 _OF_PYTHON = pattern(r"(?i)(?:^|/)lib(?:/python3[\d.]*t?)?/[^/]+$")
 
 
-def tell_hidden_modules(
-    drafts: Sequence[TraceDraft], raised: Optional[Raised], modules: Mapping[str, str]
-) -> None:
-    """Say which file hides a module, where the exception that a run failed with comes of that.
-
-    modules: the distribution of each module that the matrix knows.
-    """
+def tell_hidden_modules(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
+    """Say which file hides a module, where the exception that a run failed with comes of that."""
     for draft in drafts:
-        own = draft.exception(raised)
-        hidden = _hidden(own, modules) if own is not None else None
+        own = draft.exception(run.exception)
+        hidden = _hidden(own, run.modules) if own is not None else None
         # A folder may be the package itself, installed or checked out elsewhere: not where its
         # releases say why the name is missing.
         if hidden is not None and (hidden[1].endswith(".py") or not draft.is_dated):
-            _tell(draft, *hidden, modules)
+            _tell(draft, *hidden, run.modules)
 
 
 def _hidden(raised: Raised, modules: Mapping[str, str]) -> Optional[Tuple[str, str]]:

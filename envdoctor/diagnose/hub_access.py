@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Sequence
 
 from ..model.finding import Remedy
-from ..model.log import Raised
 from ..model.pattern import pattern
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft
 
 __all__ = ["tell_hub_access"]
@@ -26,12 +26,12 @@ _LOG_IN = Remedy(
 )
 
 
-def tell_hub_access(drafts: Sequence[TraceDraft], raised: Sequence[Raised]) -> None:
+def tell_hub_access(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say of a gated repository whether the run was not logged in at all, or not granted it."""
     for draft in drafts:
         if not draft.is_made_by(_GATED):
             continue
-        links = [link for entry in raised for link in entry.chain()]
+        links = [link for entry in run.raised for link in entry.chain()]
         messages = [link.message for link in links if any(map(link.has, draft.events))]
         text = "\n".join((draft.text(None), *messages))
         if _REFUSED.search(text) or not _UNKNOWN.search(text):

@@ -33,6 +33,7 @@ from ..rules.wheel_tags import (
     serves_platform,
     ways_without_wheels,
 )
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft, groups_of
 
 if TYPE_CHECKING:
@@ -73,9 +74,7 @@ class _Answer(NamedTuple):
     decides: bool = True
 
 
-def tell_index_files(
-    drafts: Sequence[TraceDraft], modules: Mapping[str, str], report: str, context: Context
-) -> None:
+def tell_index_files(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say of each release that an installer did not find, or had to build, which files the index
     has of it, and what follows for the Python, the platform and the index here.
     """
@@ -86,10 +85,12 @@ def tell_index_files(
         if draft.parent is not None:  # the index was not asked
             continue
         text = draft.events[0].first.text
-        asked = _asked(groups_of(draft.events[0], modules), text, report, identity in _BUILT)
-        answer = _answer(asked, context) if asked is not None else None
+        asked = _asked(
+            groups_of(draft.events[0], run.modules), text, run.report, identity in _BUILT
+        )
+        answer = _answer(asked, run.context) if asked is not None else None
         if asked is not None and answer is not None:
-            _tell(draft, asked, answer, context)
+            _tell(draft, asked, answer, run.context)
 
 
 def _tell(draft: TraceDraft, asked: _Asked, answer: _Answer, context: Context) -> None:

@@ -7,7 +7,7 @@ That a name or an operator is missing says nothing of releases then: another bui
 
 from __future__ import annotations
 
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import Mapping, Sequence, Tuple
 
 from ..model.calls import InstallerCall
 from ..model.finding import Remedy
@@ -18,6 +18,7 @@ from ..model.versions import parse_version, try_version
 from ..rules.gpu_generations import cpu_build
 from ..rules.rule import Context
 from ..rules.wheel_tags import place_without_wheels, ways_without_wheels
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft, code_of_log, groups_of
 
 __all__ = ["tell_lacking_builds"]
@@ -42,29 +43,20 @@ _BUILD_OF_GGML = Source(
 _OPERATOR = pattern(r"\b([a-z][a-z0-9_]{2,40})::[a-z]\w*")
 
 
-def tell_lacking_builds(
-    drafts: Sequence[TraceDraft],
-    raised: Optional[Raised],
-    report: str,
-    contexts: Sequence[Context],
-    modules: Mapping[str, str],
-) -> None:
-    """Name the build as the cause of the failing exception, and of modules that are not there;
-    report: the text in which the lines stand, which shows who printed them.
-    """
-    context = contexts[0]
+def tell_lacking_builds(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
+    """Name the build as the cause of the failing exception, and of modules that are not there."""
     for draft in drafts:
         if draft.signature is None:
-            if raised is not None and _is_unexplained(draft, raised):
-                _tell_cpu_build(draft, raised, context)
+            if run.exception is not None and _is_unexplained(draft, run.exception):
+                _tell_cpu_build(draft, run.exception, run.context)
         elif draft.signature.id == "module-missing" and draft.events:
-            _tell_platform(draft, context, modules)
+            _tell_platform(draft, run.context, run.modules)
         elif draft.signature.id == "operators-not-registered" and draft.events:
-            _tell_operators(draft, context, modules)
+            _tell_operators(draft, run.context, run.modules)
         elif draft.signature.id in _NO_CODE:
-            _tell_ggml(draft, report, context)
+            _tell_ggml(draft, run.report, run.context)
         elif draft.signature.id == "bitsandbytes-no-binary" and draft.events:
-            _tell_library(draft, context, modules)
+            _tell_library(draft, run.context, run.modules)
 
 
 def _is_unexplained(draft: TraceDraft, raised: Raised) -> bool:

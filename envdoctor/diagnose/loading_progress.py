@@ -8,6 +8,7 @@ from typing import Optional, Sequence, Set, Tuple
 
 from ..model.pattern import pattern
 from ..model.sizes import parse_size, size_text
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft
 
 __all__ = ["tell_loading_progress"]
@@ -26,18 +27,18 @@ _DIVIDED = pattern(
 )
 
 
-def tell_loading_progress(drafts: Sequence[TraceDraft], report: str) -> None:
+def tell_loading_progress(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say of memory that ran out while the files of a model were read how far that was."""
     for draft in drafts:
         if not draft.is_made_by(_MEMORY) or draft.first is None:
             continue
-        bar = _last_bar(report, draft.first.number)
+        bar = _last_bar(run.report, draft.first.number)
         if bar is None:
             continue
         done, files = bar
         words = f"It had read {done} of the model's {files} files."
         ranks = _ranks_alike(draft)
-        if len(ranks) > 1 and _DIVIDED.search(report) is None:
+        if len(ranks) > 1 and _DIVIDED.search(run.report) is None:
             words += (
                 f" {len(ranks)} ranks failed alike, each on a GPU of its own: each of them puts "
                 "the whole model there, as processes for data parallelism do."

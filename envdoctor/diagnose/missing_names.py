@@ -30,6 +30,7 @@ from ..model.versions import canonicalize_name, releases_of, try_version
 from ..rules.installable import is_for_cuda
 from ..rules.rule import Context, is_for_other_vendor, place_of_builds, vendor_of_builds
 from ..rules.wheel_tags import place_without_wheels
+from .logged_run import LoggedRun
 from .releases_of_files import releases_of_files
 from .trace_draft import TraceDraft, code_of_log, groups_of
 
@@ -121,29 +122,23 @@ def is_telling(word: str) -> bool:
 Question = Callable[[_Asked], Iterator["Optional[NameHistory]"]]
 
 
-def tell_histories(
-    drafts: List[TraceDraft],
-    raised: Sequence[Raised],
-    modules: Mapping[str, str],
-    contexts: Sequence[Context],
-) -> None:
+def tell_histories(drafts: List[TraceDraft], run: LoggedRun) -> None:
     """Say of what is missing which releases have it and who asks for it, and how to get one; leave
     out the drafts that only such a history speaks for.
     """
-    context = contexts[0]
     for draft in list(drafts):
         question = _QUESTIONS.get(draft.signature.id) if draft.signature is not None else None
         if question is None or draft.signature is None:
             continue
         alike = [other for other in drafts if other.signature is draft.signature]
-        answer = _first_history(draft, alike, question, raised, modules, context)
+        answer = _first_history(draft, alike, question, run.raised, run.modules, run.context)
         if answer is None and draft.signature.id in _ONLY_MEASURED:
             drafts.remove(draft)
         elif answer is not None:
             if draft.signature.id in _ONLY_MEASURED and _is_said(draft, drafts):
                 drafts.remove(draft)
                 continue
-            _tell(draft, *answer, context)
+            _tell(draft, *answer, run.context)
 
 
 def _is_said(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:
@@ -337,21 +332,19 @@ def _is_within_another(file: str, module: str, context: Context) -> bool:
     return any(folder != module and canonicalize_name(folder) in known for folder in above)
 
 
-def doubt_builds(
-    drafts: Sequence[TraceDraft], modules: Mapping[str, str], contexts: Sequence[Context]
-) -> None:
+def doubt_builds(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Leave open why a compiled operator is missing where builds are not for CUDA: those of vLLM
     register fewer of them (``USE_ROCM`` in csrc/torch_bindings.cpp, csrc/cpu/torch_bindings.cpp,
     https://github.com/vllm-project/vllm/tree/v0.8.5/csrc).
     """
-    places = {place_of_builds(context) for context in contexts}
+    places = {place_of_builds(context) for context in run.contexts}
     for draft in drafts:
         if draft.signature is None or draft.signature.id != "operators-not-registered":
             continue
         if not places <= {"ROCm", "macOS"}:
             continue
         place = min(places)
-        groups = groups_of(draft.events[0], modules)
+        groups = groups_of(draft.events[0], run.modules)
         draft.certainty = "candidate"
         draft.meaning = (
             f"Where the build for {place} leaves it out, no other installation of that release "

@@ -24,6 +24,7 @@ from ..rules.torch_extensions import (
     newest_that_may_load,
 )
 from .library_functions import tell_library_function
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft, groups_of
 
 if TYPE_CHECKING:
@@ -46,21 +47,19 @@ _GCC = (
 )  # fmt: skip
 
 
-def tell_symbols(
-    drafts: Sequence[TraceDraft], modules: Mapping[str, str], context: Context
-) -> None:
+def tell_symbols(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say of what the loader did not find where it is, what that tells of both sides, and which
     release goes with what is installed.
     """
     for draft in drafts:
         signature = draft.signature.id if draft.signature is not None else ""
         if signature in ("undefined-symbol-torch", "undefined-symbol-torch-alone"):
-            _tell_torch(draft, modules, context)
+            _tell_torch(draft, run.modules, run.context)
         elif signature.startswith("undefined-symbol"):
-            tell_library_function(draft, modules, context)
+            tell_library_function(draft, run.modules, run.context)
         elif signature in _SENTENCES:
-            groups = groups_of(draft.events[0], modules)
-            text = _SENTENCES[signature](groups, installed_torch(context), context)
+            groups = groups_of(draft.events[0], run.modules)
+            text = _SENTENCES[signature](groups, installed_torch(run.context), run.context)
             message = f"{draft.finding.message} {text}".rstrip()
             draft.finding = draft.finding._replace(message=message)
 

@@ -28,13 +28,14 @@ from ..intake.clean_text import is_sentence
 from ..intake.model_names import named_models
 from ..model.evidence import Evidence
 from ..model.finding import Remedy
-from ..model.log import Frame, Raised
+from ..model.log import Frame
 from ..model.record import NamedTuple
 from ..model.sizes import gib_text
 from ..model.workload import stated_workload
 from ..rules.engine_settings import HeldWeights, held_weights
 from ..rules.rule import Context
 from .code_owner import is_own
+from .logged_run import LoggedRun
 from .memory_shortage import of_fragments, of_holders
 from .relation import Relation
 from .source_line import SourceLine
@@ -135,32 +136,24 @@ _PROFILING = frozenset(
 )
 
 
-def relate_numbers(
-    drafts: List[TraceDraft], raised: Optional[Raised], report: str, context: Context
-) -> None:
+def relate_numbers(drafts: List[TraceDraft], run: LoggedRun) -> None:
     """Add to what failed what its numbers and the run's settings are to each other, and what to do;
     drop what a text only tells of memory where no number says more.
-
-    Args:
-        drafts: What the lines say.
-        raised: The exception that the run failed with.
-        report: The text in which they stand.
-        context: The facts, with the launch settings.
     """
-    settings = _settings(context)
+    settings = _settings(run.context)
     for draft in drafts:
         if draft.parent is not None or not (draft.events or draft.quoted):
             continue
         if draft.signature is None and draft.finding.subject != "raised":
             continue  # a finding of the check, which has held its settings against the machine
-        own = draft.exception(raised)
+        own = draft.exception(run.exception)
         text = draft.text(own)
         of_host = draft.finding.kind == "host-oom" or draft.finding.component == "host-memory"
         frames = own.frames if own is not None else ()
-        asked = _Asked(text, report[:_LONGEST], of_host, frames, settings, context)
+        asked = _Asked(text, run.report[:_LONGEST], of_host, frames, settings, run.context)
         relation = next(_relations(asked), None)
         if relation is not None:
-            _tell(draft, relation, context)
+            _tell(draft, relation, run.context)
     drafts[:] = [draft for draft in drafts if not draft.is_candidate_of(*_FROM_SENTENCES)]
 
 

@@ -5,12 +5,12 @@ before all that it was given was installed.
 from __future__ import annotations
 
 import re
-from typing import List, Mapping, Optional, Sequence
+from typing import List, Optional, Sequence
 
 from ..matrix.signatures import distribution_of
 from ..model.log import Event
 from ..model.pattern import pattern
-from ..rules.rule import Context
+from .logged_run import LoggedRun
 from .raised import NEXT_STEP
 from .trace_draft import TraceDraft, groups_of
 
@@ -40,14 +40,14 @@ _MISSING = ("module-missing",)
 _INSTALLED = "installed-as-asked"
 
 
-def name_what_stopped_pip(drafts: Sequence[TraceDraft], report: str) -> None:
+def name_what_stopped_pip(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say of what pip was ended by which package it is about, and that its sources were taken."""
     lines: List[str] = []
     for draft in drafts:
         root = draft.root
         if not draft.is_made_by(*_ENDS) or root.signature is None:
             continue
-        lines = lines or report.split("\n")
+        lines = lines or run.report.split("\n")
         name = next(filter(None, (_named(event, lines) for event in draft.events)), "")
         sources = _sources(name, lines, draft.events[0].first.number) if name else ""
         is_named = re.search(rf"(?i)\b{re.escape(name)}\b", root.finding.message) is not None
@@ -81,12 +81,7 @@ def _spelt(name: str) -> str:
     return "[-_.]+".join(map(re.escape, re.split(r"[-_.]+", name)))
 
 
-def join_refused_installs(
-    drafts: Sequence[TraceDraft],
-    events: Sequence[Event],
-    modules: Mapping[str, str],
-    context: Context,
-) -> None:
+def join_refused_installs(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Put a module that Python did not find under what had kept pip from installing all that it was
     given, where that stands right above, and nothing was installed since.
     """
@@ -98,11 +93,11 @@ def join_refused_installs(
     for draft in drafts:
         if not (draft.is_made_by(*_MISSING) and draft.parent is None):
             continue
-        module = groups_of(draft.events[0], modules).get("module", "")
-        name = distribution_of(module, modules)
-        if name not in context.matrix.packages_known or name in context.distributions:
+        module = groups_of(draft.events[0], run.modules).get("module", "")
+        name = distribution_of(module, run.modules)
+        if name not in run.context.matrix.packages_known or name in run.context.distributions:
             continue
-        refusal = _refusal_before(draft, refusals, events)
+        refusal = _refusal_before(draft, refusals, run.events)
         if refusal is not None:
             draft.parent = refusal
             draft.finding = draft.finding._replace(remedies=())

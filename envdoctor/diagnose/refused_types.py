@@ -6,13 +6,14 @@ load the model in.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, FrozenSet, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, FrozenSet, Mapping, Sequence, Tuple
 
 from ..model.finding import Remedy
 from ..model.log import Raised
 from ..rules.rule import Context
 
 if TYPE_CHECKING:
+    from .logged_run import LoggedRun
     from .trace_draft import TraceDraft
 
 __all__ = ["tell_refused_types"]
@@ -47,19 +48,17 @@ _DEVICES = (
 )
 
 
-def tell_refused_types(
-    drafts: Sequence[TraceDraft], raised: Optional[Raised], context: Context
-) -> None:
+def tell_refused_types(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Add to the exception that a run failed with, and that no signature knows, the type that it
     refuses, what asks for that here, and what to change.
     """
     for draft in drafts:
-        own = draft.exception(raised)
+        own = draft.exception(run.exception)
         if own is None or draft.signature is not None or _is_answered(draft):
             continue
         refused, is_left = _refused(own.message.partition("\n\n")[0][:_LONGEST])
         if refused:
-            _tell(draft, refused, is_left, own, context)
+            _tell(draft, refused, is_left, own, run.context)
 
 
 #: What a GradScaler does with gradients (torch/amp/grad_scaler.py).

@@ -5,13 +5,14 @@ the range was installed where the program does not look, one outside it is the o
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, Mapping, Optional, Sequence
+from typing import Dict, Iterator, Optional, Sequence
 
 from ..model.finding import Remedy
 from ..model.requirement import Requirement, try_requirement
 from ..model.versions import try_version
 from ..rules.requirement_lines import meets
 from ..rules.rule import Context
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft, groups_of
 
 __all__ = ["tell_releases_in_text"]
@@ -25,18 +26,16 @@ _BETWEEN = (
 _VERSION = r"(?P<version>\d{1,4}(?:\.\w{1,12}){1,5}(?:\+[\w.]{1,20})?)"
 
 
-def tell_releases_in_text(
-    drafts: Sequence[TraceDraft], modules: Mapping[str, str], context: Context, report: str
-) -> None:
+def tell_releases_in_text(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say which other release of a package the text tells than the one that a line found."""
     for draft in drafts:
         if not draft.is_made_by(*_SIGNATURES) or not draft.events:
             continue
-        groups = groups_of(draft.events[0], modules)
+        groups = groups_of(draft.events[0], run.modules)
         needs = try_requirement(groups.get("needs", ""))
         if needs is None or not needs.specifier:
             continue
-        other = next(_others(needs, groups, context, report, draft), None)
+        other = next(_others(needs, groups, run.context, run.report, draft), None)
         if other is not None:
             _tell(draft, needs, groups, other)
 

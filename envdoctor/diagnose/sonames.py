@@ -17,6 +17,7 @@ from ..model.requirement import try_requirement
 from ..model.versions import parse_version, try_version
 from ..rules.rule import STATED_VENDORS, Context, place_of_builds
 from ..rules.torch_extensions import Torch, installed_torch
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft, code_of_log, groups_of
 
 if TYPE_CHECKING:
@@ -145,35 +146,33 @@ class _Wanted(NamedTuple):
         return f"nvidia/{own}/lib"
 
 
-def tell_sonames(
-    drafts: List[TraceDraft], modules: Mapping[str, str], context: Context, report: str = ""
-) -> None:
+def tell_sonames(drafts: List[TraceDraft], run: LoggedRun) -> None:
     """Say who asks for a library that was not found and what brings it, and put the remedies that
-    follow in the place of the general ones. The report is the text around the log.
+    follow in the place of the general ones.
     """
-    _join_tried(drafts, modules)
-    place = place_of_builds(context)
+    _join_tried(drafts, run.modules)
+    place = place_of_builds(run.context)
     for draft in list(drafts):
         if draft.signature is None or draft.signature.id not in (*_SIGNATURES, _OF_DRIVER):
             continue
-        groups = groups_of(draft.events[0], modules)
+        groups = groups_of(draft.events[0], run.modules)
         if place in _WITHOUT_CUDA and _is_of_cuda(draft, groups):
-            _tell_place(draft, groups, place, context)
+            _tell_place(draft, groups, place, run.context)
             continue
         if draft.signature.id == _OF_DRIVER:
             continue
         name = groups.get("library", "")
-        if _tell_system(draft, name, report, place):
+        if _tell_system(draft, name, run.report, place):
             continue
         match = _SONAME.match(f"{name}.so.{groups['major']}" if "major" in groups else name)
         if match is None:
             continue
         stem, major = match.group("stem"), int(match.group("major"))
-        asker = groups.get("@frame", "") or _asker(f"{stem}.so.{major}", context)
+        asker = groups.get("@frame", "") or _asker(f"{stem}.so.{major}", run.context)
         if stem in _OF_CUDA:
-            _tell_cuda(draft, _Wanted(stem, major, asker), context)
+            _tell_cuda(draft, _Wanted(stem, major, asker), run.context)
         elif stem.startswith("libcudnn"):
-            _tell_cudnn(draft, major, context)
+            _tell_cudnn(draft, major, run.context)
 
 
 _NEAR = 30  # lines between attempts

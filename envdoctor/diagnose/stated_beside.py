@@ -10,7 +10,7 @@ own name needs none. Nothing is concluded from a value: it is put beside the mes
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, AbstractSet, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, AbstractSet, Iterator, List, Mapping, Sequence, Tuple
 
 from ..model.evidence import Evidence
 from ..model.log import Raised
@@ -18,6 +18,7 @@ from ..model.record import NamedTuple
 from ..model.sizes import size_text
 from ..model.versions import canonicalize_name
 from ..rules.rule import Context
+from .logged_run import LoggedRun
 from .value_origins import heading_before, named_settings, value_origins, warned_before
 
 if TYPE_CHECKING:
@@ -113,17 +114,9 @@ _OF_AMD = re.compile(r"AMD|Radeon|Instinct|\bMI\d{2,3}", re.IGNORECASE)
 _WORD = re.compile(r"(?<!_vendor\.)(?<!_vendor/)[A-Za-z][A-Za-z0-9_-]{2,60}")
 
 
-def state_beside(
-    drafts: Sequence[TraceDraft], context: Context, raised: Optional[Raised], report: str
-) -> None:
+def state_beside(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Add to what failed, or likely did, the values that decide what its message is about, and what
     gave the run those that it names.
-
-    Args:
-        drafts: What the lines say.
-        context: The facts.
-        raised: The exception that the run failed with.
-        report: The text in which they stand.
     """
     roots = [draft for draft in drafts if draft.parent is None and (draft.events or draft.quoted)]
     sure = [draft for draft in roots if draft.is_sure]
@@ -136,15 +129,15 @@ def state_beside(
         unknown = draft.signature is None and not draft.finding.row
         values = [
             value
-            for value in _values(f"{message} {lines[0]}", context, unknown)
+            for value in _values(f"{message} {lines[0]}", run.context, unknown)
             if value[0].rpartition(" ")[2] not in message
         ]
-        own = draft.exception(raised)
-        values += _given(own, report) if own is not None else ()
+        own = draft.exception(run.exception)
+        values += _given(own, run.report) if own is not None else ()
         values = values[:_MOST]
         if own is not None and draft.signature is None:
-            _tell_warning(draft, own, report)
-            _tell_heading(draft, own, report)
+            _tell_warning(draft, own, run.report)
+            _tell_heading(draft, own, run.report)
         if not values:
             continue
         said = ", ".join(words for words, _ in values)

@@ -9,7 +9,7 @@ that is stated, has to be outside the range.
 from __future__ import annotations
 
 import re
-from typing import List, Mapping, Optional, Sequence
+from typing import List, Mapping, Sequence
 
 from ..intake.distribution_names import known_distribution
 from ..intake.word_lists import words
@@ -24,6 +24,7 @@ from ..model.versions import try_version
 from ..rules.requirement_lines import direction, meets
 from ..rules.rule import Context
 from .code_owner import INSTALLED
+from .logged_run import LoggedRun
 from .trace_draft import TraceDraft, code_of_log
 
 __all__ = ["StatedRange", "stated_ranges", "tell_stated_ranges"]
@@ -74,26 +75,21 @@ class StatedRange(NamedTuple):
     present: str
 
 
-def tell_stated_ranges(
-    drafts: Sequence[TraceDraft],
-    raised: Optional[Raised],
-    context: Context,
-    modules: Mapping[str, str],
-) -> None:
+def tell_stated_ranges(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say of the exception that a run failed with which releases of a package it asks for, where
     nothing else knows it.
     """
     for draft in drafts:
-        own = draft.exception(raised)
+        own = draft.exception(run.exception)
         if own is None or draft.signature is not None:
             continue
         ranges = [
             stated
-            for stated in (_here(one, context) for one in stated_ranges(_own_words(own)))
+            for stated in (_here(one, run.context) for one in stated_ranges(_own_words(own)))
             if _is_outside(stated)
         ]
         if len({stated.package for stated in ranges}) == 1:
-            _tell(draft, ranges[0], _asker(own, modules))
+            _tell(draft, ranges[0], _asker(own, run.modules))
 
 
 def _own_words(raised: Raised) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import List, Mapping, Sequence, Tuple
+from typing import List, Mapping, Sequence
 
 from ..model.log import Event, Raised
 from ..model.pattern import pattern
+from .logged_run import LoggedRun
 from .raised import LAST_LINES, Failure, after, is_stop, is_stopping
 from .trace_draft import TraceDraft
 
 __all__ = [
     "doubt",
     "has_failed",
-    "split_passed",
-    "split_survived",
+    "take_passed",
+    "take_survived",
     "trust_complaint",
     "without_survived",
 ]
@@ -29,18 +30,18 @@ _FAILING = pattern(
 _WENT_ON = 3  # lines behind it of something else
 
 
-def doubt(
-    drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failure, report: str
-) -> None:
+def doubt(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Take back what is sure only by its words: a warning, an exception that ended nothing, or one
     that its program told of before it went on, of which nothing came.
     """
     led = {id(draft.parent) for draft in drafts}
-    passed = _passed(raised, failure)
+    passed = _passed(run)
     for draft in drafts:
         if draft.signature is None or draft.is_failure or id(draft) in led or not draft.events:
             continue
-        is_over = failure.raised is None and draft.role == "cause" and _was_handled(draft, report)
+        is_over = (
+            run.exception is None and draft.role == "cause" and _was_handled(draft, run.report)
+        )
         if _is_only_warned(draft, passed) or is_over:
             draft.certainty = "candidate"
 
@@ -61,52 +62,37 @@ def has_failed(drafts: Sequence[TraceDraft], failure: Failure) -> bool:
     return failure.raised is not None or any(_is_death(draft) for draft in drafts)
 
 
-def split_survived(
-    drafts: Sequence[TraceDraft],
-    raised: Sequence[Raised],
-    failure: Failure,
-    lived: Mapping[str, int],
-    complained_of: bool,
-) -> Tuple[List[TraceDraft], List[TraceDraft]]:
-    """Return what the logs say failed, and what they only tell of where nothing failed: what
-    programs warn of, or worked on after.
-
-    Args:
-        drafts: What the lines say.
-        raised: The exceptions of the logs.
-        failure: Which of them the run failed with.
-        lived: By log, the last line after which its program worked on.
-        complained_of: Somebody shows these lines because something is wrong: a warning, then,
-            unless its program worked on after it.
+def take_survived(drafts: List[TraceDraft], run: LoggedRun) -> List[TraceDraft]:
+    """Take away and return what the logs only tell of where nothing failed: what programs worked on
+    after, or warn of, where nobody shows these lines because something is wrong.
     """
-    ended = has_failed(drafts, failure)
-    passed = _passed(raised, failure)
+    ended = has_failed(drafts, run.failure)
+    passed = _passed(run)
 
     def is_note(draft: TraceDraft) -> bool:
         if ended or is_stopping(draft):
             return False
-        warned = _is_only_warned(draft, passed) and not complained_of
-        return warned or _was_outlived(draft, lived)
+        warned = _is_only_warned(draft, passed) and not run.complained_of
+        return warned or _was_outlived(draft, run.lived)
 
     said = {id(draft.root) for draft in drafts if not is_note(draft)}
-    return (
-        [draft for draft in drafts if id(draft.root) in said],
-        [draft for draft in drafts if id(draft.root) not in said],
-    )
+    return _take(drafts, [draft for draft in drafts if id(draft.root) not in said])
 
 
-def split_passed(
-    drafts: Sequence[TraceDraft], raised: Sequence[Raised], failure: Failure
-) -> Tuple[List[TraceDraft], List[TraceDraft]]:
-    """Return what may have led to the failure, and what the run had got past before it: imports
-    that it went on without, arguments that a later start of the same program took.
+def take_passed(drafts: List[TraceDraft], run: LoggedRun) -> List[TraceDraft]:
+    """Take away and return what the run had got past before its failure: imports that it went on
+    without, arguments that a later start of the same program took.
     """
-    passed = [draft for draft in drafts if _was_passed(draft, raised, failure)]
-    return [draft for draft in drafts if draft not in passed], passed
+    return _take(drafts, [draft for draft in drafts if _was_passed(draft, run)])
 
 
-def _was_passed(draft: TraceDraft, raised: Sequence[Raised], failure: Failure) -> bool:
-    last = failure.raised
+def _take(drafts: List[TraceDraft], taken: List[TraceDraft]) -> List[TraceDraft]:
+    drafts[:] = [draft for draft in drafts if draft not in taken]
+    return taken
+
+
+def _was_passed(draft: TraceDraft, run: LoggedRun) -> bool:
+    last = run.exception
     if last is None or last.cut or draft.signature is None or draft.parent is not None:
         return False
     if not draft.events or not all(_is_above(event, last) for event in draft.events):
@@ -120,8 +106,8 @@ def _was_passed(draft: TraceDraft, raised: Sequence[Raised], failure: Failure) -
         return False
     if all(event.warned for event in draft.events):
         return True
-    return failure.is_certain and not any(
-        link.has(event) for event in draft.events for entry in raised for link in entry.chain()
+    return run.failure.is_certain and not any(
+        link.has(event) for event in draft.events for entry in run.raised for link in entry.chain()
     )
 
 
@@ -133,14 +119,14 @@ def _is_above(event: Event, raised: Raised) -> bool:
     )
 
 
-def _passed(raised: Sequence[Raised], failure: Failure) -> List[Raised]:
+def _passed(run: LoggedRun) -> List[Raised]:
     """Return the exceptions that ended nothing."""
     return [
         entry
-        for entry in raised
-        if entry is not failure.outer
+        for entry in run.raised
+        if entry is not run.failure.outer
         and entry.fate != "ended"
-        and (failure.raised is not None or entry.fate == "passed" or entry.behind > LAST_LINES)
+        and (run.exception is not None or entry.fate == "passed" or entry.behind > LAST_LINES)
     ]
 
 
@@ -209,10 +195,12 @@ def _last_head(raised: Raised) -> int:
     return raised.first.number + raised.spread
 
 
-def trust_complaint(drafts: Sequence[TraceDraft]) -> None:
+def trust_complaint(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Believe of lines that somebody shows because something is wrong the last that names a cause,
     where none of them is surer.
     """
+    if not run.complained_of:
+        return
     causes = [draft for draft in drafts if draft.role == "cause" and draft.parent is None]
     if any(draft.certainty != "candidate" for draft in causes):
         return

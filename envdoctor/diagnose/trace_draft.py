@@ -6,7 +6,7 @@ The words are those of ``matrices/signatures.toml`` and of the rows' symptoms.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..intake.distribution_names import known_distribution
 from ..matrix.schema import default_code
@@ -31,6 +31,7 @@ __all__ = [
     "Knowledge",
     "TraceDraft",
     "advice_of",
+    "causes_of",
     "code_of",
     "code_of_log",
     "confirm",
@@ -406,6 +407,11 @@ def draft_row(
         packages=row.packages,
     )
     return _added(drafts, finding, certainty, [event])
+
+
+def causes_of(drafts: Iterable[TraceDraft]) -> List[TraceDraft]:
+    """Return those that are causes, not effects."""
+    return [draft for draft in drafts if draft.role == "cause"]
 
 
 def traces_of(drafts: Sequence[TraceDraft]) -> List[Trace]:

@@ -21,6 +21,7 @@ from ..model.versions import canonicalize_name
 from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
 from .code_owner import INSTALLED, is_own, is_standard
+from .logged_run import LoggedRun
 from .memory_shortage import tell_phase
 from .missing_names import is_checkout
 from .passed_through import handed_on, is_open, names_inputs
@@ -34,13 +35,7 @@ _LONGEST_OUTPUT = 80  # lines of one step of pip
 _ISOLATED = pattern(r"pip-build-env-|/build-env-|/builds-v0/|\.tmp[\w-]{4,20}/(?:lib|bin)/")
 
 
-def tell_places(
-    drafts: List[TraceDraft],
-    raised: Sequence[Raised],
-    modules: Mapping[str, str],
-    context: Context,
-    report: str = "",
-) -> None:
+def tell_places(drafts: List[TraceDraft], run: LoggedRun) -> None:
     """Add to drafts what the traceback of their lines says beyond them, and, where there is none,
     what their report says to have been done; leave out what it shows to be on the way to something
     else.
@@ -48,27 +43,27 @@ def tell_places(
     drafts[:] = [
         draft
         for draft in drafts
-        if not (draft.is_made_by("file-missing") and _is_made_on_the_way(draft, raised))
+        if not (draft.is_made_by("file-missing") and _is_made_on_the_way(draft, run.raised))
     ]
     for draft in drafts:
         if draft.signature is None or not draft.events:
             continue
         name = draft.signature.id
-        frames = _frames_of(draft.events, raised)
-        groups = groups_of(draft.events[0], modules)
+        frames = _frames_of(draft.events, run.raised)
+        groups = groups_of(draft.events[0], run.modules)
         if name == "module-missing":
-            if not _tell_build(draft, drafts, frames, groups, context, report):
-                _tell_holder(draft, groups, context)
-                _tell_importer(draft, frames, groups, modules, context)
-                _tell_own_folder(draft, frames, groups.get("module", ""), context)
+            if not _tell_build(draft, drafts, frames, groups, run.context, run.report):
+                _tell_holder(draft, groups, run.context)
+                _tell_importer(draft, frames, groups, run.modules, run.context)
+                _tell_own_folder(draft, frames, groups.get("module", ""), run.context)
         elif name == "module-part-missing":
-            _tell_own_part(draft, frames, groups, modules, context)
+            _tell_own_part(draft, frames, groups, run.modules, run.context)
         elif name in _BY_WORDS:
             _tell_words(draft, _BY_WORDS[name])
         elif name in _BY_FRAMES:
             _BY_FRAMES[name](draft, frames, groups)
         if name in ("module-missing", "import-name"):
-            said = of_python_release(draft.events[0].first.text, "", context)
+            said = of_python_release(draft.events[0].first.text, "", run.context)
             if said:
                 message = f"{draft.finding.message.rstrip('.')}. {said}"
                 draft.finding = draft.finding._replace(message=message)

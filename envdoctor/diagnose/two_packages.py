@@ -29,6 +29,7 @@ from ..rules.requirement_lines import (
 )
 from ..rules.rule import Context
 from .code_owner import INSTALLED, STANDARD
+from .logged_run import LoggedRun
 from .missing_names import is_telling
 from .passed_through import handed_on, names_inputs
 from .releases_of_files import releases_of_files
@@ -120,24 +121,19 @@ class _Ask(NamedTuple):
     extra: str
 
 
-def tell_two_packages(
-    drafts: Sequence[TraceDraft],
-    raised: Sequence[Raised],
-    contexts: Sequence[Context],
-    modules: Mapping[str, str],
-) -> None:
+def tell_two_packages(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Add to the traces of exceptions between two packages what the one asks of the other."""
-    owners = _Owners(contexts[0], modules)
+    owners = _Owners(run.context, run.modules)
     for draft in drafts:
         if draft.finding.row:
             continue
-        for entry in _exceptions_of(draft, raised):
+        for entry in _exceptions_of(draft, run.raised):
             meeting = _meeting(entry, owners)
-            if meeting is None or (not entry.frames and _excludes(meeting, draft, contexts[0])):
+            if meeting is None or (not entry.frames and _excludes(meeting, draft, run.context)):
                 continue
-            matrix = contexts[0].matrix
-            releases = releases_of_files(meeting.caller, entry.frames, modules, matrix)
-            is_said = _tell(draft, meeting, contexts[0], releases)
+            matrix = run.context.matrix
+            releases = releases_of_files(meeting.caller, entry.frames, run.modules, matrix)
+            is_said = _tell(draft, meeting, run.context, releases)
             if meeting.direct and _tell_folder(draft, entry, meeting, owners):
                 is_said = True
             if is_said:
