@@ -42,6 +42,6 @@ def _caller(raised: Raised) -> Optional[Frame]:
     caller = None
     for frame in reversed(raised.frames):
         caller = frame
-        if _OF_TORCH.search(frame.file.replace("\\", "/")) is None:
+        if _OF_TORCH.search(frame.file) is None:
             break
     return caller if caller is not None and caller is not raised.frames[-1] else None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Mapping
+
+from ..matrix.signatures import distribution_of
 from ..model.log import Frame
 from ..model.pattern import pattern
 
-__all__ = ["INSTALLED", "STANDARD", "is_own", "is_standard"]
+__all__ = ["STANDARD", "is_own", "is_standard", "package_of"]
 
-#: The place inside an installed package, and that of Python's own library.
-INSTALLED = pattern(r"(?:site|dist)-packages/(.+)$")
+#: The place of a file in Python's own library.
 STANDARD = pattern(
     r"/lib(?:64)?/python3\.\d+t?/(?!site-packages|dist-packages)(.+)$"
     r"|^[A-Z]:/(?i:.{0,300}(?:python|conda|forge)[^/]{0,40}(?:/envs/[^/]{1,80})?)"
@@ -18,9 +20,14 @@ STANDARD = pattern(
 
 def is_own(frame: Frame) -> bool:
     """Tell whether a place is neither of an installed package nor of Python itself."""
-    return not (is_standard(frame) or INSTALLED.search(frame.file))
+    return not (is_standard(frame) or frame.within)
 
 
 def is_standard(frame: Frame) -> bool:
     """Tell whether a place is of Python's own library, or of a text that it runs."""
     return frame.file == "<string>" or STANDARD.search(frame.file) is not None
+
+
+def package_of(frame: Frame, modules: Mapping[str, str]) -> str:
+    """Return the distribution that a place is of, "" where it is of no installed package."""
+    return distribution_of(frame.file, modules) if frame.within else ""

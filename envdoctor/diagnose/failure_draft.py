@@ -7,12 +7,11 @@ from __future__ import annotations
 import re
 from typing import List, Mapping, Optional, Sequence, Tuple
 
-from ..matrix.signatures import distribution_of
 from ..model.finding import Finding
 from ..model.log import PLACES_OF_LINE, Frame, Raised
 from ..model.pattern import pattern
 from ..rules.rule import Context
-from .code_owner import INSTALLED, STANDARD, is_own, is_standard
+from .code_owner import STANDARD, is_own, is_standard, package_of
 from .library_errors import remedy_of_library
 from .logged_run import LoggedRun
 from .native_errors import inner_message
@@ -421,31 +420,28 @@ def _place(
         or (shown[-1].file == "<string>" and shown[-2].file != "<string>")
     ):
         shown.pop()
-    if any(INSTALLED.search(frame.file) for frame in shown):
+    if any(frame.within for frame in shown):
         # Cython's files are named as they lay where they were compiled.
-        shown = [
-            frame
-            for frame in shown
-            if not frame.file.endswith((".pyx", ".pxi", ".pxd")) or INSTALLED.search(frame.file)
-        ]
+        compiled = (".pyx", ".pxi", ".pxd")
+        shown = [frame for frame in shown if frame.within or not frame.file.endswith(compiled)]
     if not shown:
         return "", ""
-    last, match = shown[-1], INSTALLED.search(shown[-1].file)
-    if match is not None:
-        package = distribution_of(last.file, modules)
+    last = shown[-1]
+    package = package_of(last, modules)
+    if package:
         caller = next(filter(is_own, reversed(shown)), None)
         name = _with_release(package, frames, contexts, modules)
-        return package, _called(f"by {name} at {match.group(1)}", last, caller)
+        return package, _called(f"by {name} at {last.within}", last, caller)
     standard = STANDARD.search(last.file)
     if standard is None:
         return "", f"at {last.file}, line {last.line}{_code(last)}"
     caller = next((frame for frame in reversed(shown) if not is_standard(frame)), None)
     where = _called(f"by Python's {next(filter(None, standard.groups()))}", last, caller)
-    if caller is None or not INSTALLED.search(caller.file):
+    if caller is None or not caller.within:
         return "", where
     own = next(filter(is_own, reversed(shown)), None)
     asked = f"; for {own.file}, line {own.line}{_code(own)}" if own is not None else ""
-    return distribution_of(caller.file, modules), f"{where}{asked}"
+    return package_of(caller, modules), f"{where}{asked}"
 
 
 def _with_release(

@@ -66,7 +66,7 @@ def _is_unexplained(draft: TraceDraft, raised: Raised) -> bool:
 
 def _tell_cpu_build(draft: TraceDraft, raised: Raised, context: Context) -> None:
     """Of an exception that no signature knows, and that asks for CUDA by its words or its place."""
-    file = raised.frames[-1].file.replace("\\", "/") if raised.frames else ""
+    file = raised.frames[-1].file if raised.frames else ""
     words = raised.message.partition("\n\n")[0]  # behind a blank line something else begins
     if not (_ASKS.search(words) or "/torch/cuda/" in file):
         return

@@ -32,7 +32,7 @@ def _sayings(raised: Raised) -> Iterator[Saying]:
     have count where the traceback goes through their library.
     """
     yield from _ANYWHERE
-    files = [frame.file.replace("\\", "/") for frame in raised.frames]
+    files = [frame.file for frame in raised.frames]
     for form, sayings in _WITHIN:
         if any(map(form.search, files)) or not files:
             yield from sayings

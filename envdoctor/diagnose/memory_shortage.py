@@ -305,10 +305,7 @@ _READ_BACK = frozenset(["_cuda_deserialize", "_deserialize"])
 
 def is_training(frames: Sequence[Frame]) -> bool:
     """Tell whether the places of a traceback are of something that trains."""
-    return any(
-        _TRAINING.search(frame.function) or _TRAINER.search(frame.file.replace("\\", "/"))
-        for frame in frames
-    )
+    return any(_TRAINING.search(frame.function) or _TRAINER.search(frame.file) for frame in frames)
 
 
 def tell_phase(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]) -> None:

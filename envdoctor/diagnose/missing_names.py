@@ -18,18 +18,18 @@ from typing import (
     Tuple,
 )
 
-from ..matrix.signatures import distribution_of
 from ..model.calls import InstallerCall
 from ..model.evidence import Evidence, Known
 from ..model.facts import Distribution, Facts
 from ..model.finding import Remedy
-from ..model.log import Event, Frame, Raised
+from ..model.log import Event, Frame, Raised, within_packages
 from ..model.pattern import pattern
 from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name, releases_of, try_version
 from ..rules.installable import is_for_cuda
 from ..rules.rule import Context, is_for_other_vendor, place_of_builds, vendor_of_builds
 from ..rules.wheel_tags import place_without_wheels
+from .code_owner import package_of
 from .logged_run import LoggedRun
 from .releases_of_files import releases_of_files
 from .trace_draft import TraceDraft, code_of_log, groups_of
@@ -65,11 +65,7 @@ class _Asked:
         self.matrix = context.matrix
         self.installed = _versions(context)
         self.sources: List[str] = []  # files of all tracebacks of the log
-        self.files = [
-            (distribution_of(frame.file, modules), frame)
-            for frame in frames
-            if "-packages/" in frame.file
-        ]
+        self.files = [(package_of(frame, modules), frame) for frame in frames if frame.within]
         self._frames, self._modules = frames, modules
         #: Who raised or called: the last place that is no part of Python's own import machinery.
         self.asker = _asker(frames, modules)
@@ -369,7 +365,7 @@ def is_checkout(file: str, module: str) -> bool:
     no part of another package's sources.
     """
     above, folder, _ = file.partition(f"/{module}/")
-    if not folder or "-packages/" in file or "/lib/python" in file:
+    if not folder or within_packages(file) or "/lib/python" in file:
         return False
     return _INNER_FOLDER.search(f"{above}/") is None
 
@@ -389,7 +385,7 @@ def _asker(frames: Sequence[Frame], modules: Mapping[str, str]) -> Tuple[str, Op
     for frame in reversed(frames):
         if "importlib" in frame.file or frame.file.startswith("<") or frame.is_relay:
             continue
-        return (distribution_of(frame.file, modules) if "-packages/" in frame.file else ""), frame
+        return package_of(frame, modules), frame
     return "", None
 
 
@@ -486,7 +482,7 @@ def _model_key(asked: _Asked) -> Iterator[Optional[NameHistory]]:
     none, and the key is no word of any program.
     """
     word = asked.groups.get("model", "")
-    last = asked.files[-1][1].file.replace("\\", "/") if asked.files else ""
+    last = asked.files[-1][1].file if asked.files else ""
     is_alone = asked.asker[1] is None and any(map(str.isdigit, word))
     if last.endswith(_TABLE_OF_MODELS) or is_alone:
         yield from _model_type(asked)
@@ -593,16 +589,14 @@ def _askers(history: NameHistory, asked: _Asked) -> str:
     if history.kind == "override":
         return ""
     if frame is not None and package == history.package:
-        place = frame.file.rpartition("-packages/")[2]
         return (
-            f"; {package}'s own {place} asks for it, so files of two releases may lie there"
+            f"; {package}'s own {frame.within} asks for it, so files of two releases may lie there"
             if history.kind == "name"
-            else f"; {package}'s own {place} asks for it"
+            else f"; {package}'s own {frame.within} asks for it"
         )
     if frame is not None and package:
-        place = frame.file.rpartition("-packages/")[2]
         shown = f"{package} {asked.installed[package]}" if package in asked.installed else package
-        return f"; {shown} asks for it ({place}, line {frame.line})"
+        return f"; {shown} asks for it ({frame.within}, line {frame.line})"
     if frame is not None:
         return f"; {frame.file}, line {frame.line}, asks for it"
     if package and package != history.package:

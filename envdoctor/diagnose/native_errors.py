@@ -99,17 +99,17 @@ _TABLES = (
     (pattern(r"(?:^|/)pandas/(?:core/indexes/\w+\.py|_libs/\S+)$"), "table"),
 )
 #: What only looks it up for whoever asks.
-_OF_TABLES = pattern(r"-packages[/\\](?:datasets|pandas|pyarrow)[/\\]|\.px[di]$|\.pyx$")
+_OF_TABLES = pattern(r"-packages/(?:datasets|pandas|pyarrow)/|\.px[di]$|\.pyx$")
 _COLUMN = pattern(r"^'(?P<column>[^'\n]{1,100})'$")
 
 
 def _lacking_column(raised: Raised) -> Tuple[str, str]:
     """Return the column that a table does not have, and what the table is; "" where it is none."""
     match = _COLUMN.match(raised.message.strip())
-    file = raised.frames[-1].file.replace("\\", "/") if raised.frames else ""
+    file = raised.frames[-1].file if raised.frames else ""
     if raised.kind == "KeyError" and match is not None:
         for form, table in _TABLES:
-            if form.search(file.rpartition("-packages/")[2]):
+            if form.search(file):
                 return match.group("column"), table
     return "", ""
 

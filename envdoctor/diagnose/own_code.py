@@ -81,7 +81,7 @@ def own_remedy(raised: Raised) -> str:
     refused = remedy_of_parts(raised) or remedy_of_library(raised) or remedy_of_native(raised)
     if frame is None:
         return refused
-    name = frame.file.replace("\\", "/").rpartition("/")[2]
+    name = frame.file.rpartition("/")[2]
     where = f"{name}, line {frame.line}"
     kind = raised.kind.rpartition(".")[2]
     if refused:
@@ -106,7 +106,7 @@ def of_program(raised: Raised, modules: Mapping[str, str]) -> str:
     frames = asking_frames(raised)
     if not frames or not frames[-1].line or not is_own(frames[-1]):
         return ""
-    if not modules.keys().isdisjoint(frames[-1].file.replace("\\", "/").split("/")):
+    if not modules.keys().isdisjoint(frames[-1].file.split("/")):
         return ""  # perhaps a checkout of a package, which others are held against
     kind = raised.kind.rpartition(".")[2]
     if kind not in _OF_PROGRAM and not _UNPACKED.match(raised.message):

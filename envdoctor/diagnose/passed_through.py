@@ -142,7 +142,7 @@ def remedy_of_parts(raised: Raised) -> str:
 
 
 def _part(raised: Raised) -> Optional[_Part]:
-    places = [(frame.file.replace("\\", "/"), frame.function) for frame in raised.frames]
+    places = [(frame.file, frame.function) for frame in raised.frames]
     for part in _PARTS:
         if part.said.search(raised.message) and any(
             part.file.search(file) and part.function in ("", function) for file, function in places
@@ -172,10 +172,7 @@ def names_inputs(frame: Frame) -> bool:
     """Tell whether a place is the wrapper that peft puts around a model for a task type, which
     calls it with the arguments that models of text take, each by its name.
     """
-    return (
-        frame.function == "forward"
-        and _OF_TASK_TYPE.search(frame.file.replace("\\", "/")) is not None
-    )
+    return frame.function == "forward" and _OF_TASK_TYPE.search(frame.file) is not None
 
 
 def is_open(frame: Frame) -> bool:

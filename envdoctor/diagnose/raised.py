@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ..matrix.signatures import distribution_of
 from ..model.finding import Finding
 from ..model.log import PLACES_OF_LINE, Event, Frame, Raised
 from ..model.pattern import pattern
-from .code_owner import is_own
+from .code_owner import is_own, package_of
 from .trace_draft import TraceDraft
 
 __all__ = [
@@ -239,11 +238,7 @@ def packages_raising(raised: Sequence[Raised], modules: Mapping[str, str]) -> Fr
         if entry.fate == "passed":
             continue
         for link in entry.chain():
-            names = [
-                distribution_of(frame.file, modules)
-                for frame in link.frames
-                if "-packages/" in frame.file
-            ]
+            names = [package_of(frame, modules) for frame in link.frames if frame.within]
             packages.update(name for name in names[:-1] if name != "torch")
             packages.update(names[-1:])
     return frozenset(packages)
@@ -263,11 +258,11 @@ def packages_run(raised: Sequence[Raised], modules: Mapping[str, str]) -> Frozen
     if not is_past_imports(raised):
         return frozenset()
     packages = {
-        distribution_of(frame.file, modules)
+        package_of(frame, modules)
         for entry in raised
         for link in entry.chain()
         for frame in link.frames
-        if "-packages/" in frame.file and frame.function not in ("", "<module>")
+        if frame.within and frame.function not in ("", "<module>")
     }
     return frozenset(packages - {"torch"})
 
@@ -289,7 +284,7 @@ def _is_importing(frame: Frame, caller: Optional[Frame]) -> bool:
     behind runpy is (python -m).
     """
     is_program = caller is not None and "runpy" in caller.file
-    return frame.function == "<module>" and "-packages/" in frame.file and not is_program
+    return frame.function == "<module>" and bool(frame.within) and not is_program
 
 
 def was_stopped(raised: Sequence[Raised], events: Sequence[Event]) -> bool:

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 
-from ..matrix.signatures import distribution_of
 from ..model.log import Frame
-from .code_owner import INSTALLED
+from .code_owner import package_of
 
 if TYPE_CHECKING:
     from ..matrix.names import Releases
@@ -28,11 +27,8 @@ def releases_of_files(
     """
     places = []
     for frame in frames[-_MOST_FRAMES:]:
-        match = INSTALLED.search(frame.file.replace("\\", "/"))
-        if match is None or not match.group(1).endswith(".py"):
-            continue
-        if distribution_of(frame.file, modules) == package:
-            module = match.group(1)[: -len(".py")].replace("/", ".")
+        if frame.within.endswith(".py") and package_of(frame, modules) == package:
+            module = frame.within[: -len(".py")].replace("/", ".")
             places.append(
                 (
                     module[: -len(".__init__")] if module.endswith(".__init__") else module,

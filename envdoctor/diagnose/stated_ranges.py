@@ -14,7 +14,6 @@ from typing import List, Mapping, Sequence
 from ..intake.distribution_names import known_distribution
 from ..intake.word_lists import words
 from ..intake.worded_ranges import WordedRange, worded_ranges
-from ..matrix.signatures import distribution_of
 from ..model.calls import InstallerCall
 from ..model.facts import Distribution
 from ..model.finding import Remedy
@@ -23,7 +22,7 @@ from ..model.record import NamedTuple
 from ..model.versions import try_version
 from ..rules.requirement_lines import direction, meets
 from ..rules.rule import Context
-from .code_owner import INSTALLED
+from .code_owner import package_of
 from .logged_run import LoggedRun
 from .trace_draft import TraceDraft, code_of_log
 
@@ -171,10 +170,7 @@ def _is_outside(stated: StatedRange) -> bool:
 
 def _asker(raised: Raised, modules: Mapping[str, str]) -> str:
     """Return the package that raised, "" where the traceback does not tell."""
-    frame = raised.frames[-1] if raised.frames else None
-    if frame is None or INSTALLED.search(frame.file.replace("\\", "/")) is None:
-        return ""
-    return distribution_of(frame.file, modules)
+    return package_of(raised.frames[-1], modules) if raised.frames else ""
 
 
 def _tell(draft: TraceDraft, stated: StatedRange, asker: str) -> None:

@@ -10,17 +10,16 @@ from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 from ..intake.distribution_names import known_distribution
 from ..intake.failed_installs import failing_to_install
-from ..matrix.signatures import distribution_of
 from ..model.calls import InstallerCall
 from ..model.finding import Remedy
-from ..model.log import Event, Frame, Raised
+from ..model.log import Event, Frame, Raised, within_packages
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name
 from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
-from .code_owner import INSTALLED, is_own, is_standard
+from .code_owner import is_own, is_standard, package_of
 from .logged_run import LoggedRun
 from .memory_shortage import tell_phase
 from .missing_names import is_checkout
@@ -226,13 +225,12 @@ def _tell_importer(
     frame = next((frame for frame in reversed(frames) if "importlib" not in frame.file), None)
     if frame is None or not module or module not in frame.code:
         return
-    file = INSTALLED.search(frame.file.replace("\\", "/"))
-    if file is None:
+    importer = package_of(frame, modules)
+    if not importer:
         return
-    importer = distribution_of(frame.file, modules)
     version = context.facts.version_of(importer) or ""
     said = f"{importer} {version}".rstrip()
-    message = f"{draft.finding.message.rstrip('.')}; {said} imports it ({file.group(1)}, line "
+    message = f"{draft.finding.message.rstrip('.')}; {said} imports it ({frame.within}, line "
     message += f"{frame.line})"
     asked, extras = _asks_for(importer, groups.get("@module") or module, context)
     remedies = draft.finding.remedies
@@ -424,7 +422,7 @@ def _tell_argument(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[s
 
 
 def _tell_own_call(draft: TraceDraft, frame: Frame, callee: str, name: str) -> None:
-    file = frame.file.replace("\\", "/").rpartition("/")[2]
+    file = frame.file.rpartition("/")[2]
     draft.meaning = (
         f"The program itself hands '{name}' over, and {callee} is defined without it: one of the "
         "two was changed without the other."
@@ -477,8 +475,7 @@ def _tell_program(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[st
     asks = next((frame for frame in reversed(frames) if not is_standard(frame)), None)
     who = ""
     if asks is not None:
-        file = INSTALLED.search(asks.file.replace("\\", "/"))
-        who = f" It is {file.group(1) if file else asks.file}, line {asks.line}, that starts it."
+        who = f" It is {asks.within or asks.file}, line {asks.line}, that starts it."
     what, fix = (
         "",
         f"Install {name}, or correct its path: command -v {name} says which one is found.",
@@ -521,7 +518,7 @@ _OF_PROXY = ("_prepare_proxy", "_connect_tls_proxy", "_tunnel")
 
 def _tell_peer(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]) -> None:
     """Say what was at the other end of a connection: a process, or whoever gives files."""
-    files = [frame.file.replace("\\", "/") for frame in frames]
+    files = [frame.file for frame in frames]
     source = next((words for file, words in _FETCHERS if any(map(file.search, files))), "")
     peer = next((words for file, words in _PEERS if any(map(file.search, files))), "")
     if source:
@@ -564,7 +561,7 @@ def _tell_full(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str])
     if match is not None:
         message = f"{draft.finding.message.rstrip('.')}: the one of {match.group('into')}."
         draft.finding = draft.finding._replace(message=message)
-    if any("/wandb/" in frame.file.replace("\\", "/") for frame in frames):
+    if any("/wandb/" in frame.file for frame in frames):
         draft.finding = draft.finding._replace(
             remedies=(
                 Remedy(
@@ -603,9 +600,8 @@ def _tell_owner(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[str,
         message = f"{draft.finding.message.rstrip('.')}. {owner.meaning}."
         draft.finding = draft.finding._replace(message=message, remedies=(Remedy(owner.fix),))
         return
-    inside = INSTALLED.search(library)
-    package = inside.group(1).partition("/")[0] if inside is not None else ""
-    if package and any(f"-packages/{package}/" in frame.file for frame in frames):
+    package = within_packages(library).partition("/")[0]
+    if package and any(frame.within.startswith(f"{package}/") for frame in frames):
         draft.finding = draft.finding._replace(
             remedies=(
                 Remedy(

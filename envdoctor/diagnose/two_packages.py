@@ -28,7 +28,7 @@ from ..rules.requirement_lines import (
     requirements_of,
 )
 from ..rules.rule import Context
-from .code_owner import INSTALLED, STANDARD
+from .code_owner import STANDARD, package_of
 from .logged_run import LoggedRun
 from .missing_names import is_telling
 from .passed_through import handed_on, names_inputs
@@ -184,10 +184,10 @@ class _Owners:
         that is not installed the package whose folder lies in a repository of its name, or in its
         ``src``.
         """
-        file = frame.file.replace("\\", "/")
-        if INSTALLED.search(file):
-            return self.of_module(file), ""
-        parts = file.split("/")
+        package = package_of(frame, self.modules)
+        if package:
+            return package, ""
+        parts = frame.file.split("/")
         for place, (folder, below) in enumerate(zip(parts, parts[1:-1]), 1):
             if folder in _SOURCE_FOLDERS or folder.lower().startswith(below.lower() or "/"):
                 package = self.of_module(below)
@@ -678,8 +678,7 @@ def _of_strangers(
     who = _named(meeting, caller) if meeting.caller else f"The code in {meeting.root}"
     version = provider.version if provider is not None else None
     other = f"{meeting.provider} {version}" if version else meeting.provider
-    file = INSTALLED.search(meeting.frame.file.replace("\\", "/"))
-    place = f"{file.group(1) if file else meeting.frame.file}, line {meeting.frame.line}"
+    place = f"{meeting.frame.within or meeting.frame.file}, line {meeting.frame.line}"
     does = f"does what {other} refuses" if meeting.refused else f"asks {other} for what it has not"
     text = f"{who} {does} ({place}): it was written for another release of {meeting.provider}."
     asker = meeting.caller or "that code"

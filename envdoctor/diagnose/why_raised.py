@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from ..matrix.signatures import distribution_of
 from ..model.log import Frame, Raised
 from ..model.record import NamedTuple
 from ..model.versions import releases_of, try_version
 from ..rules.rule import Context
 from .called_layer import of_layer
+from .code_owner import package_of
 from .library_errors import of_library
 from .native_errors import of_native
 from .own_message import of_own_message
@@ -131,7 +131,7 @@ def _matches(asked: _Asked, context: Context, modules: Mapping[str, str]) -> Lis
     """Return the messages of one package that are the text, those of most own text first."""
     raisers: List[str] = context.matrix.raisers_of(asked.message)
     named = [package for package in raisers if _is_named(package, asked.frames, modules)]
-    if not named and any("-packages/" in frame.file for frame in asked.frames[-1:]):
+    if not named and any(frame.within for frame in asked.frames[-1:]):
         return []  # a package raised of which this text was not read
     installed = [package for package in raisers if package in context.distributions]
     for packages in (named, installed, raisers) if not asked.frames else (named, raisers):
@@ -150,11 +150,7 @@ def _matches(asked: _Asked, context: Context, modules: Mapping[str, str]) -> Lis
 
 
 def _is_named(package: str, frames: Sequence[Frame], modules: Mapping[str, str]) -> bool:
-    return any(
-        distribution_of(frame.file, modules) == package
-        for frame in frames
-        if "-packages/" in frame.file
-    )
+    return any(package_of(frame, modules) == package for frame in frames)
 
 
 def _is_of(match: Matched, asked: _Asked, is_named: bool) -> bool:
@@ -175,8 +171,7 @@ def _kind_of(place: RaisedAt) -> str:
 def _is_place(place: RaisedAt, frames: Sequence[Frame]) -> bool:
     """Tell whether one of the frames is in the function that raises, in a file of its name."""
     return any(
-        frame.function == place.function.rpartition(".")[2]
-        and _is_file(place.path, frame.file.replace("\\", "/"))
+        frame.function == place.function.rpartition(".")[2] and _is_file(place.path, frame.file)
         for frame in frames
     )
 

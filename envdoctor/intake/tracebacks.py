@@ -84,7 +84,6 @@ _BOXED_CODE = re.compile(r"^[│|] ❱ {1,8}(?P<line>\d{1,9}) (?:│ {1,4})*(?P<
 _REST = re.compile(r"[a-z_]\w*$")
 _PIECES = 16  # of one place
 _BROKEN_JUNK = 400  # lines of a broken traceback that are no part of it: its code is broken, too
-_DRIVE = re.compile(r"^[A-Za-z]:\\")
 _EXCEPTION = re.compile(
     r"^(?P<kind>[A-Za-z_][\w.]{1,160}?)(?:\((?P<inner>[\w.]{1,160})\))?(?:: ?(?P<message>.*))?$"
 )
@@ -571,7 +570,7 @@ class _Block:
         cell = _CELL.match(text)
         if cell is not None:
             file = cell.group("file") or cell.group("cell") or cell.group("old")
-            file = _INPUT.sub(r"In[\1]", file)
+            file = _INPUT.sub(r"In[\1]", file).replace("\\", "/")
             function = cell.group("function") or cell.group("name") or "<module>"
             number = int(cell.group("line") or cell.group("at") or 0)
             self._frames.append(Frame(file, number, function.rpartition(".")[2]))
@@ -606,13 +605,11 @@ class _Block:
 
     def _add_frame(self, frame: re.Match[str]) -> None:
         function = frame.groupdict().get("function") or ""
-        file = frame.group("file")
-        if _DRIVE.match(file):
-            file = file.replace("\\", "/")
+        file = frame.group("file").replace("\\", "/")
         self._frames.append(Frame(file, int(frame.group("line")), function))
         if len(self._frames) > 2 * _FRAMES:
             left_out = self._frames.pop(_FRAMES)
-            if "-packages/" not in left_out.file:  # of the program itself the innermost one counts
+            if not left_out.within:  # of the program itself the innermost one counts
                 self._frames[_FRAMES - 1] = left_out
 
     def _take_end(self, text: str, number: int) -> None:

@@ -26,7 +26,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set, 
 from ..model.calls import parse_call
 from ..model.facts import FIELDS
 from ..model.finding import KINDS
-from ..model.log import Pattern
+from ..model.log import Pattern, within_packages
 from ..model.row import Row, Source
 from ..model.signature import (
     CERTAINTIES,
@@ -393,12 +393,11 @@ def distribution_of(module: str, modules: Mapping[str, str]) -> str:
     ``/…/site-packages/flash_attn_2_cuda.cpython-310….so`` gives ``flash-attn``.
     """
     name = module.replace("\\", "/")
-    mark = next((mark for mark in ("site-packages/", "dist-packages/") if mark in name), "")
-    if mark:
-        name = name.rpartition(mark)[2]
-    elif (
-        "/" in name
-    ):  # of another path the file alone tells, or the folder of an inner part such as _C
+    within = within_packages(name)
+    if within:
+        name = within
+    elif "/" in name:
+        # Of another path the file alone tells, or the folder of an inner part such as _C.
         folder, _, file = name.rpartition("/")
         name = f"{folder.rpartition('/')[2]}/{file}" if file.startswith("_") else file
     name = name.lstrip("/")

@@ -22,6 +22,7 @@ __all__ = [
     "Reading",
     "is_relay",
     "raises_on",
+    "within_packages",
 ]
 
 #: Places that one line has in the order of events: an exception's, then those of the patterns.
@@ -30,6 +31,8 @@ PLACES_OF_LINE = 1 << 16
 COUNTED = 200
 #: Hands on all that it was called with itself.
 _RELAY = pattern(r"\(\s*(?:self\s*,\s*)?\*\w{1,80}\s*,\s*\*\*\w{1,80}\s*\)")
+#: The place of a file below the folder in which packages are installed.
+_WITHIN = pattern(r"^.*(?:site|dist)-packages/(.+)$")
 _RAISES_ON = pattern(r"(?<![\w.])raise [a-z_][\w.]{0,80}\s*$")
 
 
@@ -43,6 +46,14 @@ def is_relay(code: str) -> bool:
 def raises_on(code: str) -> bool:
     """Tell whether a line of source raises what was raised elsewhere, mostly in another process."""
     return _RAISES_ON.search(code) is not None
+
+
+def within_packages(path: str) -> str:
+    """Return the place of a file among the installed packages (``torch/nn/functional.py``); "" of
+    another file.
+    """
+    match = _WITHIN.match(path)
+    return match.group(1) if match is not None else ""
 
 
 class Pattern(NamedTuple):
@@ -106,8 +117,9 @@ class Event(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """One place of a traceback. code: the first line of the source there, as the log shows it.
-    marked: where the part begins and ends in it that Python marks below.
+    """One place of a traceback. file: its path, with ``/`` on Windows too. code: the first line of
+    the source there, as the log shows it. marked: where the part begins and ends in it that Python
+    marks below.
     """
 
     file: str
@@ -115,6 +127,11 @@ class Frame(NamedTuple):
     function: str
     code: str = ""
     marked: Tuple[int, int] = (0, 0)
+
+    @property
+    def within(self) -> str:
+        """Its place among the installed packages, "" where it is of none of them."""
+        return within_packages(self.file)
 
     @property
     def is_relay(self) -> bool:

@@ -78,7 +78,6 @@ CUDA_SETUP = "/v/lib/python3.10/site-packages/bitsandbytes/cuda_setup/main.py"
     ("file", "said"),
     [
         (CUDA_SETUP, Releases("bitsandbytes", "", "0.43.0")),
-        (CUDA_SETUP.replace("/", "\\"), Releases("bitsandbytes", "", "0.43.0")),
         ("/w/bitsandbytes/bitsandbytes/cuda_setup/main.py", None),  # a checkout
         ("/v/site-packages/bitsandbytes/../../x.py", None),
         ("/v/site-packages/.py", None),

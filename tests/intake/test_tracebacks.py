@@ -7,7 +7,7 @@ import sys
 import textwrap
 import traceback
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import pytest
 from rich.console import Console
@@ -71,6 +71,19 @@ def test_an_indented_traceback_and_one_of_a_build_step():
     for raised in (indented, of_step):
         assert (raised.kind, raised.message) == ("ValueError", "needs 12, found 11.8")
         assert raised.frames[-1].file == "/tmp/x/setup.py"
+
+
+@pytest.mark.parametrize(
+    "file", [r"C:\v\Lib\site-packages\torch\_ops.py", r".\v\run.py", r"\\host\share\run.py"]
+)
+def test_a_place_on_windows_has_the_path_that_others_have(file):
+    (raised,) = _read(
+        f'Traceback (most recent call last):\n  File "{file}", line 3, in <module>\nOSError: no\n'
+    ).raised
+    path = PureWindowsPath(file)
+    assert PureWindowsPath(raised.frames[0].file) == path
+    assert "\\" not in raised.frames[0].file
+    assert raised.frames[0].within == path.as_posix().partition("site-packages/")[2]
 
 
 @pytest.mark.parametrize("words", ["%999999999d", "%*d", "%.99999999f", "%(a)s", "50%"])
