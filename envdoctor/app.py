@@ -107,9 +107,9 @@ def check(
         )
         seen = findings_of(traces)
         within = _asked_by_lines(traces)
-        reported = _reported(seen, traces, reading, knowledge)._replace(
-            elsewhere=of_other_exceptions(rest, reading.report, matrix)
-        )
+        reported = _reported(seen, traces, reading, knowledge)
+        elsewhere = of_other_exceptions(rest, reading.report, reported.not_met, matrix)
+        reported = reported._replace(elsewhere=elsewhere)
         apart = set_apart([*seen, *rest, *notes], reported)
         findings = [*apart[: len(seen)], *reasons_first(apart[len(seen) :])]
     if not run:

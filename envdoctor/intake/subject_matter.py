@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from typing import FrozenSet
 
+from ..model.log import EXCEPTION_NAME
 from ..model.record import NamedTuple
 from ..model.redaction import redact
 from .distribution_names import COMMON_WORDS, known_distribution
@@ -59,9 +60,9 @@ def engines_run(text: str) -> FrozenSet[str]:
     )
 
 
-#: Hazards that most runs never meet, by code, the beginning of a row's id or their effect, and what
-#: a report of one that did says: messages of the driver, of compilers, of the loader and of cuDNN,
-#: not the rows of collect_env.
+#: Hazards that most runs never meet, by code, the beginning of a row's id, what is raised or their
+#: effect, and what a report of one that did says: messages of the driver, of compilers, of the
+#: loader and of cuDNN, not the rows of collect_env.
 _SHOWS_AS = {
     "ED108": re.compile(
         r"No CUDA GPUs|(?i:no nvidia (?:driver|gpu)|cuda.{0,20}not available|libcuda|\bNVML\b"
@@ -87,7 +88,8 @@ _SHOWS_AS = {
     ),
     # Rows of one feature, by the beginning of their ids.
     "refuses-python-": re.compile(r"torch[._ ]?compile|[Dd]ynamo|[Ii]nductor"),
-    "deepspeed-weights-only-torch": re.compile(
+    # By the exception that it leads to.
+    "UnpicklingError": re.compile(
         r"(?i:weights_only|unpickl|resum|(?:load|restor)\w*.{0,40}(?:checkpoint|state)"
         r"|(?:checkpoint|state)\w*.{0,40}(?:load|restor))"
     ),
@@ -112,7 +114,7 @@ _A_TEXT = 2  # sentences: a title says what was met, and not what else was
 
 
 _WORD = re.compile(r"(?<![\w./-])[A-Za-z][\w-]{1,40}", re.ASCII)
-_EXCEPTION = re.compile(r"\b[A-Z]\w{2,60}(?:Error|Exception)\b ?:")
+_EXCEPTION = re.compile(f"{EXCEPTION_NAME} ?:")
 
 
 _TITLE = re.compile(r"\s*# \S.*(?=\n)")
@@ -152,8 +154,8 @@ _IMPORTED_AS = {
 
 
 def hazards_not_met(text: str) -> FrozenSet[str]:
-    """Return the codes and effects of the hazards that a report in somebody's own words does not
-    show to have been met, and torch's companions that nothing in it imports; none where it is
+    """Return the hazards, by code, exception or effect, that a report in somebody's own words does
+    not show to have been met, and torch's companions that nothing in it imports; none where it is
     nothing but what tools print of an environment.
     """
     text = text[:_LONGEST]

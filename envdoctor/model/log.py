@@ -12,6 +12,7 @@ from .record import NamedTuple
 
 __all__ = [
     "COUNTED",
+    "EXCEPTION_NAME",
     "PLACES_OF_LINE",
     "Clock",
     "Event",
@@ -29,6 +30,8 @@ __all__ = [
 PLACES_OF_LINE = 1 << 16
 #: Lines of one pattern from which on not each one is counted.
 COUNTED = 200
+#: The expression of an exception's name within a text.
+EXCEPTION_NAME = r"\b[A-Z]\w{1,60}(?:Error|Exception)\b"
 #: Hands on all that it was called with itself.
 _RELAY = pattern(r"\(\s*(?:self\s*,\s*)?\*\w{1,80}\s*,\s*\*\*\w{1,80}\s*\)")
 #: The place of a file below the folder in which packages are installed.

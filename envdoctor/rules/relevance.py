@@ -14,6 +14,7 @@ is, errors are advice as well: it is there for its kernels.
 from __future__ import annotations
 
 from ..model.finding import severity_rank
+from ..model.log import EXCEPTION_NAME
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from .observations import AT_IMPORT, RAN, REFUTED_BY
@@ -38,7 +39,7 @@ _OF_ANYONE = frozenset(["application"])
 
 #: Rows that somebody wrote, of what fails at an import or behind it.
 _OF_ROWS = frozenset(["ED390", "ED490"])
-_EXCEPTION = pattern(r"\b[A-Z]\w{1,60}(?:Error|Exception)\b")
+_EXCEPTION = pattern(EXCEPTION_NAME)
 #: What Python raises where it says so without a name.
 _RAISED_WITH = (
     ("cannot import name", "ImportError"),
@@ -79,18 +80,20 @@ class Reported(NamedTuple):
     elsewhere: FrozenSet[str] = frozenset()
 
 
-def of_other_exceptions(findings: Sequence[Finding], text: str, matrix: Any) -> FrozenSet[str]:
-    """Return the keys of the findings of rows that lead to other exceptions than a text names; none
-    where one of those may have come of anything.
+def of_other_exceptions(
+    findings: Sequence[Finding], text: str, not_met: FrozenSet[str], matrix: Any
+) -> FrozenSet[str]:
+    """Return the keys of the findings of rows that lead to exceptions of which a text shows nothing
+    (``not_met``), or to others than it names, unless one of these may have come of anything.
     """
     named = _exceptions(text) - _OF_OTHERS
-    if not named or not named.isdisjoint(_OF_ANYTHING):
-        return frozenset()
+    tells = bool(named) and named.isdisjoint(_OF_ANYTHING)
     rows = [(finding, matrix.row(finding.row)) for finding in findings if finding.row]
+    raised = [(finding, _exceptions(row.symptom)) for finding, row in rows if row is not None]
     return frozenset(
         finding.key
-        for finding, row in rows
-        if row is not None and named.isdisjoint(_exceptions(row.symptom) or named)
+        for finding, led_to in raised
+        if led_to and (led_to <= not_met or (tells and named.isdisjoint(led_to)))
     )
 
 

@@ -54,7 +54,7 @@ def test_a_report_of_something_else_meets_no_hazard():
         "How can I serve on two machines?\nThe second one never sees a single request of mine.\n"
     )
     hazards = {"ED102", "ED108", "ED204", "ED206", "ED207", "ED208", "refuses-python-"}
-    hazards |= {"deepspeed-weights-only-torch"}
+    hazards |= {"UnpicklingError"}
     companions = {"torchaudio", "torchtext", "torchvision"}
     assert hazards_not_met(words + ENVIRONMENT) == hazards | companions | {"wrong-results"}
     chinese = "训练之后模型的回答总是重复\n换了另外一个数据集结果也是一样\n"
