@@ -13,11 +13,11 @@ __all__ = ["Saying", "fix_of", "words_of"]
 
 
 class Saying(NamedTuple):
-    """What a message says: its form, what that means, and what to do."""
+    """What a message says: its form, what that means, and what to do, as far as that is known."""
 
     form: re.Pattern[str]
     words: Union[str, Callable[[re.Match[str]], str]]
-    fix: str
+    fix: str = ""
 
 
 def words_of(message: str, sayings: Sequence[Saying]) -> str:
@@ -30,5 +30,8 @@ def words_of(message: str, sayings: Sequence[Saying]) -> str:
 
 
 def fix_of(message: str, sayings: Sequence[Saying]) -> str:
-    """Return what to do about a message, by the first of these that it has the form of."""
-    return next((saying.fix for saying in sayings if saying.form.search(message)), "")
+    """Return what to do about a message, by the first of these that it has the form of and that
+    knows it, else "".
+    """
+    fixes = (saying.fix for saying in sayings if saying.fix and saying.form.search(message))
+    return next(fixes, "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import Callable, Mapping, Tuple, Union
+from typing import Mapping, Tuple
 
 from ..model.pattern import pattern
 from .sayings import Saying, fix_of, words_of
@@ -28,16 +28,12 @@ _TYPES: Mapping[str, str] = {
 
 def of_tensors(message: str) -> str:
     """Say what the message of an operator means; "" for one that no words are known for."""
-    for form, words in _FORMS:
-        match = form.search(message)
-        if match is not None:
-            return words if isinstance(words, str) else words(match)
-    return words_of(message, _REFUSED)
+    return words_of(message, _SAYINGS)
 
 
 def remedy_of_tensors(message: str) -> str:
     """Say what to do about the message of an operator; "" where that is not known."""
-    return fix_of(message, _REFUSED)
+    return fix_of(message, _SAYINGS)
 
 
 def _of_kernel(match: re.Match[str]) -> str:
@@ -118,146 +114,6 @@ def _of_shape(match: re.Match[str]) -> str:
     if -1 in sizes:
         return f"{has} values are no multiple of {product}, which the shape asks for."
     return f"The shape takes {product} values, and the tensor has {has}."
-
-
-_FORMS: Tuple[Tuple[re.Pattern[str], Union[str, Callable[[re.Match[str]], str]]], ...] = (
-    (
-        pattern(r'^"(?P<kernel>\w{1,80})" not implemented for \'(?P<type>\w{1,30})\''),
-        _of_kernel,
-    ),
-    (
-        pattern(r"is not on the expected device meta\b|at least two devices.{0,60}\bmeta\b"),
-        (
-            "A tensor on the device meta has no values: a part of the model was never loaded, "
-            "or is offloaded and the code reaches past the hooks that fetch it."
-        ),
-    ),
-    (
-        pattern(r"^\w{1,40} only supports boolean masks, but got .{0,20}?dtype Byte"),
-        (
-            "Masks of torch.uint8 were taken, with a warning, by torch 1.2 and later 1.x; "
-            "this one takes torch.bool alone: .bool() in place of .byte()."
-        ),
-    ),
-    (
-        pattern(
-            r"^Given normalized_shape=\[(?P<size>\d{1,9})\].{0,80}input of size\s?"
-            r"\[(?:\d{1,12}, ?){0,8}(?P<width>\d{1,9})\]"
-        ),
-        _of_norm,
-    ),
-    (
-        pattern(r"^mat1 dim 1 must match mat2 dim 0"),
-        (
-            "What comes in is not as wide in its last dimension as the weights take: the layer was "
-            "made for another size than that of what stands before it."
-        ),
-    ),
-    (
-        pattern(
-            r"^(?:\w{1,20}: )?mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<has>\d+) and "
-            r"(?P<takes>\d+)x\d+\)"
-        ),
-        _of_widths,
-    ),
-    (
-        pattern(r"^index out of range in self$"),
-        (
-            "An embedding was asked for a row behind its last: a token beyond the model's "
-            "vocabulary (a tokenizer of another model, tokens that were added without "
-            "resizing), or a position beyond its longest sequence."
-        ),
-    ),
-    (
-        pattern(
-            r"^Expected tensor for argument #1 'indices' to have one of the following scalar "
-            r"types: Long, Int; but got (?:torch\.)?(?:CUDA|CPU|cuda\.)?(?P<type>\w+?)"
-            r"(?:Type|Tensor)? "
-        ),
-        _of_indices,
-    ),
-    (
-        pattern(r"^chunk expects at least a 1-dimensional tensor"),
-        (
-            "What is to be split has no dimension: a single number, as a tensor, was handed on "
-            "with the batch."
-        ),
-    ),
-    (
-        pattern(r"^Attempting to deserialize object on a CUDA device"),
-        "What is loaded was saved from a GPU: map_location, where it is loaded, puts it elsewhere.",
-    ),
-    (
-        pattern(
-            r"^(?P<function>\w{1,60})\(\) received an invalid combination of arguments - got "
-            r"\((?P<got>tuple|list)\b"
-        ),
-        _of_sizes,
-    ),
-    (pattern(r"^Target (?P<label>-?\d{1,12}) is out of bounds"), _of_label),
-    (
-        pattern(
-            r"^Expected input batch_size \((?P<rows>\d+)\) to match target batch_size "
-            r"\((?P<labels>\d+)\)"
-        ),
-        _of_rows,
-    ),
-    (
-        pattern(
-            r"^stack expects each tensor to be equal size, but got \[(?P<one>[\d, ]*)\] at entry "
-            r"\d+ and \[(?P<other>[\d, ]*)\] at entry"
-        ),
-        _of_unequal,
-    ),
-    (
-        pattern(r"^default_collate: batch must contain .{0,80}found <class 'NoneType'>"),
-        "The data set gave None for a sample: one that it could not read, or that it leaves out.",
-    ),
-    (
-        pattern(r"^element 0 of tensors does not require grad"),
-        (
-            "Nothing that the loss was made of is trained: all parameters are frozen, the "
-            "forward pass ran under no_grad or inference_mode, or gradient checkpointing "
-            "begins behind a frozen part, as with LoRA without enable_input_require_grads() "
-            "or use_reentrant=False."
-        ),
-    ),
-    (
-        pattern(
-            r"^shape '\[(?P<sizes>-?\d+(?:, -?\d+){0,9})\]' is invalid for input of size "
-            r"(?P<has>\d+)"
-        ),
-        _of_shape,
-    ),
-    (
-        pattern(r"^num_samples should be a positive integer value, but got num_samples=0"),
-        (
-            "The data set is empty there: its files hold nothing, the path matches none, or a "
-            "filter left nothing."
-        ),
-    ),
-    (
-        pattern(r"^optimizer got an empty parameter list"),
-        (
-            "No parameter is to be trained: all are frozen, or the names by which they are "
-            "chosen fit none."
-        ),
-    ),
-    (
-        pattern(r"^Expected more than 1 value per channel when training"),
-        (
-            "The last batch has a single sample, which batch normalization cannot train with: "
-            "drop_last=True leaves it out."
-        ),
-    ),
-    (
-        pattern(r"^(?:mat2 must be a matrix, got 1-D tensor|'weight' must be 2-D)"),
-        (
-            "A weight has lost its shape: with FSDP or ZeRO 3 it is a flat shard outside of "
-            "the module that gathers it, as where a layer is called past its wrapper."
-        ),
-    ),
-)
 
 
 def _of_kind(match: re.Match[str]) -> str:
@@ -388,7 +244,143 @@ _NUMPY = frozenset(
 )  # fmt: skip
 _TORCH = frozenset(("Tensor", "Parameter", "dtype", "device", "Size"))
 _SHAPES = "Print the shapes of what goes in, and give both one that fits"
-_REFUSED: Tuple[Saying, ...] = (
+_SAYINGS: Tuple[Saying, ...] = (
+    Saying(
+        pattern(r'^"(?P<kernel>\w{1,80})" not implemented for \'(?P<type>\w{1,30})\''),
+        _of_kernel,
+    ),
+    Saying(
+        pattern(r"is not on the expected device meta\b|at least two devices.{0,60}\bmeta\b"),
+        (
+            "A tensor on the device meta has no values: a part of the model was never loaded, "
+            "or is offloaded and the code reaches past the hooks that fetch it."
+        ),
+    ),
+    Saying(
+        pattern(r"^\w{1,40} only supports boolean masks, but got .{0,20}?dtype Byte"),
+        (
+            "Masks of torch.uint8 were taken, with a warning, by torch 1.2 and later 1.x; "
+            "this one takes torch.bool alone: .bool() in place of .byte()."
+        ),
+    ),
+    Saying(
+        pattern(
+            r"^Given normalized_shape=\[(?P<size>\d{1,9})\].{0,80}input of size\s?"
+            r"\[(?:\d{1,12}, ?){0,8}(?P<width>\d{1,9})\]"
+        ),
+        _of_norm,
+    ),
+    Saying(
+        pattern(r"^mat1 dim 1 must match mat2 dim 0"),
+        (
+            "What comes in is not as wide in its last dimension as the weights take: the layer was "
+            "made for another size than that of what stands before it."
+        ),
+    ),
+    Saying(
+        pattern(
+            r"^(?:\w{1,20}: )?mat1 and mat2 shapes cannot be multiplied \(\d+x(?P<has>\d+) and "
+            r"(?P<takes>\d+)x\d+\)"
+        ),
+        _of_widths,
+    ),
+    Saying(
+        pattern(r"^index out of range in self$"),
+        (
+            "An embedding was asked for a row behind its last: a token beyond the model's "
+            "vocabulary (a tokenizer of another model, tokens that were added without "
+            "resizing), or a position beyond its longest sequence."
+        ),
+    ),
+    Saying(
+        pattern(
+            r"^Expected tensor for argument #1 'indices' to have one of the following scalar "
+            r"types: Long, Int; but got (?:torch\.)?(?:CUDA|CPU|cuda\.)?(?P<type>\w+?)"
+            r"(?:Type|Tensor)? "
+        ),
+        _of_indices,
+    ),
+    Saying(
+        pattern(r"^chunk expects at least a 1-dimensional tensor"),
+        (
+            "What is to be split has no dimension: a single number, as a tensor, was handed on "
+            "with the batch."
+        ),
+    ),
+    Saying(
+        pattern(r"^Attempting to deserialize object on a CUDA device"),
+        "What is loaded was saved from a GPU: map_location, where it is loaded, puts it elsewhere.",
+    ),
+    Saying(
+        pattern(
+            r"^(?P<function>\w{1,60})\(\) received an invalid combination of arguments - got "
+            r"\((?P<got>tuple|list)\b"
+        ),
+        _of_sizes,
+    ),
+    Saying(pattern(r"^Target (?P<label>-?\d{1,12}) is out of bounds"), _of_label),
+    Saying(
+        pattern(
+            r"^Expected input batch_size \((?P<rows>\d+)\) to match target batch_size "
+            r"\((?P<labels>\d+)\)"
+        ),
+        _of_rows,
+    ),
+    Saying(
+        pattern(
+            r"^stack expects each tensor to be equal size, but got \[(?P<one>[\d, ]*)\] at entry "
+            r"\d+ and \[(?P<other>[\d, ]*)\] at entry"
+        ),
+        _of_unequal,
+    ),
+    Saying(
+        pattern(r"^default_collate: batch must contain .{0,80}found <class 'NoneType'>"),
+        "The data set gave None for a sample: one that it could not read, or that it leaves out.",
+    ),
+    Saying(
+        pattern(r"^element 0 of tensors does not require grad"),
+        (
+            "Nothing that the loss was made of is trained: all parameters are frozen, the "
+            "forward pass ran under no_grad or inference_mode, or gradient checkpointing "
+            "begins behind a frozen part, as with LoRA without enable_input_require_grads() "
+            "or use_reentrant=False."
+        ),
+    ),
+    Saying(
+        pattern(
+            r"^shape '\[(?P<sizes>-?\d+(?:, -?\d+){0,9})\]' is invalid for input of size "
+            r"(?P<has>\d+)"
+        ),
+        _of_shape,
+    ),
+    Saying(
+        pattern(r"^num_samples should be a positive integer value, but got num_samples=0"),
+        (
+            "The data set is empty there: its files hold nothing, the path matches none, or a "
+            "filter left nothing."
+        ),
+    ),
+    Saying(
+        pattern(r"^optimizer got an empty parameter list"),
+        (
+            "No parameter is to be trained: all are frozen, or the names by which they are "
+            "chosen fit none."
+        ),
+    ),
+    Saying(
+        pattern(r"^Expected more than 1 value per channel when training"),
+        (
+            "The last batch has a single sample, which batch normalization cannot train with: "
+            "drop_last=True leaves it out."
+        ),
+    ),
+    Saying(
+        pattern(r"^(?:mat2 must be a matrix, got 1-D tensor|'weight' must be 2-D)"),
+        (
+            "A weight has lost its shape: with FSDP or ZeRO 3 it is a flat shard outside of "
+            "the module that gathers it, as where a layer is called past its wrapper."
+        ),
+    ),
     Saying(
         pattern(
             r"^start \((?P<start>\d{1,12})\) \+ length \((?P<length>\d{1,12})\) exceeds dimension "
