@@ -34,14 +34,17 @@ from envdoctor.model.requirement import try_requirement
 from .call_statements import argument_statements
 from .conditions import AS_TEXT, Limits
 from .cuda_files import cuda_check_statements, cuda_file_statements
+from .demands import Demand, demands_of
 from .documents import read_document, runs, write_document
 from .gpu_statements import gpu_statements
 from .kept_answers import KeptAnswers
 from .links import link_statements
 from .packages import PYTHON, Packages
 from .pairs import direction, meets, mending, third_packages
+from .readings import Readings
 from .relations import relation_statements
-from .release import EQUAL_KINDS, Demand, Gate, Readings, Release
+from .release import Release
+from .release_gates import EQUAL_KINDS, Gate, gates_of
 from .store import Archive, Sources
 
 __all__ = ["Measurement", "measure"]
@@ -286,7 +289,7 @@ def _asked(measurement: Measurement, consumer: str) -> Dict[_Key, Dict[int, Dema
     asked: Dict[_Key, Dict[int, Demand]] = {}
     imported: Dict[str, Set[int]] = {}
     for number, release in enumerate(releases):
-        for demand in release.demands(entries, measurement.newest):
+        for demand in demands_of(release, entries, measurement.newest):
             limits, entry = demand.limits, demand.entry
             always = limits == Limits() and not demand.alternatives
             if always and (entry.main or entry.use in purposes):
@@ -317,7 +320,7 @@ def gate_statements(
     releases = measurement.releases(consumer)
     found: Dict[Gate, Dict[int, Tuple[str, int, Gate]]] = {}
     for number, release in enumerate(releases):
-        for gate, path, line in release.gates(measurement.newest):
+        for gate, path, line in gates_of(release, measurement.newest):
             provider = measurement.packages.distribution(gate.package)
             both = (consumer, provider or "")
             if provider and provider != consumer and not _is_text(gate.limits, both):

@@ -14,7 +14,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from surface_scan.packages import Entry, Packages
-from surface_scan.release import Readings, Release
+from surface_scan.readings import Readings
+from surface_scan.release import Release
 from surface_scan.store import Archive, Sources
 
 

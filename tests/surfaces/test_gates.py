@@ -7,8 +7,10 @@ import types
 import pytest
 from packaging.version import Version
 from surface_scan.conditions import NEVER
+from surface_scan.demands import demands_of
 from surface_scan.gates import read_gates
 from surface_scan.packages import Entry
+from surface_scan.release_gates import gates_of
 
 HEAD = (
     "import importlib.metadata, maker\nfrom packaging.version import Version, parse\n"
@@ -64,8 +66,10 @@ VERSIONS = ("1.9", "2.0", "2.0.1", "3.0", "10.0")
 @pytest.mark.parametrize("form", GATES)
 def test_what_stops_an_import(workshop, form):
     user = workshop.release("user", {"user/__init__.py": HEAD + GATES[form] + "\n"})
-    user.demands((Entry("user", "", True),), lambda name: None)
-    gates = [gate for gate, _, _ in user.gates(lambda name: None) if gate.at_import and gate.known]
+    demands_of(user, (Entry("user", "", True),), lambda name: None)
+    gates = [
+        gate for gate, _, _ in gates_of(user, lambda name: None) if gate.at_import and gate.known
+    ]
     for version in VERSIONS:
         text = f"__version__ = {version!r}\n"
         maker = workshop.release("maker", {"maker/__init__.py": text}, version)
@@ -78,8 +82,8 @@ def test_what_stops_an_import(workshop, form):
 def test_a_floor_of_what_is_chosen_by_its_name(workshop, value, effect):
     code = f"def start(self):\n    if self.backend == {value!r}:\n        assert_pkg_version('maker', '2.0', 'old')\n"
     user = workshop.release("user", {"user/__init__.py": HEAD + code})
-    user.demands((Entry("user", "", True),), lambda name: None)
-    gates = [gate for gate, _, _ in user.gates(lambda name: None) if gate.kind == "floor"]
+    demands_of(user, (Entry("user", "", True),), lambda name: None)
+    gates = [gate for gate, _, _ in gates_of(user, lambda name: None) if gate.kind == "floor"]
     assert [gate.effect for gate in gates] == [effect]
     assert (gates[0].use == "backend maker") is (value == "maker")
     for backend in ("maker", "other"):
@@ -133,8 +137,8 @@ def test_what_a_run_comes_to(workshop, form):
     start, code = STARTED[form]
     workshop.packages = workshop.packages._replace(starts={"user": {f"user:{start}": "runs"}})
     user = workshop.release("user", {"user/__init__.py": HEAD + code})
-    user.demands((Entry("user", "", True),), lambda name: None)
-    gates = [gate for gate, _, _ in user.gates(lambda name: None)]
+    demands_of(user, (Entry("user", "", True),), lambda name: None)
+    gates = [gate for gate, _, _ in gates_of(user, lambda name: None)]
     assert all(gate.effect != "blocks" and gate.use == "runs" for gate in gates)
     call = start if "." not in start else "Run().start"
     for version in VERSIONS:
@@ -161,8 +165,8 @@ def test_the_interpreter(workshop, test):
     """Held against the test itself, evaluated with the versions of interpreters."""
     source = f"import sys\nif {test}:\n    raise RuntimeError('Python')\n"
     user = workshop.release("user", {"user/__init__.py": source})
-    user.demands((Entry("user", "", True),), lambda name: None)
-    gate = next(gate for gate, _, _ in user.gates(lambda name: None))
+    demands_of(user, (Entry("user", "", True),), lambda name: None)
+    gate = next(gate for gate, _, _ in gates_of(user, lambda name: None))
     assert gate.package == "python"
     for minor in range(7, 12):
         info = types.SimpleNamespace(version_info=(3, minor, 4, "final", 0))
@@ -217,7 +221,7 @@ def test_a_version_has_to_begin_with_the_own():
 
 def test_a_condition_that_cannot_be_is_none(workshop):
     user = workshop.release("user", {"user/__init__.py": "", "user/a.py": ""})
-    assert user._limits("user", [["const", False]], lambda name: None) == NEVER
+    assert user.limits_of("user", [["const", False]], lambda name: None) == NEVER
 
 
 def test_a_table_of_what_fits(workshop):
@@ -230,7 +234,7 @@ def test_a_table_of_what_fits(workshop):
     )
     for version, fitting in (("1.0", "==2.0"), ("1.1", "==3.0"), ("1.2", None)):
         user = workshop.release("user", {"user/__init__.py": text}, version)
-        user.demands((Entry("user", "", True),), lambda name: None)
-        gates = [gate for gate, _, _ in user.gates(lambda name: None)]
+        demands_of(user, (Entry("user", "", True),), lambda name: None)
+        gates = [gate for gate, _, _ in gates_of(user, lambda name: None)]
         assert [gate.specifier for gate in gates] == ([fitting] if fitting else [])
         assert all((gate.effect, gate.package) == ("note", "maker") for gate in gates)

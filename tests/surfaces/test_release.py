@@ -1,6 +1,7 @@
 """What the scanner says a release defines and imports, against a Python that really imports it."""
 
 import pytest
+from surface_scan.demands import demands_of
 from surface_scan.packages import Entry
 
 IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
@@ -470,7 +471,7 @@ INNER = {
 
 def breaks(workshop, user, maker):
     """Whether the scanner says that importing ``user`` fails with this ``maker`` and no third."""
-    for demand in user.demands((Entry("user", "", True),), {"maker": maker}.get):
+    for demand in demands_of(user, (Entry("user", "", True),), {"maker": maker}.get):
         limits = demand.limits
         from surface_scan.pairs import meets
 
