@@ -14,7 +14,6 @@ from .adapter import CERTAIN, Run, RunReading
 from .configuration import (
     Configuration,
     Fields,
-    at_least_zero,
     boolean,
     decimal,
     integer,
@@ -33,10 +32,20 @@ from .problems import (
 )
 from .settings import Setting, overrides
 from .unread import other_models, unread_settings
+from .verl_derived import (
+    ACTOR,
+    REF,
+    derive_batches,
+    derive_checkpoints,
+    derive_experts,
+    derive_recomputation,
+    derive_roles,
+    loss_in_place,
+    share_parallel_state,
+)
 from .verl_engine import (
     ROLLOUT,
     EngineReader,
-    adapters_from,
     quantized_as,
     switched_off,
     under,
@@ -44,8 +53,6 @@ from .verl_engine import (
 
 __all__ = ["ADAPTER", "VerlFamily"]
 
-_ACTOR = "actor_rollout_ref.actor"
-_REF = "actor_rollout_ref.ref"
 _MODEL = "actor_rollout_ref.model"
 
 #: Workload field → the spellings of its key (newest first where both may be given), and what makes
@@ -57,34 +64,34 @@ _FIELDS: Fields = {
     "colocated": (("actor_rollout_ref.hybrid_engine",), boolean),
     "actor.model": (under(_MODEL, "path"), text_of),
     "actor.offload_params": (
-        under(_ACTOR, "fsdp_config.param_offload", "megatron.param_offload"),
+        under(ACTOR, "fsdp_config.param_offload", "megatron.param_offload"),
         boolean,
     ),
     "actor.offload_optimizer": (
-        under(_ACTOR, "fsdp_config.optimizer_offload", "megatron.optimizer_offload"),
+        under(ACTOR, "fsdp_config.optimizer_offload", "megatron.optimizer_offload"),
         boolean,
     ),
     "actor.offload_gradients": (
-        under(_ACTOR, "fsdp_config.grad_offload", "megatron.grad_offload"),
+        under(ACTOR, "fsdp_config.grad_offload", "megatron.grad_offload"),
         boolean,
     ),
     "actor.gradient_checkpointing": (under(_MODEL, "enable_gradient_checkpointing"), boolean),
     "actor.activation_offload": (under(_MODEL, "enable_activation_offload"), boolean),
-    "actor.frozen_vision": (under(_ACTOR, "freeze_vision_tower"), boolean),
+    "actor.frozen_vision": (under(ACTOR, "freeze_vision_tower"), boolean),
     "critic.activation_offload": (("critic.model.enable_activation_offload",), boolean),
     "actor.attention": (under(_MODEL, "override_config.attn_implementation"), attention_kind),
     "actor.lora_rank": (under(_MODEL, "lora_rank"), integer),
-    "actor.mini_batch": (under(_ACTOR, "ppo_mini_batch_size"), integer),
+    "actor.mini_batch": (under(ACTOR, "ppo_mini_batch_size"), integer),
     "actor.padding_free": (under(_MODEL, "use_remove_padding"), boolean),
     "actor.sequence_parallel": (
-        under(_ACTOR, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"),
+        under(ACTOR, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"),
         integer,
     ),
-    "actor.tensor_parallel": (under(_ACTOR, "megatron.tensor_model_parallel_size"), integer),
+    "actor.tensor_parallel": (under(ACTOR, "megatron.tensor_model_parallel_size"), integer),
     # models/mcore/config_converter.py: wherever there is tensor parallelism
-    "actor.sequence_split": (under(_ACTOR, "megatron.sequence_parallel"), boolean),
+    "actor.sequence_split": (under(ACTOR, "megatron.sequence_parallel"), boolean),
     "critic.sequence_split": (("critic.megatron.sequence_parallel",), boolean),
-    "actor.pipeline_parallel": (under(_ACTOR, "megatron.pipeline_model_parallel_size"), integer),
+    "actor.pipeline_parallel": (under(ACTOR, "megatron.pipeline_model_parallel_size"), integer),
     "critic.model": (("critic.model.path",), text_of),
     "critic.offload_params": (
         (
@@ -117,17 +124,17 @@ _FIELDS: Fields = {
     ),
     "critic.tensor_parallel": (("critic.megatron.tensor_model_parallel_size",), integer),
     "critic.pipeline_parallel": (("critic.megatron.pipeline_model_parallel_size",), integer),
-    "ref.model": (under(_REF, "model.path", "model_path"), text_of),
+    "ref.model": (under(REF, "model.path", "model_path"), text_of),
     "ref.offload_params": (
-        under(_REF, "fsdp_config.param_offload", "megatron.param_offload"),
+        under(REF, "fsdp_config.param_offload", "megatron.param_offload"),
         boolean,
     ),
     "ref.sequence_parallel": (
-        under(_REF, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"),
+        under(REF, "ulysses_sequence_parallel_size", "megatron.context_parallel_size"),
         integer,
     ),
-    "ref.tensor_parallel": (under(_REF, "megatron.tensor_model_parallel_size"), integer),
-    "ref.pipeline_parallel": (under(_REF, "megatron.pipeline_model_parallel_size"), integer),
+    "ref.tensor_parallel": (under(REF, "megatron.tensor_model_parallel_size"), integer),
+    "ref.pipeline_parallel": (under(REF, "megatron.pipeline_model_parallel_size"), integer),
     "reward.present": (("reward.reward_model.enable", "reward_model.enable"), boolean),
     "reward.model": (("reward.reward_model.model_path", "reward_model.model.path"), text_of),
     "reward.offload_params": (("reward_model.model.fsdp_config.param_offload",), boolean),
@@ -188,30 +195,14 @@ _MISSING: Mapping[str, Any] = {
 #: pieces of the entropy, beside which the logits are whole.
 _LESS_AT_MOST = (
     f"{_MODEL}.use_liger",
-    f"{_ACTOR}.entropy_from_logits_with_chunking",
-    f"{_ACTOR}.entropy_checkpointing",
-    f"{_REF}.entropy_from_logits_with_chunking",
-    f"{_REF}.entropy_checkpointing",
-)
-_TRAINED = ("ppo_max_token_len", "ppo_micro_batch_size", "use_dynamic_bsz")
-_SCORED = ("log_prob_max_token_len", "log_prob_micro_batch_size", "log_prob_use_dynamic_bsz")
-#: Passes over a model: the fields that say their size, in sequences and in tokens, and their keys.
-_PASSES = (
-    (("actor.micro_batch", "actor.max_tokens_per_gpu"), _ACTOR, *_TRAINED),
-    (("critic.micro_batch", "critic.max_tokens_per_gpu"), "critic", *_TRAINED),
-    (("actor.scored_batch", "actor.scored_tokens"), ROLLOUT, *_SCORED),
-    (("ref.scored_batch", "ref.scored_tokens"), _REF, *_SCORED),
-    (
-        ("reward.scored_batch", "reward.scored_tokens"),
-        "reward_model",
-        "forward_max_token_len",
-        "micro_batch_size",
-        "use_dynamic_bsz",
-    ),
+    f"{ACTOR}.entropy_from_logits_with_chunking",
+    f"{ACTOR}.entropy_checkpointing",
+    f"{REF}.entropy_from_logits_with_chunking",
+    f"{REF}.entropy_checkpointing",
 )
 _STRATEGY_KEYS = {
-    "actor": f"{_ACTOR}.strategy",
-    "ref": f"{_REF}.strategy",
+    "actor": f"{ACTOR}.strategy",
+    "ref": f"{REF}.strategy",
     "critic": "critic.strategy",
 }
 _ENTRY = re.compile(
@@ -304,7 +295,7 @@ class VerlFamily:
         # The trainer of a recipe may allow what verl's own asserts against.
         is_plain = not absent and _PLAIN.fullmatch(run.entry) is not None
         if is_plain and isinstance(version, Known) and not self.forked:
-            fields.update(_loss_in_place(configuration, fields))
+            fields.update(loss_in_place(configuration, fields))
         problems += [
             problem._replace(certain=problem.certain and is_plain)
             for problem in value_problems(fields, keys)
@@ -333,7 +324,7 @@ class VerlFamily:
         """The table of the configuration that a run names, and whether that is Megatron's."""
         megatron = "megatron" in config or any(
             (
-                setting.key in (f"{_ACTOR}.strategy", "model_engine")
+                setting.key in (f"{ACTOR}.strategy", "model_engine")
                 or setting.key.startswith("actor@")
             )
             and "megatron" in str(setting.value)
@@ -364,11 +355,11 @@ class VerlFamily:
         vllm: Optional[str],
     ) -> None:
         """Fields that more than one key decides, or that the code decides."""
-        _derive_batches(configuration, fields, keys)
-        _derive_roles(configuration, fields, keys, self.name)
+        derive_batches(configuration, fields, keys)
+        derive_roles(configuration, fields, keys, self.name)
         for role, prefixes in (
-            ("actor", under(_ACTOR, "fsdp_config")),
-            ("ref", under(_REF, "fsdp_config")),
+            ("actor", under(ACTOR, "fsdp_config")),
+            ("ref", under(REF, "fsdp_config")),
             ("critic", ("critic.fsdp", "critic.model.fsdp_config")),
         ):
             self._derive_state(configuration, fields, keys, role, prefixes, megatron)
@@ -392,7 +383,7 @@ class VerlFamily:
         keys["rollout.max_model_len"] = configuration.key(name)
         old = self._old(configuration)
         EngineReader(configuration, fields, keys, self.forked, old).read(vllm)
-        _derive_checkpoints(configuration, fields, keys, full=old)
+        derive_checkpoints(configuration, fields, keys, full=old)
 
     def _old(self, configuration: Configuration) -> Optional[bool]:
         """Whether the code is of verl before 0.3: rank 0 gathers a checkpoint, vllm is the
@@ -442,11 +433,11 @@ class VerlFamily:
             fields["ref.cpu_offload"] = self._reference_offload(configuration, strategy, code)
             fields["ref.optimizer"] = Known("none", code)
             if isinstance(strategy, Known) and strategy.value == "megatron":
-                _share_parallel_state(fields)
+                share_parallel_state(fields)
             return
-        _derive_experts(configuration, fields, role)
+        derive_experts(configuration, fields, role)
         if isinstance(strategy, Known) and strategy.value == "megatron":
-            _derive_recomputation(configuration, fields, keys, role)
+            derive_recomputation(configuration, fields, keys, role)
         fields[f"{role}.cpu_offload"] = self._offload_policy(
             configuration, strategy, prefixes, code
         )
@@ -533,14 +524,6 @@ class VerlFamily:
         ]
 
 
-def _share_parallel_state(fields: Dict[str, Fact[Any]]) -> None:
-    """Give the reference the actor's parallelism: in Megatron's workers both live in one process,
-    whose groups are made by the actor's settings (megatron_workers.py, initialize_model_parallel).
-    """
-    for name in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
-        fields[f"ref.{name}"] = fields[f"actor.{name}"]
-
-
 def _unequal_shares(
     fields: Mapping[str, Fact[Any]], keys: Mapping[str, str], *, certain: bool
 ) -> Iterator[ConfigurationProblem]:
@@ -613,207 +596,6 @@ def _sum(fields: Mapping[str, Fact[Any]], *names: str) -> Fact[Any]:
     return Known(
         sum(fact.value for fact in known), Evidence(known[0].evidence.source, " + ".join(names))
     )
-
-
-def _derive_batches(
-    configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
-) -> None:
-    for (sequences, budget), prefix, tokens, micro, switch in _PASSES:
-        tokens_key, each_key = f"{prefix}.{tokens}_per_gpu", f"{prefix}.{micro}_per_gpu"
-        total_key = f"{prefix}.{micro}"
-        keys[sequences] = configuration.key(each_key, total_key)
-        keys[budget] = tokens_key
-        dynamic = configuration.get(f"{prefix}.{switch}", convert=boolean)
-        configuration.asked |= {tokens_key, each_key, total_key}  # which of them counts is decided
-        if isinstance(dynamic, Known) and dynamic.value:
-            fields[budget] = configuration.get(tokens_key, convert=integer)
-            fields[sequences] = Absent(dynamic.evidence)
-            continue
-        fields[budget] = (
-            Absent(dynamic.evidence)
-            if isinstance(dynamic, Known)
-            else Unknown("whether batches are dynamic is not known")
-        )
-        each = configuration.get(each_key, convert=integer)
-        total = configuration.get(total_key, convert=integer)
-        if isinstance(each, Known) or not isinstance(total, Known):
-            undecided = isinstance(dynamic, Unknown) and not isinstance(each, Known)
-            fields[sequences] = dynamic if undecided else each
-        else:
-            fields[sequences] = configuration.over_gpus(sequences, total, fields)
-
-
-def _derive_roles(
-    configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], name: str
-) -> None:
-    code = Evidence(f"code of {configuration.span}", "verl/trainer/main_ppo.py")
-    fields["actor.present"] = Known(True, code)
-    estimator = fields["algorithm"]
-    enabled = configuration.get("critic.enable", convert=boolean)
-    keys["critic.present"] = "algorithm.adv_estimator"
-    if isinstance(enabled, Known):
-        fields["critic.present"] = enabled
-    elif isinstance(estimator, Known):
-        fields["critic.present"] = Known(estimator.value == "gae", estimator.evidence)
-        if estimator.value == "gae":
-            fields["algorithm"] = Known("ppo", estimator.evidence)
-    else:
-        fields["critic.present"] = Unknown("the estimator is not known")
-    _derive_reference(configuration, fields, keys, code, always=name != "verl")
-    for role in ("actor", "critic", "ref"):
-        fields[f"{role}.nodes"], fields[f"{role}.gpus_per_node"] = (
-            fields["nodes"],
-            fields["gpus_per_node"],
-        )
-        keys[f"{role}.nodes"], keys[f"{role}.gpus_per_node"] = keys["nodes"], keys["gpus_per_node"]
-    if not isinstance(fields["ref.model"], Known):
-        fields["ref.model"] = fields["actor.model"]
-        keys["ref.model"] = keys["actor.model"]
-
-
-def _derive_reference(
-    configuration: Configuration,
-    fields: Dict[str, Fact[Any]],
-    keys: Dict[str, str],
-    code: Evidence,
-    *,
-    always: bool,
-) -> None:
-    """Before 0.3 a reference model is always loaded; from then on only where a KL term asks for it,
-    and not beside LoRA adapters.
-    """
-    keys["ref.present"] = f"{_ACTOR}.use_kl_loss"
-    by_terms = configuration.since("0.3.0.post1")
-    if always or by_terms is False:
-        fields["ref.present"] = Known(True, code)
-    else:
-        fields["ref.present"] = _asked_reference(
-            configuration, fields["actor.lora_rank"], bool(by_terms)
-        )
-
-
-def _asked_reference(
-    configuration: Configuration, lora: Fact[Any], by_terms_alone: bool
-) -> Fact[Any]:
-    """Tell whether a KL term asks for a reference model; ``by_terms_alone``: without, none is."""
-    terms = (
-        configuration.get(f"{_ACTOR}.use_kl_loss", convert=boolean),
-        configuration.get("algorithm.use_kl_in_reward", convert=boolean),
-    )
-    known = [fact for fact in terms if isinstance(fact, Known)]
-    asking = [fact for fact in known if fact.value]
-    adapters = adapters_from(lora)
-    if asking and adapters is not None:
-        reason = "the actor without its adapter is the reference"
-        return Known(False, Evidence(adapters.source, reason))
-    if asking:
-        return Known(True, asking[0].evidence)
-    if by_terms_alone and len(known) == len(terms):
-        return Known(False, known[0].evidence)
-    return Unknown(
-        "before verl 0.3 always, from then on where use_kl_loss or use_kl_in_reward is set"
-    )
-
-
-def _derive_experts(configuration: Configuration, fields: Dict[str, Fact[Any]], role: str) -> None:
-    """Megatron cuts experts by their own tensor and expert parallelism."""
-    prefix = f"{_ACTOR}.megatron" if role == "actor" else f"{role}.megatron"
-    experts = configuration.get(f"{prefix}.expert_model_parallel_size", convert=integer)
-    own = configuration.get(f"{prefix}.expert_tensor_parallel_size", convert=integer)
-    tensor = fields.get(f"{role}.tensor_parallel")
-    if isinstance(experts, Known) and experts.value and isinstance(tensor, Known):
-        each = own.value if isinstance(own, Known) and own.value else tensor.value
-        fields[f"{role}.expert_parallel"] = Known(experts.value * each, experts.evidence)
-
-
-def _derive_recomputation(
-    configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str], role: str
-) -> None:
-    """Megatron recomputes every layer where it is told to do so for each of them (transformer
-    config: full, uniform, 1); of anything else part may be kept.
-    """
-    prefix = f"{_ACTOR}.megatron" if role == "actor" else f"{role}.megatron"
-    under_it = f"{prefix}.override_transformer_config"
-    kind, way = (
-        configuration.get(f"{under_it}.recompute_{name}", convert=text_of)
-        for name in ("granularity", "method")
-    )
-    count = configuration.get(f"{under_it}.recompute_num_layers", convert=integer)
-    values = tuple(fact.value if isinstance(fact, Known) else None for fact in (kind, way, count))
-    if values == ("full", "uniform", 1) and isinstance(kind, Known):
-        fields[f"{role}.gradient_checkpointing"] = Known(True, kind.evidence)
-        keys[f"{role}.gradient_checkpointing"] = f"{under_it}.recompute_granularity"
-
-
-def _loss_in_place(
-    configuration: Configuration, fields: Mapping[str, Fact[Any]]
-) -> Dict[str, Fact[Any]]:
-    """Return that flash-attn's loss writes the gradient over the logits: from 0.4.0 on with FSDP
-    where a step takes no entropy of them (dp_actor.py@v0.4.0:158, :386;
-    engine/fsdp/transformer_impl.py@v0.7.0). Other devices than NVIDIA's have another loss.
-    """
-    strategy = fields.get("actor.strategy")
-    entropy = configuration.get(f"{_ACTOR}.entropy_coeff")
-    none_of = (f"{_ACTOR}.calculate_entropy", f"{_ACTOR}.calculate_sum_pi_squared")
-    others = [configuration.get(key, convert=boolean, missing=False) for key in none_of]
-    device = configuration.get("trainer.device", missing="cuda")
-    is_sure = (
-        configuration.since("0.4.0")
-        and isinstance(strategy, Known)
-        and strategy.value in ("fsdp", "fsdp2")
-        and isinstance(entropy, Known)
-        and entropy.value == 0
-        and all(isinstance(one, Known) and not one.value for one in others)
-        and isinstance(device, Known)
-        and device.value == "cuda"
-    )
-    if is_sure and isinstance(entropy, Known):
-        return {"actor.loss_in_place": Known(True, entropy.evidence)}
-    return {}
-
-
-def _derive_checkpoints(
-    configuration: Configuration,
-    fields: Dict[str, Fact[Any]],
-    keys: Dict[str, str],
-    *,
-    full: Optional[bool],
-) -> None:
-    keys["checkpoint.save_freq"] = "trainer.save_freq"
-    fields["checkpoint.save_freq"] = at_least_zero(
-        configuration.get("trainer.save_freq", convert=integer)
-    )
-    limit_names = ("trainer.max_actor_ckpt_to_keep", "trainer.remove_previous_ckpt_in_save")
-    limit = configuration.get(limit_names[0], convert=integer)
-    keys["checkpoint.limit"] = configuration.key(*limit_names)
-    fields["checkpoint.limit"] = Known(0, limit.evidence) if isinstance(limit, Absent) else limit
-    mode = configuration.get("trainer.resume_mode", convert=text_of)
-    path = configuration.get("trainer.resume_from_path", convert=text_of)
-    is_auto = isinstance(mode, Known) and mode.value == "auto"
-    keys["checkpoint.resume"] = "trainer.resume_mode" if is_auto else "trainer.resume_from_path"
-    fields["checkpoint.resume"] = mode if is_auto else path
-    contents = configuration.get(
-        f"{_ACTOR}.checkpoint.save_contents", f"{_ACTOR}.checkpoint.contents"
-    )
-    keys["checkpoint.model_only"] = configuration.key(
-        f"{_ACTOR}.checkpoint.save_contents", f"{_ACTOR}.checkpoint.contents"
-    )
-    if isinstance(contents, Known) and isinstance(contents.value, list):
-        fields["checkpoint.model_only"] = Known(
-            "optimizer" not in contents.value, contents.evidence
-        )
-    if full is not None:
-        code = Evidence(
-            f"code of {configuration.span}",
-            "verl/utils/checkpoint" if not full else "verl/workers/fsdp_workers.py",
-        )
-        fields["checkpoint.gather"] = Known("full" if full else "sharded", code)
-        if full:
-            fields["checkpoint.model_only"] = Known(True, code)
-    else:
-        fields["checkpoint.gather"] = Unknown(
-            "rank 0 gathers before verl 0.3, each rank writes its shard from then on"
-        )
 
 
 ADAPTER = VerlFamily(
