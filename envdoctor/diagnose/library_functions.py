@@ -49,7 +49,7 @@ def tell_library_function(draft: TraceDraft, modules: Mapping[str, str], context
         for begin, library in _LIBRARIES:
             if symbol.lstrip("_").startswith(begin):
                 draft.finding = draft.finding._replace(component=library)
-        histories = context.matrix.library_histories(symbol)
+        histories = context.matrix.library_histories(symbol, context.facts.value("os.architecture"))
         chosen = _of_this_cuda(histories, event.first.text, context)
         if chosen:
             _tell(draft, chosen, context)
@@ -100,7 +100,7 @@ def _tell(draft: TraceDraft, histories: Sequence[SymbolHistory], context: Contex
     elif not has:
         remedies = (_install(first, version, asker, context), *(remedies if has is None else ()))
     stranger = context.version("torch") if asker is None else None
-    if stranger is not None and any(one.package == "torch" for one in context.matrix.askers(first)):
+    if stranger is not None and any(one.package == "torch" for one in _askers(first, context)):
         text += f". torch {stranger} does not need it: files of another torch lie there"
         call = InstallerCall("install", (f"torch=={stranger.public}",), ("--force-reinstall",))
         words = f"Install torch {stranger} anew, so that all its files are of one release."
@@ -133,9 +133,13 @@ def _other_copy(component: str, context: Context) -> str:
     return f"LD_LIBRARY_PATH names {others[0]}, which is looked through first" if others else ""
 
 
+def _askers(history: SymbolHistory, context: Context) -> List[Asker]:
+    return context.matrix.askers(history, context.facts.value("os.architecture"))
+
+
 def _asker_words(history: SymbolHistory, context: Context) -> Tuple[Optional[Asker], str]:
     """Return who of those installed needs the function, and who does in words."""
-    askers = context.matrix.askers(history)
+    askers = _askers(history, context)
     for asker in askers:
         version = context.version(asker.package)
         if version is not None and span_holds(asker.releases, asker.versions, version.public):

@@ -603,29 +603,44 @@ class Matrix(TableViews):
         document = self._once("symbols", lambda: self._files.measured("symbols"))
         return history_of(document, symbol, all_wheels) if document else None
 
-    def library_histories(self, symbol: str) -> List[SymbolHistory]:
+    def _symbols_on(self, architecture: Optional[str]) -> Any:
+        """What was read of wheels for a machine; where that is not told, or another, of those for
+        x86_64.
+        """
+        document = self._once("symbols", lambda: self._files.measured("symbols"))
+        if architecture != "aarch64" or not document:
+            return document
+        from .symbols import as_read_on_aarch64
+
+        return self._once("symbols of aarch64", lambda: as_read_on_aarch64(document))
+
+    def library_histories(
+        self, symbol: str, architecture: Optional[str] = None
+    ) -> List[SymbolHistory]:
         """Return in which releases of CUDA's libraries, and of the driver, a function or a file is,
         for each package that does not always have it.
         """
         from .symbols import histories_in_libraries
 
-        document = self._once("symbols", lambda: self._files.measured("symbols"))
+        document = self._symbols_on(architecture)
         return histories_in_libraries(document, symbol) if document else []
 
-    def askers(self, history: SymbolHistory) -> List[Asker]:
+    def askers(self, history: SymbolHistory, architecture: Optional[str] = None) -> List[Asker]:
         """Return which packages have a file that needs such a function."""
         from .symbols import askers_of
 
-        document = self._once("symbols", lambda: self._files.measured("symbols"))
+        document = self._symbols_on(architecture)
         return askers_of(document, history.package, history.symbol) if document else []
 
-    def torch_of_wheels(self, package: str) -> Mapping[str, FrozenSet[str]]:
+    def torch_of_wheels(
+        self, package: str, architecture: Optional[str] = None
+    ) -> Mapping[str, FrozenSet[str]]:
         """Return by release of a package the releases of torch with which its wheel may load; empty
         where no wheel was measured.
         """
         from .symbols import torch_of_wheels
 
-        document = self._once("symbols", lambda: self._files.measured("symbols"))
+        document = self._symbols_on(architecture)
         return torch_of_wheels(document, package) if document else {}
 
     @property

@@ -50,6 +50,7 @@ __all__ = [
     "EXCLUDED_LATER",
     "GPU",
     "HAS_NO_LIBRARY",
+    "MACHINE",
     "NOT_IN_EXTRA",
     "OVERRIDES",
     "OVERWRITES",
@@ -72,8 +73,9 @@ class MissingName(NamedTuple):
     module, name: what is imported; no name: the module itself. importing, lacking: releases.
     others: [package, specifier] of third packages, "" for any version, "-" for not
     there, "!" before a range for anything outside it, "cuda" for a build for CUDA, "cuda==12.4" for
-    one for this CUDA, "cxx11abi=false" for one with this C++ ABI; ["$NAME", "-"] for a variable
-    that is not set; ["--name", "true"] for a setting that is on.
+    one for this CUDA, "cxx11abi=false" for one with this C++ ABI; ["machine", "x86_64"] for a
+    machine; ["$NAME", "-"] for a variable that is not set; ["--name", "true"] for a setting that is
+    on.
     pin: the requirement that mends it, "" where none is known. archive, path, line: the witness.
     verb: what the code does with the versions that are "lacking" ("refuses"), "" for an import;
     text: the words of its message; without a verb an attribute that is read, no import. equal: the
@@ -107,6 +109,8 @@ DRIVER = "cuda-driver"
 #: Any GPU of NVIDIA, where it does: its versions are compute capabilities, those before the first
 #: that code is asked of like this.
 GPU = "cuda-gpu"
+#: The architecture whose wheels alone were read, where it stands for a third package.
+MACHINE = "machine"
 #: What a statement about a library says that has no symbol which it needs of torch.
 CANNOT_LOAD = "cannot be loaded with"
 #: What a statement about a package says that has no file for the CUDA of torch.
@@ -742,6 +746,8 @@ _NAMES_OF_HOST = {PYTHON: "Python", DRIVER: "a driver that serves CUDA"}
 def _other_term(name: str, asked: str) -> Term:
     if name == PYTHON:
         return Term("host", "host", "python", "in", VersionSet.parse(asked))
+    if name == MACHINE:
+        return Term("host", "host", "architecture", "any", frozenset((asked,)))
     if name.startswith("--"):
         return Term("request", name[2:], "value", "any", frozenset((asked, asked.capitalize())))
     if name.startswith("$"):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, FrozenSet, Iterator, Optional, Sequence, Tuple
+from typing import Any, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ..model.pattern import pattern
 from ..model.versions import try_version
@@ -18,6 +18,7 @@ __all__ = [
     "places_of",
     "span_holds",
     "spans_of",
+    "text_of_places",
     "versions_fault",
 ]
 
@@ -29,6 +30,17 @@ _SPANS = pattern(r"(?:\d{1,6}(?:-\d{1,6})?(?:,(?=\d)|$))*")
 def places_of(text: str) -> FrozenSet[int]:
     """Return all places of spans."""
     return frozenset(place for first, last in _ends(text) for place in range(first, last + 1))
+
+
+def text_of_places(places: Iterable[int]) -> str:
+    """Return places as ``0-3,7``."""
+    runs: List[List[int]] = []
+    for place in sorted(set(places)):
+        if runs and runs[-1][1] == place - 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in runs)
 
 
 def spans_of(text: str, versions: Sequence[str]) -> Tuple[Span, ...]:

@@ -4,24 +4,38 @@ for Linux. Only ``diagnose`` reads it.
 
 It holds what some releases export and others do not, of libc10, libc10_cuda, libtorch_cpu and
 libtorch_python, and of NVIDIA's wheels. A name that is not there is one that all of them have, or
-that was not measured.
+that was not measured. What it says of packages was read in the wheels for x86_64; ``aarch64`` tells
+of which releases those for aarch64 were read too (``versions``), and holds of packages whose wheels
+differ the same tables once more.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.version import Version
 from ..model.versions import enumerated, parse_version, releases_of
-from .spans import Span, are_spans, places_of, span_holds, spans_of, versions_fault
+from .measured_rows import DRIVER
+from .spans import (
+    Span,
+    are_spans,
+    places_of,
+    span_holds,
+    spans_of,
+    text_of_places,
+    versions_fault,
+)
 
 __all__ = [
+    "AARCH64",
     "SCHEMA",
+    "TABLES",
     "Asker",
     "SymbolHistory",
+    "as_read_on_aarch64",
     "askers_of",
     "histories_in_libraries",
     "history_of",
@@ -32,6 +46,10 @@ __all__ = [
 ]
 
 SCHEMA = 1
+AARCH64 = "aarch64"
+#: What is said by package, and of its releases.
+TABLES = ("libraries", "asked", "fits", "links", "numpy")
+_BY_PLACE = ("versions", "archives")
 _NAME = pattern(r"~?[A-Za-z_]\w{0,120}")
 _LENGTH = pattern(r"\d{1,3}")
 _HEAD = pattern(r"_Z(?:T[ISTV]|GV)?N?[VK]*[RO]?(?=\d)")
@@ -90,6 +108,54 @@ class Asker(NamedTuple):
     file: str
     releases: Tuple[Span, ...]
     versions: Tuple[str, ...]
+
+
+def as_read_on_aarch64(document: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the document with what it says of the wheels for aarch64 in the place of those for
+    x86_64, and without releases of which no wheel for aarch64 was read. The driver is the same.
+    """
+    own: Mapping[str, Any] = document.get(AARCH64, {})
+    read = {name: text.split() for name, text in own.get("versions", {}).items()}
+    changed: Dict[str, Any] = {}
+    for table in TABLES:
+        values = document.get(table, {})
+        changed[table] = {
+            name: values[name] if name not in read else _restricted(values[name], read[name])
+            for name in values
+            if name in read or name == DRIVER
+        }
+        changed[table].update(own.get(table, {}))
+    return {**document, **changed}
+
+
+def _restricted(values: Mapping[str, Any], read: Collection[str]) -> Dict[str, Any]:
+    """What a table says of some releases of a package: a value for each, or spans of places in
+    their list, and texts that stand in the same order.
+    """
+    versions: Optional[Sequence[str]] = values.get("versions")
+    if versions is None:
+        return {version: values[version] for version in values if version in read}
+    kept = [place for place, version in enumerate(versions) if version in read]
+    lists = {key: [values[key][place] for place in kept] for key in _BY_PLACE if values.get(key)}
+    places = {place: new for new, place in enumerate(kept)}
+    return {**values, **lists, "symbols": _moved(values["symbols"], places)}
+
+
+def _moved(by_span: Mapping[str, Any], places: Mapping[int, int]) -> Dict[str, Any]:
+    """Objects by span with the places that are kept, in objects by anything else; what is of none
+    of them is left out.
+    """
+    moved: Dict[str, Any] = {}
+    for key, value in by_span.items():
+        if isinstance(value, dict):
+            inner = _moved(value, places)
+            if inner:
+                moved[key] = inner
+            continue
+        span = text_of_places(places[place] for place in places_of(key) if place in places)
+        if span:
+            moved[span] = f"{moved[span]} {value}" if span in moved else value
+    return moved
 
 
 def histories_in_libraries(document: Mapping[str, Any], symbol: str) -> List[SymbolHistory]:
@@ -214,8 +280,8 @@ def _split_parameters(text: str) -> List[str]:
 
 
 def torch_of_wheels(document: Mapping[str, Any], package: str) -> Mapping[str, FrozenSet[str]]:
-    """Return by release of a package the releases of torch that export what its wheel for x86_64
-    needs: with others it cannot be loaded, with these it may.
+    """Return by release of a package the releases of torch that export what its wheel needs: with
+    others it cannot be loaded, with these it may.
     """
     versions: Sequence[str] = document["versions"]
     return {
@@ -262,22 +328,40 @@ def symbols_fault(document: Any) -> str:
     fault = versions_fault(versions)
     if fault:
         return fault
-    fits = document.get("fits")
-    if not isinstance(fits, dict) or not all(isinstance(value, dict) for value in fits.values()):
-        return "expected an object of objects as fits"
-    texts = [("fits", text) for spans in fits.values() for text in spans.values()]
+    texts = []
     for part in _PARTS:
         spans = document.get(part)
-        if not isinstance(spans, dict) or not all(isinstance(w, str) for w in spans.values()):
+        if not isinstance(spans, dict) or not _are_texts(spans):
             return f"expected an object of texts as {part}"
         texts += [(part, text) for text in spans]
-    fault = _libraries_fault(document.get("libraries", {}), document.get("asked", {}))
+    own: Any = document.get(AARCH64, {"versions": {}})
+    if not isinstance(own, dict) or not _are_texts(own.get("versions")):
+        return f"expected an object with texts as versions as {AARCH64}"
+    fault = next(filter(None, map(_tables_fault, (document, {"fits": {}, **own}))), "")
     if fault:
         return fault
+    texts += [
+        ("fits", text)
+        for tables in (document, own)
+        for spans in tables.get("fits", {}).values()
+        for text in spans.values()
+    ]
     for part, text in texts:
         if not text or not are_spans(text, len(versions)):
             return f"{part}: expected spans of places below {len(versions)}, found {text!r}"
     return ""
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+def _tables_fault(tables: Mapping[str, Any]) -> str:
+    """Tell what is wrong with the tables by package, "" for nothing."""
+    fits = tables.get("fits")
+    if not isinstance(fits, dict) or not all(isinstance(value, dict) for value in fits.values()):
+        return "expected an object of objects as fits"
+    return _libraries_fault(tables.get("libraries", {}), tables.get("asked", {}))
 
 
 def _libraries_fault(libraries: Any, asked: Any) -> str:

@@ -22,7 +22,7 @@ from .rule import Context, is_for_other_vendor, is_unindexed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+    from typing import Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple
 
     from ..matrix.tables import Build
 
@@ -198,12 +198,17 @@ def newest_for_torch(context: Context, name: str, minor: str) -> str:
     return ""
 
 
+def _torch_of_wheels(context: Context, name: str) -> Mapping[str, FrozenSet[str]]:
+    """The releases of torch with which the wheels of a package for this machine may load."""
+    return context.matrix.torch_of_wheels(name, context.facts.value("os.architecture"))
+
+
 def finds_its_symbols(context: Context, installed: Distribution, torch: Optional[Version]) -> bool:
     """Tell whether the wheel of a release was measured to need nothing that a torch lacks."""
     release = try_version(installed.version)
     if release is None or torch is None:
         return False
-    measured = context.matrix.torch_of_wheels(installed.name)
+    measured = _torch_of_wheels(context, installed.name)
     return torch.public in measured.get(release.public, ())
 
 
@@ -211,7 +216,7 @@ def newest_that_may_load(context: Context, name: str, torch: Torch) -> str:
     """Return the newest release of a package whose wheel needs no symbol that a torch is known to
     lack, "" for none.
     """
-    measured = context.matrix.torch_of_wheels(name)
+    measured = _torch_of_wheels(context, name)
     fitting = [text for text, releases in measured.items() if torch.version.public in releases]
     return max(fitting, key=parse_version, default="")
 
@@ -459,7 +464,7 @@ def _from_release(
         return _Mismatch("ED401", "advice", message, evidence, (_EXTENSIONS,))
     is_known = release is not None and bool(_builds(context, extension.name, release))
     if is_known and release is not None and extension.name in _SEEN_BESIDE_OTHERS:
-        is_known = release.public in context.matrix.torch_of_wheels(extension.name)
+        is_known = release.public in _torch_of_wheels(context, extension.name)
     if not is_known:
         # What an engine asked for at the time, of a release that nobody looked into.
         message += ": mostly its extension does not load then, or misses operators."

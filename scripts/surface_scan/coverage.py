@@ -12,6 +12,7 @@ from wheel_scan.members import ARCHITECTURES, PROFILES
 from wheel_scan.symbols import LINKED
 
 from envdoctor.matrix.measured_rows import BUILT_FOR_NUMPY_1, CANNOT_LOAD
+from envdoctor.matrix.symbols import AARCH64
 
 from .call_statements import ARGUMENTS
 from .packages import Packages
@@ -136,14 +137,15 @@ def _of_the_most_used(
     names = read_toml(str(MOST_USED))["downloads"]
     for name in names:
         needs = _needs(name, packages)
-        linked = {"x86_64": _of_symbols(symbols, name)}
-        if name == "torch":  # what it exports is read of both
-            linked["aarch64"] = linked["x86_64"]
+        linked = {
+            "x86_64": _of_symbols(symbols, name),
+            AARCH64: set(symbols.get(AARCH64, {}).get("versions", {}).get(name, "").split()),
+        }
         for entry in _document(matrices / "packages" / f"{name}.json").get("releases", ()):
             if entry["released"] < since or entry.get("yanked"):
                 continue
             lacking = {
-                architecture: _lacking(entry, architecture, needs, linked.get(architecture, set()))
+                architecture: _lacking(entry, architecture, needs, linked[architecture])
                 for architecture in _architectures(entry)
             }
             for architecture, kinds in lacking.items():

@@ -6,11 +6,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import (
+    AbstractSet,
+    Any,
+    Dict,
+    FrozenSet,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from packaging.version import Version
 
-from envdoctor.matrix.measured_rows import BUILT_FOR_NUMPY_1, CANNOT_LOAD
+from envdoctor.matrix.measured_rows import BUILT_FOR_NUMPY_1, CANNOT_LOAD, MACHINE
+from envdoctor.matrix.spans import places_of
+from envdoctor.matrix.symbols import AARCH64, as_read_on_aarch64
 
 from .cuda_links import cuda_link_statements
 from .documents import newest, read_document, runs, write_document
@@ -30,12 +44,48 @@ def link_statements(matrices: Path, consumer: str, optional: bool = False) -> Li
     """
     path = matrices / "symbols.json"
     document = json.loads(path.read_text("ascii")) if path.exists() else {}
+    on_arm = as_read_on_aarch64(document)
+    releases = sorted(
+        {*document.get("links", {}).get(consumer, ()), *document.get("fits", {}).get(consumer, ())},
+        key=Version,
+    )
+    lacking = _all_lacking(document, consumer, releases)
+    of_arm = _all_lacking(on_arm, consumer, releases)
+    machines = ["" if own == other else "x86_64" for own, other in zip(lacking, of_arm)]
+    others = [AARCH64 if machine else None for machine in machines]
+    statements = _of_torch(document, consumer, releases, lacking, machines)
+    statements += _of_torch(on_arm, consumer, releases, of_arm, others)
+    statements += _of_one_abi(document, consumer, releases, lacking, machines)
+    statements += cuda_link_statements(matrices, document, consumer)
+    statements += numpy_statements(matrices, document, consumer)
+    if optional:
+        return [{**statement, "effect": "degrades"} for statement in statements]
+    return statements
+
+
+def _all_lacking(
+    document: Mapping[str, Any], consumer: str, releases: Sequence[str]
+) -> List[Optional[AbstractSet[int]]]:
+    links = document.get("links", {}).get(consumer, {})
+    return [_lacking(links.get(name), len(document.get("versions", ()))) for name in releases]
+
+
+def _of_torch(
+    document: Mapping[str, Any],
+    consumer: str,
+    releases: Sequence[str],
+    lacking: Sequence[Optional[AbstractSet[int]]],
+    machines: Sequence[Optional[str]],
+) -> List[Dict[str, Any]]:
+    """Return the statements about torch; of each release that of its machine, "" for both; None: it
+    is said already.
+    """
     links: Mapping[str, Mapping[str, str]] = document.get("links", {}).get(consumer, {})
     torch: Sequence[str] = document.get("versions", ())
-    releases = sorted({*links, *document.get("fits", {}).get(consumer, ())}, key=Version)
-    lacking = [_lacking(links.get(name), len(torch)) for name in releases]
-    groups: Dict[Tuple[str, FrozenSet[int]], List[int]] = {}
-    for number, without in enumerate(lacking):
+    groups: Dict[Tuple[str, FrozenSet[int], str], List[int]] = {}
+    for number, (without, machine) in enumerate(zip(lacking, machines)):
+        if machine is None:
+            continue
         by_cure: Dict[str, Set[int]] = {}
         for place in without or ():
             fits = [other is not None and place not in other for other in lacking]
@@ -46,17 +96,12 @@ def link_statements(matrices: Path, consumer: str, optional: bool = False) -> Li
             places = by_cure.pop("")
             by_cure.setdefault(newest("torch", torch, others), set()).update(places)
         for cure, places in by_cure.items():
-            groups.setdefault((cure, frozenset(places)), []).append(number)
+            groups.setdefault((cure, frozenset(places), machine), []).append(number)
     statements = []
-    for (cure, places), numbers in groups.items():
+    for (cure, places, machine), numbers in groups.items():
         last = releases[numbers[-1]]
         own, theirs = runs(releases, numbers), runs(torch, places)
-        statements.append(_statement(links[last], consumer, own, theirs, cure))
-    statements += _of_one_abi(document, consumer, releases, lacking)
-    statements += cuda_link_statements(matrices, document, consumer)
-    statements += numpy_statements(matrices, document, consumer)
-    if optional:
-        return [{**statement, "effect": "degrades"} for statement in statements]
+        statements.append(_statement(links[last], consumer, own, theirs, cure, machine))
     return statements
 
 
@@ -64,7 +109,8 @@ def _of_one_abi(
     document: Mapping[str, Any],
     consumer: str,
     releases: Sequence[str],
-    lacking: Sequence[Optional[Set[int]]],
+    lacking: Sequence[Optional[AbstractSet[int]]],
+    machines: Sequence[str],
 ) -> List[Dict[str, Any]]:
     """Return what cannot be loaded with a release of torch of the C++ ABI of its wheel for x86_64,
     where that for aarch64 has the other: it fits neither by its own wheel nor is it certain that
@@ -73,31 +119,32 @@ def _of_one_abi(
     torch: Sequence[str] = document.get("versions", ())
     fits = document.get("fits", {}).get(consumer, {})
     links = document.get("links", {}).get(consumer, {})
-    groups: Dict[int, List[int]] = {}
+    groups: Dict[Tuple[int, str], List[int]] = {}
     for number, version in enumerate(releases):
         without = lacking[number]
         if without is None or version not in fits or not links[version]["lacking"]:
             continue
-        for place in set(range(len(torch))) - without - _places(fits[version]):
-            groups.setdefault(place, []).append(number)
+        for place in set(range(len(torch))) - without - places_of(fits[version]):
+            groups.setdefault((place, machines[number]), []).append(number)
     statements = []
-    for place, numbers in groups.items():
+    for (place, machine), numbers in groups.items():
         old = Version(torch[place]) < _NEW_ABI
         last = releases[numbers[-1]]
-        fitting = [other in _places(fits[last]) for other in range(len(torch))]
+        fitting = [other in places_of(fits[last]) for other in range(len(torch))]
         statement = _statement(
             links[last],
             consumer,
             runs(releases, numbers),
             runs(torch, [place]),
             newest("torch", torch, fitting),
+            machine,
         )
         abi = "false" if old else "true"
         statements.append(
             {
                 **statement,
                 "id": f"links-torch-{torch[place]}-abi-{abi}-{releases[numbers[0]]}",
-                "with": [["torch", f"cxx11abi={abi}"]],
+                "with": [["torch", f"cxx11abi={abi}"], *statement.get("with", ())],
             }
         )
     return statements
@@ -109,9 +156,11 @@ def _statement(
     own: List[List[str]],
     theirs: List[List[str]],
     cure: str,
+    machine: str,
 ) -> Dict[str, Any]:
+    suffix = f"-{machine}" if machine == AARCH64 else ""
     statement = {
-        "id": f"links-torch-{theirs[0][0]}-{own[0][0]}",
+        "id": f"links-torch-{theirs[0][0]}-{own[0][0]}{suffix}",
         "provider": "torch",
         "module": "",
         "name": link["symbol"],
@@ -126,21 +175,17 @@ def _statement(
         "path": link["library"],
         "line": 0,
     }
+    if machine:
+        statement["with"] = [[MACHINE, machine]]
     return {**statement, "pin": cure} if cure else statement
 
 
-def _lacking(link: Optional[Mapping[str, str]], count: int) -> Optional[Set[int]]:
+def _lacking(link: Optional[Mapping[str, str]], count: int) -> Optional[AbstractSet[int]]:
     """The places of releases of torch that a release cannot be loaded with; None where it was not
     judged, or is for a torch that was not read.
     """
-    places = _places(link["lacking"]) if link is not None else set()
+    places = places_of(link["lacking"]) if link is not None else frozenset()
     return places if link is not None and len(places) < count else None
-
-
-def _places(text: str) -> Set[int]:
-    """The places of spans like ``0-3,7``."""
-    ends = [part.partition("-") for part in text.split(",") if part]
-    return {place for first, _, last in ends for place in range(int(first), int(last or first) + 1)}
 
 
 def write_links(

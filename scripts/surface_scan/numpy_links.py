@@ -12,6 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envdoctor.matrix.measured_rows import BUILT_FOR_NUMPY_1
+from envdoctor.matrix.symbols import as_read_on_aarch64
 from envdoctor.model.requirement import try_requirement
 
 from .documents import runs
@@ -26,8 +27,8 @@ _HELD = "module compiled against ABI version 0x%x but this version of numpy is 0
 def numpy_statements(
     matrices: Path, document: Mapping[str, Any], consumer: str
 ) -> List[Dict[str, Any]]:
-    """Return one statement about the releases of a package that are built against NumPy 1, none
-    where the metadata of all of them keep NumPy 2 out.
+    """Return one statement about the releases of a package that are built against NumPy 1, whatever
+    the machine, none where the metadata of all of them keep NumPy 2 out.
 
     Args:
         matrices: The folder, for the releases of the package and of NumPy.
@@ -36,7 +37,12 @@ def numpy_statements(
     """
     built: Mapping[str, Mapping[str, str]] = document.get("numpy", {}).get(consumer, {})
     versions = sorted(built, key=Version)
-    old = [place for place, version in enumerate(versions) if built[version]["major"] == "1"]
+    on_arm = as_read_on_aarch64(document)["numpy"].get(consumer, {})
+    old = [
+        place
+        for place, version in enumerate(versions)
+        if built[version]["major"] == on_arm.get(version, built[version])["major"] == "1"
+    ]
     numpy = [entry["version"] for entry in _releases(matrices, "numpy")]
     second = [place for place, version in enumerate(numpy) if Version(version).major == 2]
     requires = {

@@ -12,17 +12,29 @@ import sys
 from fnmatch import fnmatch
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from types import MappingProxyType
+from typing import (
+    AbstractSet,
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from packaging.version import Version
 
 from envdoctor.matrix.measured_rows import DRIVER
-from envdoctor.matrix.spans import places_of
+from envdoctor.matrix.spans import places_of, text_of_places
 
 from .cuda_symbols import PROVIDERS
-from .symbol_spans import spans_of
 
 __all__ = ["asked_of", "driver_symbols", "libraries_of", "major_of"]
 
@@ -40,12 +52,14 @@ def major_of(package: str) -> int:
 
 
 def libraries_of(
-    records: Records, earlier: Mapping[str, Mapping[str, Any]]
+    records: Records,
+    earlier: Mapping[str, Mapping[str, Any]],
+    also: Mapping[str, AbstractSet[str]] = MappingProxyType({}),
 ) -> Dict[str, Dict[str, Any]]:
     """Return by package ``versions`` and ``symbols``: of each that varies, and of each file that
     does, the releases that have it, and all ``files``, by which others name it. The driver counts
     by the CUDA that it serves. What was said ``earlier`` of a package stays where it had more
-    releases than were read here.
+    releases than were read here. Of symbols that vary ``also``, elsewhere, each is kept.
     """
     libraries = {}
     for package in PROVIDERS:
@@ -59,7 +73,7 @@ def libraries_of(
             for version, record in records.get(package, {}).items()
             if all("exported" in entry for entry in record.get("cuda", {"": {}}).values())
         }
-        libraries[package] = _varying(releases)
+        libraries[package] = _varying(releases, also.get(package, frozenset()))
     types = {
         name
         for releases in records.values()
@@ -76,7 +90,9 @@ def libraries_of(
     return {name: values for name, values in libraries.items() if values["symbols"]}
 
 
-def _varying(releases: Mapping[str, Set[str]]) -> Dict[str, Any]:
+def _varying(
+    releases: Mapping[str, Set[str]], also: AbstractSet[str] = frozenset()
+) -> Dict[str, Any]:
     versions = sorted(releases, key=Version)
     having: Dict[str, List[int]] = {}
     for place, version in enumerate(versions):
@@ -84,8 +100,8 @@ def _varying(releases: Mapping[str, Set[str]]) -> Dict[str, Any]:
             having.setdefault(symbol, []).append(place)
     by_span: Dict[str, List[str]] = {}
     for symbol in sorted(having):
-        if len(having[symbol]) < len(versions):
-            by_span.setdefault(spans_of(having[symbol]), []).append(symbol)
+        if len(having[symbol]) < len(versions) or symbol in also:
+            by_span.setdefault(text_of_places(having[symbol]), []).append(symbol)
     return {
         "versions": versions,
         "symbols": {span: " ".join(by_span[span]) for span in sorted(by_span)},
@@ -252,7 +268,7 @@ def _packed(releases: _Releases) -> Dict[str, Any]:
     symbols: Dict[str, Dict[str, Dict[str, str]]] = {}
     for provider, name, symbol in sorted(having):
         by_span = symbols.setdefault(provider, {}).setdefault(name, {})
-        span = spans_of(having[provider, name, symbol])
+        span = text_of_places(having[provider, name, symbol])
         by_span[span] = f"{by_span[span]} {symbol}" if span in by_span else symbol
     archives = [releases[version][0] for version in versions] if symbols else []
     return {"versions": versions, "archives": archives, "symbols": symbols}

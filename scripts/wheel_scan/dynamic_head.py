@@ -21,6 +21,8 @@ _BINDINGS = frozenset((1, 2, 10))
 #: STT_NOTYPE, OBJECT, FUNC, COMMON, TLS, GNU_IFUNC.
 _TYPES = frozenset((0, 1, 2, 5, 6, 10))
 _WEAK = 2
+#: Of a section, which GNU ld leaves in .dynsym where it links for aarch64: STT_SECTION, LOCAL.
+_SECTION = 3
 _LEAST = 8
 _LONGEST_NAME = 1 << 15
 #: What patchelf leaves of a table that it moved.
@@ -79,6 +81,8 @@ def _is_symbol(head: bytes, place: int) -> bool:
     if place + _ENTRY.size > len(head):
         return False
     name, info, other, section, value, _ = _ENTRY.unpack_from(head, place)
+    if info == _SECTION:
+        return not name and not other and section != 0
     if not name or info >> 4 not in _BINDINGS or info & 15 not in _TYPES or other > 3:
         return False
     return section != 0 or value == 0
@@ -110,6 +114,8 @@ def _named(head: bytes, strings: int, entries: List[Tuple[int, int, int]]) -> Op
     exported, undefined = [], []
     last = 0
     for name, info, section in entries:
+        if info == _SECTION:
+            continue
         place = strings + name
         end = head.find(b"\0", place, place + _LONGEST_NAME)
         text = head[place:end] if end > place else b""

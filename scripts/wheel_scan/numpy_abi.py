@@ -29,7 +29,8 @@ def read_numpy(
     pattern: str, archive: RemoteZip, record: Dict[str, Any]
 ) -> Iterator[Dict[str, Any]]:
     """Read ``numpy`` of a record: the first module of a pattern that uses the C API, and the major
-    version of NumPy that it is built against; yields it once, an empty one where none uses it.
+    version of NumPy that it is built against, "" where none uses it; yields it once, an empty one
+    where no module fits the pattern.
     """
     record["numpy"] = {}
     for name in sorted(archive.members):
@@ -39,6 +40,7 @@ def read_numpy(
         if _IMPORTS_ARRAY in content:
             record["numpy"] = {"path": name, "major": "2" if _OF_NUMPY_2 in content else "1"}
             break
+        record["numpy"] = {"path": name, "major": ""}
     yield record
 
 
@@ -46,8 +48,8 @@ def numpy_of(
     records: Mapping[str, Mapping[str, Mapping[str, Any]]],
     earlier: Mapping[str, Mapping[str, Mapping[str, str]]],
 ) -> Dict[str, Dict[str, Dict[str, str]]]:
-    """Return by package and release ``major``, ``path`` and ``archive``; releases that were not
-    read now are as they were.
+    """Return by package and release ``major``, where that is 1 ``path`` and ``archive`` as witness;
+    releases that were not read now are as they were.
 
     Args:
         records: What was read of wheels, by package and release.
@@ -61,7 +63,13 @@ def numpy_of(
                 built.setdefault(package, {})[version] = entry
     return {
         package: {
-            version: built[package][version] for version in sorted(built[package], key=Version)
+            version: _with_witness(built[package][version])
+            for version in sorted(built[package], key=Version)
         }
         for package in sorted(built)
     }
+
+
+def _with_witness(entry: Mapping[str, str]) -> Dict[str, str]:
+    """What is kept of a release: nothing is said of one that NumPy 2 runs with."""
+    return dict(entry) if entry["major"] == "1" else {"major": entry["major"]}

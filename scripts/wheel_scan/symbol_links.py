@@ -18,9 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from packaging.version import Version
 
+from envdoctor.matrix.spans import text_of_places
 from envdoctor.matrix.symbols import history_of
-
-from .symbol_spans import spans_of
 
 __all__ = ["links_of"]
 
@@ -78,7 +77,7 @@ def _link(
         return {"lacking": ""} if judged else {}
     pairs = list(witnesses.values())
     library, symbol = max(sorted(set(pairs)), key=pairs.count)
-    return {"lacking": spans_of(witnesses), "symbol": symbol, "library": library}
+    return {"lacking": text_of_places(witnesses), "symbol": symbol, "library": library}
 
 
 def _lacks(

@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from packaging.version import Version
 
-from envdoctor.matrix.spans import places_of
+from envdoctor.matrix.spans import places_of, text_of_places
 from envdoctor.matrix.symbols import SCHEMA, is_template
 
-__all__ = ["document_of", "spans_of", "with_earlier"]
+__all__ = ["document_of", "fits_of", "releases_by_symbol", "with_earlier"]
 
 _INNER = re.compile(
     r"_Z(?:T[ISTV]|GV|Th\w+?_)?N?[VK]*[RO]?(?:"
@@ -50,18 +50,16 @@ def document_of(
         date: the day of the newest release that was read.
     """
     versions = sorted(exports["x86_64"], key=Version)
-    releases: Dict[str, Set[str]] = {}
-    of_x86: Dict[str, Set[str]] = {}
+    of_each = [releases_by_symbol(by_release) for by_release in exports.values()]
+    releases = {
+        name: set().union(*(having.get(name, ()) for having in of_each))
+        for name in set().union(*of_each)
+    }
+    of_x86 = releases_by_symbol(exports["x86_64"])
     of_cuda: Set[str] = set()
-    for architecture, by_release in exports.items():
-        for version, libraries in by_release.items():
-            for library, names in libraries.items():
-                for name in names:
-                    releases.setdefault(name, set()).add(version)
-                    if architecture == "x86_64":
-                        of_x86.setdefault(name, set()).add(version)
-                if library == "libc10_cuda.so":
-                    of_cuda |= names
+    for by_release in exports.values():
+        for libraries in by_release.values():
+            of_cuda |= libraries.get("libc10_cuda.so", frozenset())
     parts: Dict[str, Dict[str, List[str]]] = {"symbols": {}, "cuda": {}, "x86_64": {}}
     everywhere = _spans(frozenset(versions), versions)
     used = {
@@ -79,14 +77,6 @@ def document_of(
                 continue
         if spans and spans != everywhere:
             parts["cuda" if name in of_cuda else "symbols"].setdefault(spans, []).append(name)
-    fits = {
-        package: {
-            version: spans
-            for version, names in sorted(by_release.items(), key=lambda item: Version(item[0]))
-            if (spans := _spans(_fitting(names, of_x86, versions), versions))
-        }
-        for package, by_release in sorted(needed.items())
-    }
     return {
         "schema": SCHEMA,
         "date": date,
@@ -97,8 +87,44 @@ def document_of(
             part: {span: " ".join(names) for span, names in sorted(value.items())}
             for part, value in parts.items()
         },
-        "fits": {package: spans for package, spans in fits.items() if spans},
+        "fits": fits_of(needed, of_x86, versions),
     }
+
+
+def releases_by_symbol(
+    exports: Mapping[str, Mapping[str, AbstractSet[str]]],
+) -> Dict[str, Set[str]]:
+    """Return which releases have a symbol, from names by release and library."""
+    releases: Dict[str, Set[str]] = {}
+    for version, libraries in exports.items():
+        for names in libraries.values():
+            for name in names:
+                releases.setdefault(name, set()).add(version)
+    return releases
+
+
+def fits_of(
+    needed: Mapping[str, Mapping[str, AbstractSet[str]]],
+    exported: Mapping[str, AbstractSet[str]],
+    versions: Sequence[str],
+) -> Dict[str, Dict[str, str]]:
+    """Return by package and release the places of the releases of torch that export what it needs,
+    where there are any.
+
+    Args:
+        needed: symbols that wheels leave undefined, by package and release.
+        exported: the releases of torch that have a symbol in their wheels for the same machine.
+        versions: those that places count.
+    """
+    fits = {
+        package: {
+            version: spans
+            for version, names in sorted(by_release.items(), key=lambda item: Version(item[0]))
+            if (spans := _spans(_fitting(names, exported, versions), versions))
+        }
+        for package, by_release in sorted(needed.items())
+    }
+    return {package: spans for package, spans in fits.items() if spans}
 
 
 def with_earlier(
@@ -125,9 +151,9 @@ def with_earlier(
         for of_name in said.values():
             for release, value in of_name.items():
                 of_name[release] = (
-                    spans_of(moved(value) | new)
+                    text_of_places(moved(value) | new)
                     if part == "fits"
-                    else {**value, "lacking": spans_of(moved(value["lacking"]))}
+                    else {**value, "lacking": text_of_places(moved(value["lacking"]))}
                 )
         for name, of_name in (document.get(part) or {}).items():
             merged = {**said.get(name, {}), **of_name}
@@ -155,15 +181,4 @@ def _is_inner(name: str) -> bool:
 
 def _spans(having: Iterable[str], versions: Sequence[str]) -> str:
     """Return places of releases as ``0-3,7``."""
-    return spans_of(versions.index(version) for version in having)
-
-
-def spans_of(places: Iterable[int]) -> str:
-    """Return places as ``0-3,7``."""
-    runs: List[List[int]] = []
-    for place in sorted(set(places)):
-        if runs and runs[-1][1] == place - 1:
-            runs[-1][1] = place
-        else:
-            runs.append([place, place])
-    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in runs)
+    return text_of_places(versions.index(version) for version in having)

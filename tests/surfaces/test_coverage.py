@@ -71,7 +71,7 @@ def test_a_wheel_is_measured_where_all_that_applies_to_it_is_held(workshop):
         path = workshop.folder / f"{name}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"releases": releases}))
-    symbols = {"versions": ["2.0", "2.1", "2.2"]}
+    symbols = {"versions": ["2.0", "2.1", "2.2"], "aarch64": {"versions": {"torch": "2.0"}}}
     (workshop.folder / "symbols.json").write_text(json.dumps(symbols))
     lines = list(coverage_lines(workshop.packages, workshop.sources, workshop.folder, "2023-01-01"))
     place = next(place for place, line in enumerate(lines) if "most used" in line)
@@ -85,5 +85,6 @@ def test_a_wheel_is_measured_where_all_that_applies_to_it_is_held(workshop):
     )
     assert lines[place + 1 :] == [
         "  without machine code, aarch64: 1 (torch 1)",
+        "  without symbols, aarch64: 1 (torch 1)",
         "  without machine code, x86_64: 1 (torch 1)",
     ]

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
@@ -13,10 +14,17 @@ from surface_scan.links import link_statements
 from wheel_scan.cuda_spans import asked_of, driver_symbols, libraries_of, major_of
 from wheel_scan.cuda_symbols import PROVIDERS, read_cuda
 from wheel_scan.dynamic_head import symbols_in_head
+from wheel_scan.symbol_architectures import of_aarch64
 
+from envdoctor.matrix.bind import Subject, Target, bind
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.measured_rows import DRIVER, Surfaces, compile_surfaces
-from envdoctor.matrix.symbols import askers_of, histories_in_libraries, symbols_fault
+from envdoctor.matrix.symbols import (
+    as_read_on_aarch64,
+    askers_of,
+    histories_in_libraries,
+    symbols_fault,
+)
 from envdoctor.model.versions import parse_version
 
 NCCL = "nvidia-nccl-cu12"
@@ -80,6 +88,22 @@ def test_the_beginning_of_a_library_tells_its_symbols(build, options):
     assert set(symbols.undefined) == names(path, "--undefined-only")
     assert {"libnccl.so.2", "libc.so.6"} <= set(symbols.libraries)
     assert symbols_in_head(head[:700]) is None
+
+
+def test_sections_in_the_table_are_no_symbols(build):
+    """GNU ld leaves two in each library for aarch64: ``SECTION LOCAL DEFAULT 10 .init``."""
+    path = build("libnccl.so.2", provider(FUNCTIONS), "-Wl,-soname,libnccl.so.2")
+    content = path.read_bytes()
+    whole = symbols_in_head(content)
+    first = next(
+        place
+        for place in range(64, len(content), 8)
+        if content[place : place + 24] == bytes(24) and content[place + 28] >> 4 in (1, 2)
+    )
+    section = struct.pack("<IBBHQQ", 0, 3, 0, 10, 0xAD88, 0)
+    after = first + 24
+    assert symbols_in_head(content[:after] + 2 * section + content[after:]) == whole
+    assert set(whole.exported) == names(path, "--defined-only")
 
 
 def test_a_table_that_is_not_there_is_not_made_up(build):
@@ -211,6 +235,50 @@ def test_the_loader_says_the_same(measured, tmp_path):
     rows = list(Surfaces(compile_surfaces([document])).rows(["torch", NCCL]))
     assert {(row.code, row.component) for row in rows} == {("ED409", NCCL)}
     assert {row.pins for row in rows} == {(f"{NCCL}>=2.2",), (f"{NCCL}>=2.3",)}
+
+
+def test_each_machine_hears_of_its_own_wheels(measured, build, tmp_path):
+    """The wheel of torch 1.0 for aarch64 needs nothing of the library; that of 1.1 is as the other,
+    and of the library 2.1 has none.
+    """
+    records = measured[0]
+    document = document_of(records)
+    runtime = {"torch/lib/libtorch_cuda.so": {"exported": [], "undefined": [], "needed": []}}
+    arm = {
+        NCCL: {version: records[NCCL][version] for version in ("2.2", "2.3")},
+        "torch": {"1.0": {"archive": "arm.whl", "cuda": runtime}, "1.1": records["torch"]["1.1"]},
+    }
+    document["aarch64"] = own = of_aarch64(document, document, arm, {}, {}, {})
+    assert symbols_fault(document) == ""
+    assert own["versions"] == {NCCL: "2.2 2.3", "torch": "1.0 1.1"}
+    assert sorted(own) == ["asked", "versions"]  # the libraries are the same
+    again = of_aarch64({**document}, document, {}, {}, {}, {})
+    assert again == own  # what was not read here stays
+    (asker,) = askers_of(as_read_on_aarch64(document), NCCL, "ncclSplit")
+    assert asker.releases == (("1.1", "1.1"),)
+    (history,) = histories_in_libraries(as_read_on_aarch64(document), "ncclEnd")
+    assert (history.versions, history.has(parse_version("2.1"))) == (("2.2", "2.3"), None)
+    (tmp_path / "symbols.json").write_text(json.dumps(document), "utf-8")
+    statements = link_statements(tmp_path, "torch")
+    surface = {"name": "torch", "date": "2026-11-27", "statements": statements}
+    rows = list(Surfaces(compile_surfaces([surface])).rows(["torch", NCCL]))
+    for machine, torch, nccl, fails in (
+        *(("x86_64", "1.0", "2.1", True), ("aarch64", "1.0", "2.1", False)),
+        *(("x86_64", "1.1", "2.2", True), ("aarch64", "1.1", "2.2", True)),
+        *(("x86_64", "1.0", "2.2", False), ("aarch64", "1.1", "2.3", False)),
+    ):
+        versions = {"torch": torch, NCCL: nccl}
+        target = Target(
+            Subject(True, {"platform": "linux", "architecture": machine}),
+            (),
+            lambda _: Subject(False),
+            lambda _: Subject(False),
+            lambda name, versions=versions: Subject(
+                True, {"version": parse_version(versions[name])}
+            ),
+        )
+        outcomes = {bind(row, target).outcome for row in rows}
+        assert ("violated" in outcomes) is fails, (machine, torch, nccl)
 
 
 def test_a_library_of_another_name_may_be_found_elsewhere(measured, build, read, tmp_path):

@@ -85,12 +85,14 @@ def test_a_module_that_is_compiled(tmp_path, request, prerequisite, source, majo
     )
     assert not done.returncode, done.stderr
     (record,) = read_numpy("*.so", Folder(built), {})
-    said = {"path": "native.so", "major": major} if source is SOURCE else {}
+    said = {"path": "native.so", "major": major if source is SOURCE else ""}
     assert record["numpy"] == said
     for other, folder in numpys.items():
         code = f"import sys; sys.path[:0] = [{str(folder)!r}, {str(built)!r}]; import native"
         fails = bool(run(sys.executable, "-S", "-c", code).returncode)
-        assert fails is (said.get("major") == "1" and other == "2"), other
+        assert fails is (said["major"] == "1" and other == "2"), other
+    (record,) = read_numpy("other*.so", Folder(built), {})
+    assert record["numpy"] == {}
 
 
 @pytest.fixture
@@ -114,14 +116,19 @@ def built(major):
 
 def test_from_wheels_to_rows(matrices):
     records = {
-        "user": {"1.0": {"numpy": built("1")}, "2.0": {"numpy": built("2")}},
+        "user": {
+            "1.0": {"numpy": built("1")},
+            "2.0": {"numpy": built("2")},
+            "3.0": {"numpy": built("")},
+        },
         "careful": {"1.0": {"numpy": built("1")}},
         "silent": {"1.0": {"numpy": {}}},
     }
     earlier = {"user": {"1.1": built("1")}}
     document = {"versions": [], "numpy": numpy_of(records, earlier)}
     assert list(document["numpy"]) == ["careful", "user"]
-    assert list(document["numpy"]["user"]) == ["1.0", "1.1", "2.0"]
+    assert list(document["numpy"]["user"]) == ["1.0", "1.1", "2.0", "3.0"]
+    assert document["numpy"]["user"]["2.0"] == {"major": "2"}  # there is nothing to witness
     (matrices / "symbols.json").write_text(json.dumps(document))
     assert numpy_statements(matrices, document, "careful") == []
     write_links(matrices, ["user"])
@@ -132,7 +139,7 @@ def test_from_wheels_to_rows(matrices):
     surfaces = Surfaces(compile_surfaces([written]))
     for version, numpy, said in (
         *(("1.0", "2.1.0", True), ("1.1", "2.0.0", True), ("1.0", "1.26.4", False)),
-        *(("2.0", "2.0.0", False), ("2.0", "1.26.4", False)),
+        *(("2.0", "2.0.0", False), ("2.0", "1.26.4", False), ("3.0", "2.0.0", False)),
     ):
         there = {"user": parse_version(version), "numpy": parse_version(numpy)}
         rows = [
@@ -144,3 +151,13 @@ def test_from_wheels_to_rows(matrices):
         for row in rows:
             assert (row.effect, row.code, row.symptom) == ("blocks", "ED309", "")
             assert "is built against numpy 1 and cannot be imported with numpy 2.0.0" in row.title
+
+
+def test_nothing_is_said_where_the_wheel_for_aarch64_is_built_otherwise(matrices):
+    table = {"user": {"1.0": built("1"), "1.1": built("1")}}
+    own = {
+        "versions": {"user": "1.0 1.1"},
+        "numpy": {"user": {"1.0": built("1"), "1.1": built("2")}},
+    }
+    (statement,) = numpy_statements(matrices, {"numpy": table, "aarch64": own}, "user")
+    assert statement["in"] == [["1.0", "1.0"]]

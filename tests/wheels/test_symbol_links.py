@@ -4,6 +4,7 @@ import json
 
 import pytest
 from surface_scan.links import link_statements, write_links
+from wheel_scan.symbol_architectures import of_aarch64
 from wheel_scan.symbol_links import links_of
 from wheel_scan.symbol_spans import with_earlier
 
@@ -116,6 +117,29 @@ def test_where_no_release_fits_another_torch_is_the_cure(tmp_path):
     assert (statement["lacking"], statement["pin"]) == ([["2.2.0", "2.3.0"]], "torch<=2.1.0")
 
 
+def test_what_both_wheels_lack_is_said_of_both_machines(statements):
+    """1.0 was read of both; the wheel of 1.1 for aarch64 needs another symbol; of 2.0 there is
+    none.
+    """
+    path = statements / "symbols.json"
+    document = json.loads(path.read_text("utf-8"))
+    arm = {"user": {"1.0": record(core=[GONE]), "1.1": record(core=[CAME])}}
+    loads = {"user": ["user/core*.so"]}
+    document["aarch64"] = of_aarch64(document, document, arm, {}, {}, loads)
+    assert document["aarch64"]["versions"] == {"user": "1.0 1.1"}
+    path.write_text(json.dumps(document), "utf-8")
+    said = {
+        (entry["in"][0][0], entry["name"], *(asked for _, asked in entry.get("with", ())))
+        for entry in link_statements(statements, "user")
+    }
+    assert said == {
+        ("1.0", GONE),
+        ("1.1", GONE, "x86_64"),
+        ("1.1", CAME, "aarch64"),
+        ("2.0", CAME, "x86_64"),
+    }
+
+
 def test_a_file_keeps_what_else_it_says_and_is_a_row_for_linux(statements):
     path = statements / "surfaces" / "user.json"
     write_links(statements, ["user"])
@@ -127,7 +151,8 @@ def test_a_file_keeps_what_else_it_says_and_is_a_row_for_linux(statements):
     row = next(Surfaces(compile_surfaces([document])).rows(["user", "torch"]))
     assert (row.code, row.effect, row.pins) == ("ED409", "blocks", ("user>=2.0,<=2.0",))
     assert row.symptom == f"undefined symbol: {GONE}"
-    assert [term.component for term in row.terms] == ["user", "torch", "host"]
+    assert [term.component for term in row.terms] == ["user", "torch", "host", "host"]
+    assert {term.attribute for term in row.terms[2:]} == {"platform", "architecture"}
     imports = {**document["statements"][0], "verb": "", "id": "imports-torch.x"}
     path.write_text(json.dumps({**document, "statements": [imports]}), "utf-8")
     write_links(statements, ["user"])
