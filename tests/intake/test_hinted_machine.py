@@ -4,16 +4,9 @@ import time
 
 import pytest
 
-from envdoctor.errors import InputError
 from envdoctor.intake import parse_report
-from envdoctor.model.facts import Facts
 
-
-def read(text):
-    try:
-        return parse_report(text)
-    except InputError:
-        return Facts()
+from .pasted import read
 
 
 @pytest.mark.parametrize(

@@ -12,37 +12,9 @@ from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Facts, Gpu
 from envdoctor.plan.frameworks import read_workload
 from envdoctor.plan.memory.estimate import make_plan, sizes_of
-from envdoctor.plan.memory.setting_change import setting_text
 
-NEMO = """
-policy:
-  model_name: Qwen/Qwen2.5-1.5B
-  train_global_batch_size: 512
-  train_micro_batch_size: 4
-  max_total_sequence_length: 512
-  dtensor_cfg: {enabled: true, cpu_offload: false, tensor_parallel_size: 1,
-                activation_checkpointing: false, lora_cfg: {enabled: false, dim: 8}}
-  megatron_cfg: {enabled: false, tensor_model_parallel_size: 1}
-  sequence_packing: {enabled: true,
-    train_mb_tokens: "${mul:${policy.max_total_sequence_length}, ${policy.train_micro_batch_size}}"}
-  optimizer: {name: torch.optim.AdamW}
-  generation:
-    backend: vllm
-    colocated: {enabled: true}
-    vllm_cfg: {tensor_parallel_size: 1, gpu_memory_utilization: 0.6}
-grpo: {num_prompts_per_step: 32, num_generations_per_prompt: 16}
-loss_fn: {reference_policy_kl_penalty: 0.01}
-cluster: {gpus_per_node: 1, num_nodes: 1}
-"""
-RECIPE = """
-defaults: base.yaml
-policy:
-  model_name: Qwen/Qwen3-30B-A3B
-  dtensor_cfg: {enabled: false}
-  megatron_cfg: {enabled: true, tensor_model_parallel_size: 4, pipeline_model_parallel_size: 2,
-                 expert_model_parallel_size: 8}
-cluster: {gpus_per_node: 8, num_nodes: 2}
-"""
+from .fields import values
+
 AXOLOTL = """
 base_model: NousResearch/Meta-Llama-3-8B
 load_in_4bit: true
@@ -56,6 +28,8 @@ optimizer: adamw_bnb_8bit
 bf16: auto
 gradient_checkpointing: true
 """
+
+
 TUNE = """
 model: {_component_: torchtune.models.llama3_1.lora_llama3_1_8b, lora_rank: 16}
 checkpointer: {checkpoint_dir: /tmp/Meta-Llama-3.1-8B-Instruct/}
@@ -67,6 +41,8 @@ dtype: bf16
 enable_activation_checkpointing: true
 optimizer_in_bwd: true
 """
+
+
 AREAL = """
 cluster: {n_nodes: 1, n_gpus_per_node: 8}
 rollout: {backend: "sglang:d2p1t2"}
@@ -80,78 +56,6 @@ gconfig: {n_samples: 4, max_new_tokens: 1024}
 sglang: {context_length: 32768, mem_fraction_static: 0.8}
 train_dataset: {path: openai/gsm8k, batch_size: 256, max_length: 1024}
 """
-
-
-def values(workload, *fields):
-    return [workload.value(field) for field in fields]
-
-
-@pytest.fixture
-def read(tmp_path):
-    """Return a function: text of a script, or name of a file, and files beside it -> workload."""
-
-    def run(text, **files):
-        for name, content in files.items():
-            path = tmp_path / name.replace("__", "/").replace("_yaml", ".yaml")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content)
-        if text.endswith(".yaml") and "\n" not in text and " " not in text:
-            return read_workload([str(tmp_path / text)], environ={})
-        script = tmp_path / "run.sh"
-        script.write_text(text + "\n")
-        return read_workload([str(script)], environ={})
-
-    return run
-
-
-def test_nemo_rl_is_read_from_its_file_alone(read):
-    workload = read("train.yaml", train_yaml=NEMO)
-    assert values(workload, "framework", "algorithm", "actor.strategy", "actor.model") == [
-        "nemo-rl",
-        "grpo",
-        "fsdp2",
-        "Qwen/Qwen2.5-1.5B",
-    ]
-    # ${mul:…}: four sequences of 512 tokens
-    assert workload.value("actor.max_tokens_per_gpu") == 2048
-    assert values(workload, "rollout.n", "rollout.sleep_level", "ref.present") == [16, 1, True]
-    assert values(workload, "actor.lora_rank", "actor.param_dtype") == [0, "fp32"]
-
-
-def test_nemo_rl_lays_a_recipe_over_the_file_that_it_names(read):
-    workload = read("recipe.yaml", recipe_yaml=RECIPE, base_yaml=NEMO)
-    assert values(workload, "actor.model", "actor.strategy", "nodes") == [
-        "Qwen/Qwen3-30B-A3B",
-        "megatron",
-        2,
-    ]
-    assert values(workload, "actor.tensor_parallel", "actor.expert_parallel") == [4, 8]
-    assert workload.value("data.max_length") == 512
-
-
-def test_nemo_rl_without_the_file_that_a_recipe_names_is_not_recognised(read):
-    with pytest.raises(InputError, match="nothing here belongs to a framework"):
-        read("lone.yaml", lone_yaml=RECIPE.replace("model_name: Qwen/Qwen3-30B-A3B", "x: 1"))
-
-
-def test_nemo_rl_takes_overrides_and_the_recipe_of_a_suite(read, tmp_path):
-    entry = {"examples__run_grpo.py": "from nemo_rl.algorithms.grpo import setup\n"}
-    workload = read(
-        "uv run examples/run_grpo.py --config train.yaml cluster.gpus_per_node=8",
-        train_yaml=NEMO,
-        **entry,
-    )
-    assert values(workload, "framework", "gpus_per_node") == ["nemo-rl", 8]
-    (tmp_path / ".git").mkdir()
-    suite = tmp_path / "tests" / "test_suites" / "llm" / "one.sh"
-    recipe = tmp_path / "examples" / "configs" / "recipes" / "llm" / "one.yaml"
-    for path, text in (
-        (suite, "source ./common.env\nuv run examples/run_grpo.py --config $CONFIG_PATH\n"),
-        (recipe, NEMO),
-    ):
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-    assert read_workload([str(suite)], environ={}).value("actor.model") == "Qwen/Qwen2.5-1.5B"
 
 
 @pytest.mark.parametrize(
@@ -433,7 +337,6 @@ def test_megatron_saves_without_its_optimizer(read):
 
 
 def test_megatron_makes_the_model_of_its_options(read):
-    from envdoctor.plan.memory.estimate import sizes_of
 
     workload = read(f"{MEGATRON} --vocab-size 128256")
     assert values(workload, "framework", "actor.strategy", "gpus_per_node") == [
@@ -449,7 +352,6 @@ def test_megatron_makes_the_model_of_its_options(read):
 
 
 def test_megatron_without_its_vocabulary_is_a_range(read):
-    from envdoctor.plan.memory.estimate import sizes_of
 
     size = sizes_of(read(MEGATRON))["actor"]
     assert size.rough
@@ -497,20 +399,6 @@ def test_a_main_that_imports_nothing_of_it_is_not_deepspeed_chat(read):
         read("deepspeed main.py --model_name_or_path x", **{"main.py": "import torch\n"})
 
 
-def test_verl_without_reinforcement(read):
-    workload = read(
-        "torchrun --standalone --nproc_per_node=8 -m verl.trainer.fsdp_sft_trainer "
-        "model.partial_pretrain=google/gemma-2b-it data.micro_batch_size_per_gpu=2 "
-        "data.max_length=2048"
-    )
-    assert values(workload, "framework", "algorithm", "actor.strategy", "actor.micro_batch") == [
-        "verl-sft",
-        "sft",
-        "fsdp2",
-        2,
-    ]
-
-
 def test_the_second_form_of_llama_factory(read):
     text = "model: Qwen/Qwen3-4B\ntrain_dataset: x\nmicro_batch_size: 2\ncutoff_len: 4096\n"
     full = read("train.yaml", train_yaml=f"{text}dist_config: {{name: fsdp2}}\n")
@@ -544,19 +432,6 @@ def test_the_command_of_the_second_form_says_the_stage(
     assert workload.value("ref.present") == reference
 
 
-def test_openrlhf_trains_without_generating(read):
-    workload = read(
-        "deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path "
-        "meta-llama/Meta-Llama-3-8B --data.max_len 2048 --train.micro_batch_size 2 "
-        "--ds.zero_stage 2"
-    )
-    assert values(workload, "algorithm", "actor.model", "data.max_length") == [
-        "sft",
-        "meta-llama/Meta-Llama-3-8B",
-        2048,
-    ]
-
-
 #: ms-swift's own scripts at 3602360a5 and what they say each GPU held, GiB
 #: (tests/data/memory/scripts.toml).
 LORA = (
@@ -574,8 +449,7 @@ HELD = [
 
 @pytest.mark.parametrize(("command", "held"), HELD)
 def test_what_gpus_held_lies_inside_of_the_bounds(read, command, held):
-    from envdoctor.matrix.loader import load_matrix
-    from envdoctor.plan.memory.estimate import make_plan, sizes_of
+    from envdoctor.plan.memory.estimate import sizes_of
 
     workload = read(command)
     pool = make_plan(workload, sizes_of(workload, load_matrix())).pool("gpu")
@@ -609,45 +483,6 @@ def test_teachers_in_a_list_are_models_beside(read):
     text = AXOLOTL + "teachers:\n  - model_name: Qwen/Qwen3-4B\n    weight: 1.0\n"
     workload = read("train.yaml", train_yaml=text)
     assert workload.value("others") == "teachers.0.model_name=Qwen/Qwen3-4B"
-
-
-MEGATRON_ENGINE = """
-defaults: base.yaml
-policy:
-  dtensor_cfg: {enabled: false}
-  megatron_cfg: {enabled: true}
-  generation:
-    backend: megatron
-    mcore_generation_config: {buffer_size_gb: 10, max_tokens: 16384,
-                              kv_cache_management_mode: persist, num_cuda_graphs: 4}
-"""
-
-
-def test_nemo_rl_generates_with_the_trainers_weights(read):
-    matrix = load_matrix()
-    workload = read("own.yaml", own_yaml=MEGATRON_ENGINE, base_yaml=NEMO)
-    assert values(workload, "rollout.engine", "rollout.cache_size") == ["megatron", 10 << 30]
-    assert workload.value("rollout.free_cache_engine") is False
-    off = ("policy.generation.", "policy.dtensor_cfg.", "policy.megatron_cfg.")
-    assert not [key for key in workload.unread if key.startswith(off)]
-    plan = make_plan(workload, sizes_of(workload, matrix), None, matrix)
-    gpu = plan.pool("gpu")
-    assert not gpu.missing
-    for phase in ("rollout", "update"):
-        held = [term for term in gpu.terms if term.name == "KV cache" and phase in term.phases]
-        assert [(term.low, term.high) for term in held] == [(10 << 30, 10 << 30)]
-    given_back = MEGATRON_ENGINE.replace("persist", "offload")
-    workload = read("own.yaml", own_yaml=given_back, base_yaml=NEMO)
-    gpu = make_plan(workload, sizes_of(workload, matrix), None, matrix).pool("gpu")
-    assert [term.phases for term in gpu.terms if term.name == "KV cache"] == [("rollout",)]
-
-
-@pytest.mark.parametrize(
-    "change", [("backend: megatron", "backend: trtllm"), ("buffer_size_gb: 10, ", "")]
-)
-def test_nemo_rl_of_another_engine_nothing_is_known(read, change):
-    workload = read("own.yaml", own_yaml=MEGATRON_ENGINE.replace(*change), base_yaml=NEMO)
-    assert "is not known" in workload.get("rollout.engine").reason
 
 
 @pytest.mark.parametrize(
@@ -698,110 +533,6 @@ def test_how_attention_is_computed(command, kind):
     assert read_workload(command, environ={}).value("actor.attention") == kind
 
 
-def test_openrlhf_without_its_switch_is_eager_in_the_releases_that_have_one():
-    command = ["deepspeed", "--module", "openrlhf.cli.train_sft", "--zero_stage", "2"]
-    old, new = (
-        read_workload(command, framework=f"openrlhf=={version}", environ={}).value(
-            "actor.attention"
-        )
-        for version in ("0.5.3", "0.9.5")
-    )
-    assert (old, new) == ("eager", "fused")
-
-
-OF_A_CHECKOUT = """
-import argparse
-parser = argparse.ArgumentParser()
-parser.add_argument("--train.micro_batch_size", type=int, default=3)
-parser.add_argument("--train.batch_size", type=int, default=96)
-parser.add_argument("--ds.zero_stage", type=int, default=1)
-parser.add_argument("--ds.packing_samples", action="store_true")
-parser.add_argument("--model.model_name_or_path", type=str)
-parser.add_argument("--of_this_fork_alone", type=int, default=5)
-args = parser.parse_args()
-"""
-
-
-def test_openrlhf_takes_options_and_defaults_from_the_parser_of_its_checkout(tmp_path):
-    folder = tmp_path / "openrlhf" / "cli"
-    folder.mkdir(parents=True)
-    (folder / "train_sft.py").write_text(OF_A_CHECKOUT)
-    (folder / "train_ppo_ray.py").write_text("")
-    script = tmp_path / "run.sh"
-    script.write_text(
-        "deepspeed --module openrlhf.cli.train_sft --ds.packing_samples --of_this 1 \\\n"
-        "  --model.model_name_or_path Qwen/Qwen2.5-7B --ds.adam_offload --train.batch 64\n"
-    )
-    run = read_workload([str(script)], environ={})
-    assert run.value("actor.micro_batch") == 3
-    assert run.value("actor.strategy") == "zero1"
-    assert run.value("actor.padding_free") is True
-    assert run.value("actor.mini_batch") == 64  # argparse takes what can only be one option
-    unknown = [problem for problem in run.problems if problem.kind == "unknown-key"]
-    assert [problem.key for problem in unknown] == ["--ds.adam_offload"]
-    assert "openrlhf/cli/train_sft.py of this checkout" in unknown[0].message
-    assert unknown[0].certain  # its parser refuses it
-
-
-def test_a_switch_for_sleep_mode_takes_no_value():
-    command = ["python3", "-m", "openrlhf.cli.train_ppo_ray", "--vllm_num_engines", "4"]
-    run = read_workload(command, framework="openrlhf==0.9.5", environ={})
-    assert setting_text(run, "rollout.sleep_level", 1) == "--vllm_enable_sleep"
-
-
-VERL = ["python3", "-m", "verl.trainer.main_ppo", "actor_rollout_ref.model.path=Qwen/Qwen2.5-7B"]
-
-
-@pytest.mark.parametrize(
-    ("setting", "field", "value"),
-    [
-        ("actor_rollout_ref.model.use_fused_kernels=True", "actor.loss_piece", 512),
-        (
-            "actor_rollout_ref.model.enable_activation_offload=True",
-            "actor.activation_offload",
-            True,
-        ),
-        ("actor_rollout_ref.actor.freeze_vision_tower=True", "actor.frozen_vision", True),
-        ("actor_rollout_ref.rollout.quantization=fp8", "rollout.quantization", "fp8"),
-        ("actor_rollout_ref.rollout.quantization=of-my-own", "rollout.quantization", "unknown"),
-        ("actor_rollout_ref.actor.fsdp_config.offload_policy=True", "actor.cpu_offload", False),
-        ("actor_rollout_ref.model.lora_rank=40", "rollout.adapter_rank", 64),
-        ("actor_rollout_ref.model.lora_rank=40", "rollout.adapters", 1),
-    ],
-)
-def test_what_verl_offers_against_memory_is_understood(setting, field, value):
-    run = read_workload([*VERL, setting], framework="verl==0.7.0", environ={})
-    assert run.value(field) == value
-    assert setting.partition("=")[0] not in run.unread
-
-
-@pytest.mark.parametrize(
-    ("version", "settings", "in_place"),
-    [
-        ("0.4.0", (), True),  # entropy_coeff is 0 by default
-        ("0.3.0.post1", (), None),  # and was 0.001
-        ("0.3.0.post1", ("actor_rollout_ref.actor.entropy_coeff=0",), None),  # taken all the same
-        ("0.7.0", ("actor_rollout_ref.actor.entropy_coeff=0.001",), None),
-        ("0.7.0", ("actor_rollout_ref.actor.calculate_entropy=True",), None),
-        ("0.7.0", ("trainer.device=npu",), None),
-        ("0.7.0", ("--config-name=ppo_megatron_trainer",), None),
-    ],
-)
-def test_verl_s_loss_is_in_place_where_no_step_takes_the_entropy(version, settings, in_place):
-    """As the wheels' dp_actor.py has it: inplace_backward unless calculate_entropy."""
-    run = read_workload([*VERL, *settings], framework=f"verl=={version}", environ={})
-    assert run.value("actor.loss_in_place") is in_place
-
-
-def test_verl_with_fsdp_2_keeps_parameters_on_the_host():
-    settings = [
-        "actor_rollout_ref.actor.strategy=fsdp2",
-        "actor_rollout_ref.actor.fsdp_config.offload_policy=True",
-    ]
-    run = read_workload([*VERL, *settings], framework="verl==0.7.0", environ={})
-    assert run.value("actor.cpu_offload") is True
-
-
 @pytest.mark.parametrize(
     ("command", "frozen"),
     [
@@ -815,29 +546,3 @@ def test_verl_with_fsdp_2_keeps_parameters_on_the_host():
 )
 def test_the_tower_of_images_is_frozen_where_the_trainer_does_it(command, frozen):
     assert read_workload(command, environ={}).value("actor.frozen_vision") is frozen
-
-
-def test_the_reference_of_megatron_has_the_parallel_state_of_the_actor():
-    settings = [
-        "--config-name=ppo_megatron_trainer.yaml",
-        "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4",
-        "actor_rollout_ref.actor.megatron.pipeline_model_parallel_size=2",
-        "actor_rollout_ref.ref.megatron.param_offload=True",
-        "actor_rollout_ref.actor.use_kl_loss=True",
-        "trainer.n_gpus_per_node=8",
-        "+actor_rollout_ref.actor.megatron.override_transformer_config.recompute_method=uniform",
-        "+actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity=full",
-        "+actor_rollout_ref.actor.megatron.override_transformer_config.recompute_num_layers=1",
-    ]
-    run = read_workload([*VERL, *settings], framework="verl==0.6.1", environ={})
-    assert (run.value("ref.tensor_parallel"), run.value("ref.pipeline_parallel")) == (4, 2)
-    assert run.value("actor.gradient_checkpointing") is True
-    assert run.value("actor.sequence_split") is True
-    matrix = load_matrix()
-    gpu = make_plan(run, sizes_of(run, matrix), None, matrix).pool("gpu")
-    weights = [term for term in gpu.terms if (term.name, term.role) == ("weights", "ref")]
-    # They visit the GPU for a pass, an eighth of them each, and are on the host otherwise.
-    assert all(term.low == 0 and "rollout" not in term.phases for term in weights)
-    assert all(term.high <= 2 * 7.7e9 / 8 for term in weights)
-    host = make_plan(run, sizes_of(run, matrix), None, matrix).pool("host")
-    assert any(term.name == "reference model" and term.low > 0 for term in host.terms)

@@ -7,7 +7,8 @@ from envdoctor.model.workload import WORKLOAD_FIELDS
 from envdoctor.plan.frameworks import ADAPTERS
 from envdoctor.sources import Sources, gather
 
-from ..frameworks.test_trainers import AREAL, CHAT, MEGATRON, NEMO, TUNE
+from ..frameworks.test_nemo_rl import NEMO
+from ..frameworks.test_trainers import AREAL, CHAT, MEGATRON, TUNE
 
 A100 = "gpu=A100-SXM4-80GB:8"
 OWN = ["memory=500GiB", A100]
