@@ -199,6 +199,14 @@ def builds_of(package: str, record: Mapping[str, Any]) -> List[Build]:
         ]
     if not code:
         return []
+    if PROFILES[package].brief:
+        whole = _code(code)
+        return [
+            {
+                **{key: whole[key] for key in ("sass", "ptx")},
+                "source": f"fat binaries of {len(code)} libraries in the wheel",
+            }
+        ]
     build = {**_code(code), **_linkage(code, PROFILES[package].main)}
     values = {
         key: value

@@ -31,8 +31,9 @@ _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 _PTX, _CUBIN = 1, 2
 _LZ4, _ZSTD, _SPECIFIC, _FAMILY = 0x2000, 0x8000, 0x100000, 0x200000
 #: LLVM's EF_CUDA_ACCELERATORS_V1: set in the e_flags of a cubin of ELF ABI 7 (before CUDA 13) for
-#: sm_90a and its like.
+#: sm_90a and its like. cuBLAS sets it on code for 5.0 to 6.1 as well, of which there is no "a".
 _ACCELERATED = 0x800
+_FIRST_ACCELERATED = 90
 _MOST_HEADER = 1 << 16
 _MOST_ENTRIES = 4096
 #: So much of a payload is looked at: one zstd block, of which the first bytes are wanted; PTX whole
@@ -229,7 +230,7 @@ def _suffix(flags: int) -> str:
 def _cubin(data: bytes, architecture: int, flags: int) -> Code:
     suffix = _suffix(flags)
     if not suffix:
-        head = _unpack(data, flags, 64, 64)
+        head = _unpack(data, flags, 64, 64) if architecture >= _FIRST_ACCELERATED else None
         # ELF ABI 7 with the old layout of e_flags: the architecture stands in the lowest byte.
         if head is not None and len(head) >= 52 and head[:4] == b"\x7fELF" and head[8] == 7:
             own = struct.unpack_from("<I", head, 48)[0]

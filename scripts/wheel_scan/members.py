@@ -28,7 +28,8 @@ class Profile(NamedTuple):
     ``alternatives``: the package loads one of several libraries, by GPU or by CUDA version; what
     they need is no union. ``main``: the libraries without which the package is of no use; None: all
     of them. ``cubins``: the package holds machine code as files of its own, whose names tell the
-    architecture.
+    architecture. ``brief``: a library of so many kinds of fat binaries that only their union is
+    kept.
     """
 
     patterns: Tuple[Tuple[str, str], ...]
@@ -36,6 +37,7 @@ class Profile(NamedTuple):
     alternatives: bool = False
     cubins: bool = False
     main: Optional[str] = None
+    brief: bool = False
 
     @property
     def has_code(self) -> bool:
@@ -53,7 +55,18 @@ _TORCH = Profile(
     deep=((r"torch/lib/libtorch_cuda(?:_linalg|_cu|_cpp)?\.so", "code"),),
 )
 
+#: NVIDIA's own libraries that run kernels: each a distribution by itself for every major of CUDA.
+_LIBRARIES_OF_CUDA = (
+    *("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "cusparselt", "nccl"),
+)
+
 PROFILES: Mapping[str, Profile] = {
+    **{
+        f"nvidia-{library}-cu12": Profile(
+            ((r"(?:.+/)?lib[^/]+\.so(?:\.\d+)*", "code"),), brief=True
+        )
+        for library in _LIBRARIES_OF_CUDA
+    },
     "torch": _TORCH,
     "vllm": Profile(
         ((r"vllm/(?:.+/)?[^/]+\.so", "code"),), main=r"vllm/_C(?:_stable_libtorch)?\..*"

@@ -114,9 +114,8 @@ def test_package_files(name):
             assert build["source"], release
             assert {name.rstrip("af") for name in build.get("sass", ())} <= {
                 *MATRIX.capabilities,
-                "3.5",
-                "3.7",
-                "10.1",
+                *("3.5", "3.7", "10.1"),
+                *("5.3", "6.2", "7.2"),  # Jetson
             }
             assert (
                 build.get("cuda") is None

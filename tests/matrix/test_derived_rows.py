@@ -105,7 +105,10 @@ def test_cuda_major_against_driver(version, driver, expected):
         ),  # the 5.2 entry is an artefact of the build
         ("sgl-kernel", "0.3.8", "Tesla T4", True),
         ("sgl-kernel", "0.3.3", "Tesla T4", False),
-        ("sgl-kernel", "0.3.8", "NVIDIA B200", False),  # PTX was not read
+        ("sgl-kernel", "0.3.8", "NVIDIA B200", True),  # neither machine code nor PTX
+        ("sgl-kernel", "0.3.9", "NVIDIA B200", False),
+        ("sgl-kernel", "0.3.9", "NVIDIA GB300", True),  # 10.0a runs on 10.0 alone
+        ("sgl-kernel", "0.3.9", "NVIDIA GB10", True),
         (
             "torchao",
             "0.17.0",

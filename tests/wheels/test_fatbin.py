@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -98,6 +99,20 @@ def test_a_bomb_is_cut():
     (codes,) = scanned(MAGIC + (64 + len(text)).to_bytes(8, "little") + bytes(entry) + text)
     assert codes.signature == "ptx=12.0@9.0"
     assert codes.kernels is None  # not unpacked whole
+
+
+@pytest.mark.parametrize(
+    ("architecture", "signature"), [(50, "sass=5.0"), (61, "sass=6.1"), (90, "sass=9.0a")]
+)
+def test_a_flag_that_older_code_has_too(architecture, signature):
+    """The e_flags of code in libcublasLt 12.9.3.13, of which cuobjdump lists sm_50 and sm_90a."""
+    cubin = bytearray(b"\x7fELF\x02\x01\x01\x33\x07".ljust(64, b"\0"))
+    struct.pack_into("<I", cubin, 48, 0x800 | architecture)
+    entry = struct.pack(
+        "<HHIQIIHHIIIQQQ", 2, 0, 64, len(cubin), 0, 0, 0, 0, architecture, 0, 0, 0x11, 0, 0
+    )
+    (codes,) = scanned(MAGIC + struct.pack("<Q", len(entry) + len(cubin)) + entry + bytes(cubin))
+    assert (codes.signature, codes.odd) == (signature, "")
 
 
 @given(st.binary(max_size=3000), st.sampled_from([1, 50, 4000]))
