@@ -28,7 +28,7 @@ def tell_architectures(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     last, that has it; and of a name that no GPU has how it came about.
     """
     for draft in drafts:
-        if draft.signature is None or draft.signature.id not in _SIGNATURES:
+        if not draft.is_made_by(*_SIGNATURES):
             continue
         name = groups_of(draft.events[0], run.modules).get("arch", "")
         if _CUT.fullmatch(name):

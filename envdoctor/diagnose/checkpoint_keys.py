@@ -38,7 +38,7 @@ class _Answer(NamedTuple):
 def tell_checkpoint_keys(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Say of a checkpoint that does not fit how its names differ from those of the model."""
     for draft in drafts:
-        if draft.signature is None or draft.signature.id != _SIGNATURE:
+        if not draft.is_made_by(_SIGNATURE):
             continue
         own = draft.exception(run.exception)
         lines = [line.text for event in draft.events for line in (event.first, event.last)]

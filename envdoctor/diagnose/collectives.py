@@ -17,7 +17,7 @@ def tell_collectives(drafts: Sequence[TraceDraft], _run: LoggedRun) -> None:
     ProcessGroupNCCL.cpp); the line does not say of which group it speaks.
     """
     for draft in drafts:
-        if draft.signature is None or draft.signature.id != "nccl-timeout":
+        if not draft.is_made_by("nccl-timeout"):
             continue
         text = _different_ways(draft)
         if text:

@@ -68,9 +68,9 @@ def tell_conflicts(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     last one first, which what is installed came of.
     """
     for draft in drafts:
-        if draft.signature is None or draft.signature.id not in _REFUSALS:
+        if not draft.is_made_by(*_REFUSALS):
             continue
-        begin = _REFUSALS[draft.signature.id]
+        begin = _REFUSALS[draft.made_by]
         pairs: List[Tuple[_Ask, _Ask]] = []
         for explanation in reversed(_explanations(run.report[:_LONGEST], begin)):
             of_one = list(_pairs(_asks(explanation)))[:_MOST_OF_ONE]

@@ -197,7 +197,7 @@ def tell_lacking_features(drafts: List[TraceDraft], run: LoggedRun) -> None:
     for draft in drafts:
         if draft.parent is not None or not (draft.events or draft.quoted):
             continue
-        if draft.signature is not None and draft.signature.id == _SIGILL:
+        if draft.is_made_by(_SIGILL):
             _tell_instructions(draft, run.report)
         own = draft.exception(run.exception)
         text = draft.text(own)

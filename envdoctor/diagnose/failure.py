@@ -239,7 +239,7 @@ def _is_mended(draft: TraceDraft, context: Context, knowledge: Knowledge) -> boo
     """Tell whether what pip says of a release that does not fit was so before another release of
     that package was installed.
     """
-    if draft.signature is None or draft.signature.id not in _CONFLICTS:
+    if not draft.is_made_by(*_CONFLICTS):
         return False
     groups = groups_of(draft.events[0], knowledge.modules)
     version = context.facts.version_of(canonicalize_name(groups.get("installed", "")))

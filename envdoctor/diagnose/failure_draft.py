@@ -182,7 +182,7 @@ def _is_consequence(draft: TraceDraft, raised: Raised) -> bool:
     first = draft.first
     if first is None or first.source != raised.first.source:
         return False
-    if draft.signature is not None and draft.signature.id in _BUILDS:
+    if draft.is_made_by(*_BUILDS):
         lines = first.number - raised.first.number
         return abs(lines) < FAR and any(_BUILDING.search(frame.file) for frame in raised.frames)
     return draft.role == "effect" and first.number >= raised.first.number - _ANNOUNCED

@@ -79,14 +79,14 @@ def tell_index_files(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     has of it, and what follows for the Python, the platform and the index here.
     """
     for draft in drafts:
-        identity = draft.signature.id if draft.signature is not None else ""
-        if identity not in (*_NOT_FOUND, *_BUILT) or not draft.events or draft.finding.packages:
+        is_asked = draft.is_made_by(*_NOT_FOUND, *_BUILT) and bool(draft.events)
+        if not is_asked or draft.finding.packages:
             continue
         if draft.parent is not None:  # the index was not asked
             continue
         text = draft.events[0].first.text
         asked = _asked(
-            groups_of(draft.events[0], run.modules), text, run.report, identity in _BUILT
+            groups_of(draft.events[0], run.modules), text, run.report, draft.is_made_by(*_BUILT)
         )
         answer = _answer(asked, run.context) if asked is not None else None
         if asked is not None and answer is not None:
@@ -106,10 +106,7 @@ def _tell(draft: TraceDraft, asked: _Asked, answer: _Answer, context: Context) -
         ),
     )
     if answer.decides:
-        draft.suspects = []
-        draft.role = "cause"
-        if draft.certainty == "candidate":
-            draft.certainty = "likely"
+        draft.decide()
 
 
 def _asked(groups: Mapping[str, str], text: str, report: str, is_built: bool) -> Optional[_Asked]:

@@ -335,7 +335,7 @@ def doubt_builds(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """
     places = {place_of_builds(context) for context in run.contexts}
     for draft in drafts:
-        if draft.signature is None or draft.signature.id != "operators-not-registered":
+        if not draft.is_made_by("operators-not-registered"):
             continue
         if not places <= {"ROCm", "macOS"}:
             continue

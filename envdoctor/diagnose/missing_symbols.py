@@ -52,14 +52,13 @@ def tell_symbols(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     release goes with what is installed.
     """
     for draft in drafts:
-        signature = draft.signature.id if draft.signature is not None else ""
-        if signature in ("undefined-symbol-torch", "undefined-symbol-torch-alone"):
+        if draft.is_made_by("undefined-symbol-torch", "undefined-symbol-torch-alone"):
             _tell_torch(draft, run.modules, run.context)
-        elif signature.startswith("undefined-symbol"):
+        elif draft.made_by.startswith("undefined-symbol"):
             tell_library_function(draft, run.modules, run.context)
-        elif signature in _SENTENCES:
+        elif draft.made_by in _SENTENCES:
             groups = groups_of(draft.events[0], run.modules)
-            text = _SENTENCES[signature](groups, installed_torch(run.context), run.context)
+            text = _SENTENCES[draft.made_by](groups, installed_torch(run.context), run.context)
             message = f"{draft.finding.message} {text}".rstrip()
             draft.finding = draft.finding._replace(message=message)
 

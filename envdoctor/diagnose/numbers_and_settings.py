@@ -174,10 +174,7 @@ def _tell(draft: TraceDraft, relation: Relation, context: Context) -> None:
         evidence=tuple(dict.fromkeys((*finding.evidence, *_read(context)))),
     )
     if relation.decides:
-        draft.suspects = []
-        draft.role = "cause"
-        if draft.certainty == "candidate":
-            draft.certainty = "likely"
+        draft.decide()
 
 
 def _read(context: Context) -> Tuple[Evidence, ...]:

@@ -85,11 +85,7 @@ def join_refused_installs(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Put a module that Python did not find under what had kept pip from installing all that it was
     given, where that stands right above, and nothing was installed since.
     """
-    refusals = [
-        draft
-        for draft in drafts
-        if draft.signature is not None and draft.signature.id in _REFUSALS and draft.is_sure
-    ]
+    refusals = [draft for draft in drafts if draft.is_made_by(*_REFUSALS) and draft.is_sure]
     for draft in drafts:
         if not (draft.is_made_by(*_MISSING) and draft.parent is None):
             continue

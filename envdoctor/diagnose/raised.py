@@ -221,7 +221,7 @@ def is_stop(raised: Raised) -> bool:
 
 def is_stopping(draft: TraceDraft) -> bool:
     """Tell whether a draft says that a run was stopped from outside."""
-    return draft.signature is not None and draft.signature.id in _STOPS
+    return draft.is_made_by(*_STOPS)
 
 
 def tells_of_stop(finding: Finding) -> bool:

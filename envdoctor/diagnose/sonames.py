@@ -153,13 +153,13 @@ def tell_sonames(drafts: List[TraceDraft], run: LoggedRun) -> None:
     _join_tried(drafts, run.modules)
     place = place_of_builds(run.context)
     for draft in list(drafts):
-        if draft.signature is None or draft.signature.id not in (*_SIGNATURES, _OF_DRIVER):
+        if not draft.is_made_by(*_SIGNATURES, _OF_DRIVER):
             continue
         groups = groups_of(draft.events[0], run.modules)
         if place in _WITHOUT_CUDA and _is_of_cuda(draft, groups):
             _tell_place(draft, groups, place, run.context)
             continue
-        if draft.signature.id == _OF_DRIVER:
+        if draft.is_made_by(_OF_DRIVER):
             continue
         name = groups.get("library", "")
         if _tell_system(draft, name, run.report, place):
@@ -223,7 +223,7 @@ def _are_near(one: TraceDraft, other: TraceDraft, lines: int) -> bool:
 
 def _is_of_cuda(draft: TraceDraft, groups: Mapping[str, str]) -> bool:
     """Tell whether a library is one of CUDA or of NVIDIA's driver."""
-    is_of_driver = draft.signature is not None and draft.signature.id == _OF_DRIVER
+    is_of_driver = draft.is_made_by(_OF_DRIVER)
     name = groups.get("library", "").split(".so")[0]
     return is_of_driver or name in _OF_CUDA or name.startswith(("libcudnn", "libcu", "libnccl"))
 

@@ -144,9 +144,21 @@ class TraceDraft:
         """The draft of which all comes that it comes of."""
         return self if self.parent is None else self.parent.root
 
+    @property
+    def made_by(self) -> str:
+        """The id of the signature that made it, "" where none did."""
+        return self.signature.id if self.signature is not None else ""
+
     def is_made_by(self, *signatures: str) -> bool:
         """Tell whether one of these signatures made it."""
-        return self.signature is not None and self.signature.id in signatures
+        return self.made_by in signatures
+
+    def decide(self) -> None:
+        """Take it for the cause, likely at least: nothing else is suspected then."""
+        self.suspects = []
+        self.role = "cause"
+        if self.certainty == "candidate":
+            self.certainty = "likely"
 
     def is_candidate_of(self, *signatures: str) -> bool:
         """Tell whether one of these signatures made it and nothing has confirmed it since."""

@@ -410,7 +410,7 @@ def _tell(
 
 def _is_absent(draft: TraceDraft) -> bool:
     """Tell whether nothing is there of what was asked, in whatever release."""
-    return draft.signature is not None and draft.signature.id == "module-missing"
+    return draft.is_made_by("module-missing")
 
 
 def _tell_folder(draft: TraceDraft, entry: Raised, meeting: _Meeting, owners: _Owners) -> bool:
