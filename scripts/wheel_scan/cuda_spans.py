@@ -185,8 +185,9 @@ def _opened(releases: Mapping[str, Mapping[str, Any]]) -> Set[str]:
     """The libraries that ``import torch`` opens, of its own and of others: what its extension needs
     and what these need in turn.
     """
-    opened: Set[str] = set()
+    every: Set[str] = set()
     for record in releases.values():
+        opened: Set[str] = set()
         files = record.get("cuda", {})
         needs = {name.rsplit("/", 1)[-1]: files[name].get("needed", ()) for name in files}
         waiting = [name.rsplit("/", 1)[-1] for name in files if name.startswith("torch/_C.")]
@@ -195,7 +196,8 @@ def _opened(releases: Mapping[str, Mapping[str, Any]]) -> Set[str]:
             if name not in opened:
                 opened.add(name)
                 waiting += needs.get(name, ())
-    return opened
+        every |= opened
+    return every
 
 
 def _sonames(releases: Mapping[str, Mapping[str, Any]]) -> Set[str]:

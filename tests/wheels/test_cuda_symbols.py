@@ -281,6 +281,24 @@ def test_each_machine_hears_of_its_own_wheels(measured, build, tmp_path):
         assert ("violated" in outcomes) is fails, (machine, torch, nccl)
 
 
+def test_a_later_release_opens_more(measured):
+    """As torch does whose wheels for aarch64 have CUDA from 2.11 on."""
+    records = measured[0]
+    nothing = {"exported": [], "undefined": [], "needed": []}
+    extension = {"torch/_C.abi3.so": {**nothing, "needed": ["libtorch_python.so"]}}
+    cuda = {
+        **extension,
+        "torch/lib/libtorch_python.so": {**nothing, "needed": ["libtorch_cuda.so"]},
+        "torch/lib/libtorch_cuda.so": records["torch"]["1.1"]["cuda"]["torch/lib/libtorch_cuda.so"],
+    }
+    torch = {
+        "0.9": {"archive": "a", "cuda": {**extension, "torch/lib/libtorch_python.so": nothing}},
+        "1.1": {"archive": "b", "cuda": cuda},
+    }
+    document = document_of({**records, "torch": torch})
+    assert document["asked"]["torch"]["loaded"] == ["torch/lib/libtorch_cuda.so"]
+
+
 def test_a_library_of_another_name_may_be_found_elsewhere(measured, build, read, tmp_path):
     records = dict(measured[0])
     old = build("old/libnccl.so.1", provider(FUNCTIONS[:3]), "-Wl,-soname,libnccl.so.1")
