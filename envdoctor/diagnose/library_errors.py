@@ -101,6 +101,17 @@ _ANYWHERE: Tuple[Saying, ...] = (
         "Start it with torchrun --nproc_per_node=N (accelerate launch, deepspeed), or set RANK, "
         "LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as a script of srun has to",
     ),
+    # torch/distributed/distributed_c10d.py of 2.4 to 2.15
+    Saying(
+        pattern(r"^Default process group has not been initialized"),
+        "This process has no process group when it asks for one: nothing called "
+        "init_process_group before (a program that was started without its launcher, a call that "
+        "depends on a condition), that call failed further above and the program went on, or the "
+        "group was destroyed since.",
+        "Look above for what init_process_group failed with (a port that is in use, a master that "
+        "does not answer); else start the program with its launcher (torchrun), or have it call "
+        "init_process_group before that line",
+    ),
     # torch/nn/parallel/distributed.py and reducer.cpp of 1.7 to 2.13
     Saying(
         pattern(r"^Expected to have finished reduction in the prior iteration"),
@@ -121,6 +132,29 @@ _ANYWHERE: Tuple[Saying, ...] = (
         "Processes that are spawned import the program anew, and it starts processes while it is "
         "imported.",
         "Put what runs under `if __name__ == '__main__':`",
+    ),
+    # botocore 1.40, exceptions.py (ClientError.MSG_TEMPLATE, NoCredentialsError); codes:
+    # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+    Saying(
+        pattern(
+            r"^An error occurred \((?P<code>InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken"
+            r"|InvalidToken|RequestTimeTooSkewed)\) when calling"
+            r"|^The (?:AWS )?Access Key Id you provided does not exist in our records"
+        ),
+        lambda match: (
+            "The object store does not take the credentials of this run"
+            f"{' (' + match.group('code') + ')' if match.group('code') else ''}: no rights of "
+            "files decide that."
+        ),
+        "Renew AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (temporary ones end "
+        "after some hours), and look whether the endpoint is of the store that gave them out",
+    ),
+    Saying(
+        pattern(r"^Unable to locate credentials"),
+        "No credentials of an object store are set where the program runs: no variable, no file "
+        "of them, no role of the machine.",
+        "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or mount ~/.aws; a public bucket takes "
+        "anonymous requests (anon=True of s3fs)",
     ),
     # openai 1.0 to 2.8, _exceptions.py; what servers of its interface answer:
     # https://platform.openai.com/docs/guides/error-codes
@@ -237,6 +271,13 @@ _WITHIN: Tuple[Tuple[re.Pattern[str], Tuple[Saying, ...]], ...] = (
                 "wandb has no account's key on this machine, and nobody is there to type one.",
                 "Set WANDB_API_KEY, or log in once (wandb login); or leave it out: "
                 'WANDB_MODE=offline, report_to="none"',
+            ),
+            Saying(
+                pattern(r"^Run initialization has timed out after"),
+                "wandb's server did not answer while the run was begun: the node has no way to "
+                "it, or a proxy or firewall is on it.",
+                "Leave it out where there is no way (WANDB_MODE=offline, later wandb sync), or "
+                "set HTTPS_PROXY; init_timeout waits longer where the way is slow alone",
             ),
             Saying(
                 pattern(r"returned error 40[134]\b|permission denied|\bpermission to access\b"),

@@ -26,6 +26,14 @@ TARGETS = (
     "Target modules {'q_proj'} not found in the base model. Please check the target modules and "
     "try again."
 )
+NO_GROUP = (
+    "Default process group has not been initialized, please make sure to call init_process_group."
+)
+WANDB_WAITED = (
+    "Run initialization has timed out after 90.0 sec. Please try increasing the timeout with the "
+    "`init_timeout` setting: `wandb.init(settings=wandb.Settings(init_timeout=120))`."
+)
+STORE = "An error occurred ({}) when calling the PutObject operation: x"
 
 #: Of vllm 0.27, with a checkpoint of GPTQ.
 STORED = (
@@ -48,6 +56,7 @@ def raised(message, file="", kind="ValueError"):
         (NO_LOSS, "transformers", "has no labels"),
         (STORED.format("weight", "qweight", "scales"), "vllm", "built that layer quantized"),
         (STORED.format("qweight", "weight", "bias"), "vllm", "for weights as they are"),
+        (NO_GROUP, "torch", "has no process group when it asks for one"),
         (TARGETS, "peft", "No layer of this model is called {'q_proj'}"),
     ],
 )
@@ -67,6 +76,12 @@ def test_the_texts_are_those_of_the_packages(matrix, message, package, words):
         ("api_key not configured (no-tty). call wandb.login", "/p/wandb/sdk/wandb_init.py", "key"),
         ("returned error 403: permission denied", "/p/wandb/sdk/wandb_init.py", "may not write"),
         ("permission denied", "/p/own/program.py", ""),
+        (WANDB_WAITED, "/p/wandb/sdk/wandb_init.py", "wandb's server did not answer"),
+        (STORE.format("ExpiredToken"), "", "credentials of this run (ExpiredToken)"),
+        (STORE.format("NoSuchKey"), "", ""),
+        (STORE.format("AccessDenied"), "", ""),
+        ("The Access Key Id you provided does not exist in our records.", "", "credentials"),
+        ("Unable to locate credentials", "", "No credentials"),
         ("Error code: 429 - {'error': {'message': 'quota'}}", "", "refuses for now"),
         ("Error code: 404 - {'object': 'error', 'message': 'The model `q` does", "", "no model of"),
         ("Error code: 500 - {'error': 'x'}", "", ""),
