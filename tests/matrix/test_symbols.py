@@ -7,6 +7,7 @@ import pytest
 
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.matrix.symbols import (
+    as_read_on_aarch64,
     history_of,
     is_template,
     symbols_fault,
@@ -70,6 +71,30 @@ def test_what_is_wrong_with_a_document(change, said):
     assert said in symbols_fault({**DOCUMENT, **change})
 
 
+def test_on_aarch64_nothing_is_said_of_what_was_read_for_x86_64_alone():
+    library = {
+        "versions": ["1", "2", "3"],
+        "files": ["liba.so.1"],
+        "symbols": {"0": "gone", "1-2": "came", "0,2": "back"},
+    }
+    own = {"versions": {"a": "2 3", "user": "1.1"}, "fits": {"user": {"1.1": "2"}}}
+    document = {
+        **DOCUMENT,
+        "fits": {"user": {"1.0": "0", "1.1": "1"}, "third": {"1.0": "0"}},
+        "libraries": {"a": library, "b": library, "cuda-driver": library},
+        "aarch64": own,
+    }
+    assert symbols_fault(document) == ""
+    read = as_read_on_aarch64(document)
+    assert read["fits"] == {"user": {"1.1": "2"}}
+    assert read["libraries"] == {
+        "a": {**library, "versions": ["2", "3"], "symbols": {"0-1": "came", "1": "back"}},
+        "cuda-driver": library,
+    }
+    for wrong in ({"versions": {"a": ["2"]}}, {**own, "fits": {"user": {"1.1": "9"}}}, []):
+        assert symbols_fault({**document, "aarch64": wrong})
+
+
 def test_which_torch_a_wheel_may_load_with():
     assert torch_of_wheels(DOCUMENT, "user") == {"1.0": {"2.0.0", "2.2.0", "2.3.0"}}
     assert torch_of_wheels(DOCUMENT, "nobody") == {}
@@ -99,3 +124,27 @@ def test_the_committed_symbols():
     )
     assert matrix.symbol_history(error).releases() == "2.7.0 and newer"
     assert matrix.symbol_history(error, all_wheels=True).releases() == "2.6.0 and newer"
+
+
+def test_the_committed_symbols_of_aarch64():
+    document = json.loads((ROOT / "matrices" / "symbols.json").read_text("utf-8"))
+    for name, text in document["aarch64"]["versions"].items():
+        path = ROOT / "matrices" / "packages" / f"{name}.json"
+        releases = json.loads(path.read_text("utf-8"))["releases"] if path.exists() else ()
+        listed = {entry["version"]: entry.get("platforms", ()) for entry in releases}
+        for version in set(text.split()) & set(listed):
+            assert any("aarch64" in platform for platform in listed[version]), (name, version)
+    matrix = load_matrix()
+    # torch's wheels for aarch64 have CUDA from 2.11 on: those before ask for no NCCL.
+    for symbol, package, machine, asks in (
+        ("ncclCommDeregister", "nvidia-nccl-cu12", "x86_64", True),
+        ("ncclCommDeregister", "nvidia-nccl-cu12", "aarch64", False),
+        ("ncclAlltoAll", "nvidia-nccl-cu13", "aarch64", True),
+    ):
+        histories = matrix.library_histories(symbol, machine)
+        (history,) = [history for history in histories if history.package == package]
+        assert ("torch" in {one.package for one in matrix.askers(history, machine)}) is asks
+    # Without CUDA torchvision 0.23 needs less of torch, of which it has its own build there.
+    wheels = {name: matrix.torch_of_wheels("torchvision", name) for name in ("aarch64", "x86_64")}
+    assert wheels["x86_64"]["0.23.0"] < wheels["aarch64"]["0.23.0"]
+    assert matrix.torch_of_wheels("xformers", "aarch64") == {}  # it has no such wheel
