@@ -5,6 +5,8 @@ package's release decides, and of what own code hands to a package that refuses 
 from __future__ import annotations
 
 import ast
+import builtins
+import re
 from difflib import SequenceMatcher
 from typing import Callable, List, Mapping, Optional
 
@@ -32,6 +34,7 @@ _OF_VALUES = frozenset(
 )  # fmt: skip
 _UNPACKED = pattern(r"^(?:not enough|too many) values to unpack")
 _FEW = 4  # operands that are named
+_LONGEST = 80  # characters of a value that a call gives
 #: Functions of Python itself that call nothing written in Python but special methods.
 _FRAMELESS = frozenset(("abs", "float", "int", "isinstance", "len", "max", "min", "round", "str"))
 _ALIKE = 0.85  # of a name and the one that Python takes for meant, by difflib
@@ -45,6 +48,11 @@ _MISSING = pattern(
 _TAKEN = pattern(
     r"^(?P<function>[\w.<>]{1,120})\(\) takes (?:from \d+ to |at most )?\d+ (?:positional )?"
     r"arguments? (?:but \d+ (?:were|was) given|\(\d+ given\))"
+)
+#: Of a function that is written in Python, which counts its object too where it is a method.
+_BEYOND = pattern(
+    r"^(?P<function>[\w.]{1,120})\(\) takes (?:from \d+ to )?(?P<takes>\d{1,3}) positional "
+    r"arguments? but (?P<given>\d{1,3}) (?:were|was) given$"
 )
 _UNKNOWN = pattern(r"^(?P<function>[\w.<>]{1,120})\(\) got an unexpected keyword argument ")
 _NAME = pattern(r"\bname '(?P<name>\w{1,80})' is not defined")
@@ -120,15 +128,18 @@ def of_program(raised: Raised, modules: Mapping[str, str]) -> str:
 
 
 def of_call(raised: Raised) -> str:
-    """Say what a call of the program's own code gives a function that asks for more; "" where that
-    is not seen.
+    """Say what a call of the program's own code gives a function that asks for more, or for less;
+    "" where that is not seen.
     """
-    match, frames = _MISSING.search(raised.message), _callers(raised)
+    lacks, beyond = _MISSING.search(raised.message), _BEYOND.search(raised.message)
+    match, frames = lacks or beyond, _callers(raised)
     if match is None or not frames or not is_own(frames[-1]):
         return ""
     call = _call(frames[-1], match.group("function"))
     if call is None or any(isinstance(entry, ast.Starred) for entry in call.args):
         return ""
+    if beyond is not None:
+        return _without_place(call, beyond)
     if any(keyword.arg is None for keyword in call.keywords):
         return ""
     given = [ast.unparse(entry) for entry in call.args]
@@ -137,13 +148,43 @@ def of_call(raised: Raised) -> str:
     return f"The call gives {what}, and {match.group('function')} takes {match.group('names')} too."
 
 
+def _without_place(call: ast.Call, match: re.Match[str]) -> str:
+    """Say which values of a call are beyond those that a function takes by their place."""
+    takes, given = int(match.group("takes")), int(match.group("given"))
+    bound = given - len(call.args)  # 1: a method, whose object or class is counted too
+    values = [ast.unparse(entry) for entry in call.args]
+    if bound not in (0, 1) or any(len(value) > _LONGEST for value in values):
+        return ""
+    name, places = match.group("function"), takes - bound
+    if places < 0:
+        return f"{name} is called as a method, and is defined without self."
+    few = {0: "no value", 1: "1 value"}.get(places, f"{places} values")
+    return (
+        f"{name} takes {few} by place, and the call gives {len(values)}: there is no place for "
+        f"{', '.join(values[places:])}."
+    )
+
+
 def _call(frame: Frame, function: str) -> Optional[ast.Call]:
-    """Return the call of a function in a line, where it is one, or the only one."""
+    """Return the call of a function in a line, where it is one, or the only one and none that is
+    handed the function to call it itself.
+    """
     calls = SourceLine(frame).all(ast.Call)
     name = function.rpartition(".")[2]
     named = [call for call in calls if ast.unparse(call.func).rpartition(".")[2] == name]
-    calls = named or calls
+    calls = named or [call for call in calls if not _may_hand_on(call, name)]
     return calls[0] if len(calls) == 1 else None
+
+
+def _may_hand_on(call: ast.Call, name: str) -> bool:
+    """Tell whether a call may be of what calls a function that it is given."""
+    if isinstance(call.func, ast.Name) and hasattr(builtins, call.func.id):
+        return True
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return any(
+        isinstance(value, ast.Lambda) or ast.unparse(value).rpartition(".")[2] == name
+        for value in values
+    )
 
 
 def _is_stale(frame: Frame, after: Frame) -> bool:

@@ -82,6 +82,21 @@ CALLED = "Model.__call__" if sys.version_info >= (3, 10) else "__call__"
             "Make the call at train.py, line 4",
         ),
         (
+            "def step(batch, scaler=None): pass\nstep([1], 2, 'a')\n",
+            "step takes 2 values by place, and the call gives 3: there is no place for 'a'.",
+            "Make the call at train.py, line 2",
+        ),
+        (
+            "class Loss:\n    def run(self): pass\nLoss().run(1, 2)\n",
+            "run takes no value by place, and the call gives 2: there is no place for 1, 2.",
+            "Make the call at train.py, line 3",
+        ),
+        (
+            "class Loss:\n    def run(): pass\nLoss().run()\n",
+            "run is called as a method, and is defined without self.",
+            "Make the call at train.py, line 3",
+        ),
+        (
             "class Loss:\n    def run(self):\n        return self.weight * 2\nLoss().run()\n",
             "Nothing has set self.weight of Loss when that line asks for it.",
             "Give Loss weight before train.py, line 3 (in its __init__)",
@@ -104,6 +119,26 @@ def test_what_is_said_and_what_to_do(program, meaning, fix, tmp_path):
     assert meaning in trace.meaning
     assert fix in fix_of(trace)
     assert bool(fix) == bool(fix_of(trace))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sorted([2, 1], key=rate)",
+        "[2, 1].sort(key=rate)",
+        "[2, 1].sort(key=lambda: 1)",
+        "list(map(rate, [1]))",
+        "reduce(rate, [1, 2])",
+        "sorted([2, 1], key=needs)",
+        "reduce(needs, [1, 2])",
+    ],
+)
+def test_what_is_handed_a_function_does_not_call_it_in_that_line(line, tmp_path):
+    program = "from functools import reduce\ndef rate(): pass\ndef needs(a, b, c): pass\n"
+    trace = first_of(f"{program}{line}\n", tmp_path)
+    assert "positional argument" in trace.finding.message
+    assert "call gives" not in trace.meaning
+    assert "without self" not in trace.meaning
 
 
 def test_a_program_that_python_cannot_read_has_failed_though_its_script_goes_on(tmp_path):
