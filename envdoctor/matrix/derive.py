@@ -315,8 +315,9 @@ def derive_candidate(facts: Facts, matrix: Tables, name: str) -> Subject:
             for build in builds
             if build.cuda is None or build.cuda.split(".", 1)[0] == runtime
         )
-    attributes.update(_agreed(builds))
-    attributes.update(_measured(facts, installed, version))
+    attributes.update(_labelled(version.local or ""))
+    attributes.update(_agreed(builds))  # which know better where a label says what is not so
+    attributes.update(_measured(facts, installed))
     if runtime is not None and "cuda" not in attributes:
         attributes["cuda"] = parse_version(runtime)
     return Subject(True, attributes)
@@ -437,11 +438,8 @@ def _has_label(build: Build, local: str) -> bool:
     of_variant = build.variant == variant or (
         build.variant is None and build.cuda == cuda_of_variant(variant)
     )
-    return (
-        of_variant
-        and minor in (None, build.torch)
-        and (abi is None or build.cxx11abi in (None, abi))
-    )
+    labelled = build.cxx11abi if build.labelled_abi is None else build.labelled_abi
+    return of_variant and minor in (None, build.torch) and (abi is None or labelled in (None, abi))
 
 
 def _agreed(builds: Tuple[Build, ...]) -> Dict[str, Any]:
@@ -506,9 +504,9 @@ def build_attributes(build: Build) -> Dict[str, Any]:
     return attributes
 
 
-def _measured(facts: Facts, installed: Distribution, version: Version) -> Dict[str, Any]:
+def _measured(facts: Facts, installed: Distribution) -> Dict[str, Any]:
     """Return what the installed files themselves say of a candidate."""
-    attributes: Dict[str, Any] = {**_labelled(version.local or "")}
+    attributes: Dict[str, Any] = {}
     if installed.name == "torch":
         if _OF_NVIDIA.search(installed.version or ""):
             attributes["cxx11abi"] = _ABI[True]

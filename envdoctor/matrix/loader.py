@@ -509,10 +509,10 @@ class Matrix(TableViews):
         return self._surfaces.importers_of(package, names, version_of)
 
     def _has_measured_pair(self, names: Iterable[str]) -> bool:
-        """Tell whether a measured row may speak of two of these, or of one and the interpreter, or
-        a GPU.
+        """Tell whether a measured row may speak of two of these, or of one and the interpreter, a
+        GPU, or the C library.
         """
-        there = frozenset((*names, "python", "cuda-gpu"))
+        there = frozenset((*names, "python", "cuda-gpu", "glibc"))
         pairs = self._core["measured"]
         return any(not there.isdisjoint(pairs[consumer]) for consumer in there if consumer in pairs)
 

@@ -48,6 +48,8 @@ __all__ = [
     "CANNOT_LOAD",
     "DRIVER",
     "EXCLUDED_LATER",
+    "FETCHES",
+    "GLIBC",
     "GPU",
     "HAS_NO_LIBRARY",
     "MACHINE",
@@ -109,6 +111,8 @@ DRIVER = "cuda-driver"
 #: Any GPU of NVIDIA, where it does: its versions are compute capabilities, those before the first
 #: that code is asked of like this.
 GPU = "cuda-gpu"
+#: The C library of the machine, where it stands for a package.
+GLIBC = "glibc"
 #: The architecture whose wheels alone were read, where it stands for a third package.
 MACHINE = "machine"
 #: What a statement about a library says that has no symbol which it needs of torch.
@@ -131,6 +135,8 @@ NOT_IN_EXTRA = "has an extra that does not take"
 PASSES = "passes an argument that is unknown to"
 #: What a statement says of a method that another package calls with more than it takes.
 OVERRIDES = "overrides a method otherwise than it is called by"
+#: What a statement says of a release whose setup.py takes a wheel of the project's release page.
+FETCHES = "fetches, instead of building,"
 #: What is said aloud, with the text of the statement.
 _SAID = (
     "refuses",
@@ -151,6 +157,7 @@ _CODES = {
     PASSES: "ED308",
     OVERRIDES: "ED308",
     NOT_IN_EXTRA: "ED313",
+    FETCHES: "ED409",
 }
 
 
@@ -558,7 +565,7 @@ class Surfaces:
             else Term("env", provider, "version", "in", VersionSet.spanning(lacking)),
         ]
         terms += [_other_term(name, asked) for name, asked in statement.others]
-        if statement.verb == CANNOT_LOAD:  # the wheels that were read are for Linux
+        if statement.verb in (CANNOT_LOAD, FETCHES):  # the wheels that were read are for Linux
             terms.append(Term("host", "host", "platform", "any", frozenset(["linux"])))
         what = f"{statement.module}.{statement.name}" if statement.name else statement.module
         who = f"{consumer} {_words(importing)}"
@@ -605,11 +612,13 @@ class Surfaces:
                 Source(
                     f"{statement.archive}: {statement.path}"
                     + (f", line {statement.line}" if statement.line else ""),
-                    quote,
+                    "" if statement.verb == FETCHES else quote,
                 ),
             ),
             date=self._head["dates"][consumer],
-            established_by="read from the wheels of all these releases",
+            established_by="read from what builds and fetches the wheels of all these releases"
+            if statement.verb == FETCHES
+            else "read from the wheels of all these releases",
             origin="derived",
             purpose=not statement.verb
             and statement.use in self._head.get("purposes", {}).get(consumer, ()),
@@ -639,6 +648,8 @@ def _of_verb(
             f"import {consumer} fails"
         )
         return title, quote if " " in quote else ""
+    if statement.verb == FETCHES:
+        return f"{who} {statement.verb} {quote}", statement.name
     if statement.verb in (PASSES, OVERRIDES):
         return _of_argument(statement, used, f"{provider} {_words(lacking)}")
     if statement.verb == OVERWRITES:
@@ -738,8 +749,13 @@ def _gpu_term(spans: Sequence[Tuple[str, str]]) -> Term:
     return Term("gpu", "gpu", "compute_capability", "in", VersionSet.parse("||".join(ranges)))
 
 
+def _glibc_term(spans: Sequence[Tuple[str, str]]) -> Term:
+    """Any glibc up to the newest of these: what came with a later one is in none before."""
+    return Term("host", "host", "glibc", "in", VersionSet.parse(f"<={spans[-1][1]}"))
+
+
 _FIRST_CAPABILITY = "6.0"
-_OF_HOST = {PYTHON: _python_term, DRIVER: _driver_term, GPU: _gpu_term}
+_OF_HOST = {PYTHON: _python_term, DRIVER: _driver_term, GPU: _gpu_term, GLIBC: _glibc_term}
 _NAMES_OF_HOST = {PYTHON: "Python", DRIVER: "a driver that serves CUDA"}
 
 

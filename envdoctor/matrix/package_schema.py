@@ -33,6 +33,8 @@ _BUILD_KINDS: Mapping[str, type] = {
     "cxx11abi": bool,
     "ptx_read": bool,
     "nightly": bool,
+    "labelled_abi": bool,
+    "fetched_under": list,
 }
 _SM = r"\d{1,2}\.\d[af]?"
 _PTX = rf"ptx={_SM}@(?:\d+\.\d+|\?)(?:,{_SM}@(?:\d+\.\d+|\?))*"

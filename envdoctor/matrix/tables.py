@@ -169,6 +169,8 @@ class Build(NamedTuple):
     release.
     nightly: only nightly wheels of it exist, so that no release of it can be installed; or it was
     compiled against a nightly of its torch, which the source names.
+    labelled_abi: the C++ ABI that its label names, where it is of the other. fetched_under: CUDA
+    majors of a torch, besides its own, under which the release's setup.py fetches it.
     """
 
     index_name: str = "pypi"
@@ -193,6 +195,8 @@ class Build(NamedTuple):
     bundled: Tuple[str, ...] = ()
     pythons: Tuple[str, ...] = ()
     nightly: bool = False
+    labelled_abi: Optional[bool] = None
+    fetched_under: Tuple[str, ...] = ()
 
 
 class Difference(NamedTuple):

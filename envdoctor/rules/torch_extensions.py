@@ -434,17 +434,20 @@ def _from_abi_label(
     context: Context, extension: _Extension, installed: Distribution, torch: Torch
 ) -> Optional[_Mismatch]:
     """Compare the C++ ABI that a label names, where no file shows that it loads."""
-    abi = _label(installed)[1]
-    if abi is None or torch.abi is None or abi is torch.abi or extension.is_proven_fine:
+    labelled = _label(installed)[1]
+    if labelled is None or torch.abi is None or extension.is_proven_fine:
         return None
-    if not _abi_label_counts(extension.name, installed, abi, extension.built_for):
+    # What a release is compiled with by its build files stands in the matrix, where it is known.
+    abi = attributes_of(context, extension.name).get("cxx11abi", str(labelled).lower()) == "true"
+    if abi is torch.abi or not _abi_label_counts(extension.name, abi, extension.built_for):
         return None
     message = (
         f"{extension.title} is built for the {_abi_name(abi)} C++ ABI, but {torch} is built with "
         f"the {_abi_name(torch.abi)} one: it will fail to load."
     )
     evidence = context.installed(extension.name)
-    return _Mismatch("ED402", "error", message, evidence, (_ABI_CHANGE, _DUAL_ABI))
+    severity = "error" if abi is labelled else "warning"
+    return _Mismatch("ED402", severity, message, evidence, (_ABI_CHANGE, _DUAL_ABI))
 
 
 def _from_release(
@@ -485,24 +488,12 @@ def _abi_name(new: bool) -> str:
     return "new (cxx11abiTRUE)" if new else "old (cxx11abiFALSE)"
 
 
-def _abi_label_counts(
-    name: str, installed: Distribution, abi: bool, built_for: Optional[str]
-) -> bool:
-    """Tell whether a label can be believed.
-
-    flash-attn's "FALSE" only means "as torch's wheel", which is the new ABI since torch 2.7.
-
-    Its releases from 2.8 on are labelled FALSE and built with the new ABI for torch 2.6 too
-    (Dao-AILab/flash-attention issue 1783).
+def _abi_label_counts(name: str, abi: bool, built_for: Optional[str]) -> bool:
+    """Tell whether a label can be believed: flash-attn's "FALSE" only means "as torch's wheel",
+    which is the new ABI since torch 2.7.
     """
-    if abi or name != "flash-attn":
-        return True
-    version, minor = try_version(installed.version), try_version(built_for)
-    return (
-        version is not None
-        and version.release < (2, 8)
-        and (minor is None or minor.release < (2, 7))
-    )
+    minor = try_version(built_for)
+    return abi or name != "flash-attn" or minor is None or minor.release < (2, 7)
 
 
 def _built_for(

@@ -1,5 +1,5 @@
-"""Statements that follow from metadata alone: releases that a package's later release excludes,
-and releases that its own extra does not take.
+"""Statements that follow from the matrix alone: releases that a package's later release excludes,
+releases that its own extra does not take, and wheels that it fetches (``fetched_wheels``).
 
 * An exclusion: a release admits what its next one excludes, by ``!=`` or by an upper bound, of
   releases that were there already. Who made the package learned that in between. A lower bound
@@ -31,16 +31,17 @@ from typing import (
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from envdoctor.matrix.measured_rows import EXCLUDED_LATER, NOT_IN_EXTRA
+from envdoctor.matrix.measured_rows import EXCLUDED_LATER, FETCHES, NOT_IN_EXTRA
 from envdoctor.model.requirement import Requirement, try_requirement
 from envdoctor.model.versions import canonicalize_name
 
 from .documents import read_document, runs, write_document
+from .fetched_wheels import fetched_statements
 
 __all__ = ["RELATIONS", "relation_statements", "write_relations"]
 
 #: What the statements say that are made here.
-RELATIONS = (EXCLUDED_LATER, NOT_IN_EXTRA)
+RELATIONS = (EXCLUDED_LATER, NOT_IN_EXTRA, FETCHES)
 _SINCE = "2023-01-01"
 #: Days in which a maker of a package learns that a new release of another breaks it.
 _LEARNED = 60
@@ -82,7 +83,7 @@ def relation_statements(
         statement
         for statement in statements
         if not _is_said(statement, others, releases, providers[statement["provider"]])
-    ]
+    ] + fetched_statements(matrices, consumer)
 
 
 def _releases(matrices: Path, name: str) -> List[_Published]:

@@ -591,6 +591,7 @@ def _label(build: Build) -> str:
     label = str(build.variant)
     if build.index_name != "pytorch" and build.torch is not None:
         label += f"torch{build.torch}"
-        if build.cxx11abi is not None:
-            label += f"cxx11abi{'true' if build.cxx11abi else 'false'}"
+        abi = build.cxx11abi if build.labelled_abi is None else build.labelled_abi
+        if abi is not None:
+            label += f"cxx11abi{'true' if abi else 'false'}"
     return label
