@@ -210,12 +210,30 @@ _ANYWHERE: Tuple[Saying, ...] = (
         "and for a file that it cannot read.",
         "Look whether the path is there, as it is seen from the folder where the program runs",
     ),
-    # transformers 4.20 to 5.0, trainer.py
+    # transformers 4.20 to 5.0, trainer.py: a batch that has labels, and one that has none
+    Saying(
+        pattern(
+            r"^The model did not return a loss from the inputs, only the following keys: "
+            r".{0,2000}inputs it received are (?:[^.\n]{0,2000}\W)?labels\b"
+        ),
+        "The batch has labels, but the model makes no loss of them: it has no head that does, or "
+        "its forward leaves them alone.",
+        "Take a model with a head (AutoModelFor…), return a loss from the model's own forward, or "
+        "compute it in the trainer (compute_loss)",
+    ),
     Saying(
         pattern(r"^The model did not return a loss from the inputs, only the following keys: "),
         "The batch has no labels, so that the model computes no loss.",
         "Give the data a column labels (DataCollatorForLanguageModeling(mlm=False) makes one), "
         "name it in label_names, and take a model with a head",
+    ),
+    # torch 2.0 to 2.15, aten/src/ATen/mps/MPSAllocator.mm
+    Saying(
+        pattern(r"^MPS backend out of memory \("),
+        "The memory that Apple's GPU may take of the machine's own was used up.",
+        "Lower the batch or the sequence length, load the model in 16 bit or a smaller one, and "
+        "close what else takes memory; PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit, and "
+        "the machine may stop for want of memory",
     ),
     # huggingface_hub 0.14 to 1.0, file_download.py (_cache_commit_hash_for_specific_revision)
     Saying(

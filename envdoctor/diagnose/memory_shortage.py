@@ -133,9 +133,11 @@ def _of_listed(text: str) -> Optional[Relation]:
     so itself, as where numbers of processes are others in a container: that alone holds what torch
     had allocated.
     """
-    refused = _REFUSED.search(text)
-    holders = {number: parse_size(size) or 0 for number, size in _HOLDER.findall(text)}
-    if refused is None or len(holders) < 2:
+    refused = _REFUSED.search(text)  # of one rank: others name those of their own GPUs
+    if refused is None:
+        return None
+    holders = {n: parse_size(size) or 0 for n, size in _HOLDER.findall(refused.group())}
+    if len(holders) < 2:
         return None
     wanted, free, torch = (parse_size(refused.group(name)) for name in ("wanted", "free", "torch"))
     if wanted is None or free is None or torch is None:

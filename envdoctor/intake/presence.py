@@ -32,7 +32,7 @@ SPARED = (
 _NOT_HERE = re.compile(
     r"\b(?:requir\w+|needs?|needed|depend\w* on|expect\w*|should|must|have to|could(?! ?not)|"
     r"would(?! ?not)|wants?|pins|pinned|instead of|rather than|recommend\w*|support\w*|suggest\w*|"
-    r"(?<!not )compatible|tested|at least|minimum|until|till|before|prior to|than|below|above|"
+    r"(?<!not )compatible|tested|at least|minimum|until|till|before|past|prior to|than|below|above|"
     r"only (?:with|on|in|for)|up to|fix(?:e[sd])?|resolved?|solve[sd]?|releas\w+|"
     r"introduced|removed|added|deprecated|available|also tried|existing installation|uninstall\w*|"
     r"(?:up|down)grade|update|switch|revert|"

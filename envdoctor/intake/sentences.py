@@ -67,7 +67,7 @@ _WORD_BREAK = re.compile(
 _WANTED = Marked(
     """
     requir, need, expect, should, must, instead, upgrad, downgrad, recommend, support,
-    docs say, doc say, readme, fixed, work, tried, also, before, after, since, until, not,
+    docs say, doc say, readme, fixed, work, tried, also, before, after, since, until, past, not,
     built, compiled, linked, tied, made, meant, other, some, most, many, trained, saved,
     created, exported, pickled, install, build, use, switch, move to, pin, chang, fixes,
     compatible, minimum, at least, want, ask, please, if, would, could, n't,
@@ -76,7 +76,7 @@ _WANTED = Marked(
     r"\b(?:requires?|requires-python|required|needs?|expect(?:s|ed)?|should|must|instead|"
     r"upgrad\w*|downgrad\w*|recommend\w*|supports?|(?<!not )supported|docs? say|"
     r"README|fixed|works? (?:with|on)|tried|also|"
-    r"(?:before|after|since)(?! \w+ing\b)|until|not|"
+    r"(?:before|after|since)(?! \w+ing\b)|until|past (?=[a-z]+ v?\d)|not|"
     r"(?:built|compiled|linked|tied|made|meant) (?:for|with|against|to)|"
     r"(?:other|some|most|many) (?:users?|people)|someone|somebody|"
     r"(?:was|is|were|are|been) (?:trained|saved|created|exported|pickled) (?:with|by|in|under)|"

@@ -105,6 +105,24 @@ def test_the_traceback_in_the_summary_of_torchrun(said):
     assert "/srv/train.py, line 5" in first(diagnosis)
 
 
+def test_what_each_rank_raised_while_a_checkpoint_was_saved(said):
+    """As torch.distributed.checkpoint.api.CheckpointException of torch 2.x prints itself, and
+    torchrun the same once more.
+    """
+    place = (
+        '  File "/opt/site-packages/torch/distributed/checkpoint/utils.py", line {}, in all_reduce'
+    )
+    raised = (
+        f"{FRAMES}{place.format(259)}\n    raise final_result\n"
+        "torch.distributed.checkpoint.api.CheckpointException: CheckpointException "
+        "ranks:dict_keys([0])\nTraceback (most recent call last): (RANK 0)\n"
+        f"{place.format(250)}\n    result = reduce_fun(cast(list[T], all_data))\n"
+        "OSError: [Errno 122] Disk quota exceeded: '/data/run/.metadata.tmp'\n\n"
+    )
+    log = raised + "".join(f"[rank0]: {line}\n" for line in raised.splitlines())
+    assert "quota" in first(said(log))
+
+
 def test_the_line_behind_an_exception_without_a_message_is_none_of_it(said, run_steps):
     """Really run: Python puts a colon where there is a message."""
     log = run_steps(("train.py", "raise AssertionError\n"), ("after.py", "print('copied: all')\n"))
@@ -216,6 +234,17 @@ def test_of_two_holders_the_one_that_holds_much_more_is_not_this_program(said):
     assert "This process is 11, and process 12 holds 53 GiB" in first(said(out_of_memory(holders)))
     both = "Process 11 has 21.90 GiB memory in use. Process 12 has 22.40 GiB memory in use."
     assert "This process is" not in first(said(out_of_memory(both)))
+
+
+def test_each_rank_names_those_who_hold_its_own_gpu(said):
+    log = "".join(
+        out_of_memory(
+            f"Process {rank} has 53.00 GiB memory in use. Process {rank + 10} has 21.90 GiB memory "
+            "in use."
+        )
+        for rank in range(1, 5)
+    )
+    assert "This process is 11, and process 1 holds 53 GiB" in first(said(log))
 
 
 RESOLVED = (

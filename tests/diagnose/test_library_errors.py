@@ -33,6 +33,12 @@ WANDB_WAITED = (
     "Run initialization has timed out after 90.0 sec. Please try increasing the timeout with the "
     "`init_timeout` setting: `wandb.init(settings=wandb.Settings(init_timeout=120))`."
 )
+MPS = (
+    "MPS backend out of memory (MPS allocated: 14.05 GB, other allocations: 3.33 GB, max allowed: "
+    "18.13 GB). Tried to allocate 1.11 GB on private pool. Use "
+    "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory allocations (may cause "
+    "system failure)."
+)
 STORE = "An error occurred ({}) when calling the PutObject operation: x"
 
 #: Of vllm 0.27, with a checkpoint of GPTQ.
@@ -54,6 +60,8 @@ def raised(message, file="", kind="ValueError"):
     [
         (TOKENIZER, "transformers", "out/last is no folder with the files of a tokenizer"),
         (NO_LOSS, "transformers", "has no labels"),
+        (NO_LOSS.replace("are input", "are labels,input"), "transformers", "makes no loss of them"),
+        (NO_LOSS.replace("_ids.", "_ids,labels."), "transformers", "makes no loss of them"),
         (STORED.format("weight", "qweight", "scales"), "vllm", "built that layer quantized"),
         (STORED.format("qweight", "weight", "bias"), "vllm", "for weights as they are"),
         (NO_GROUP, "torch", "has no process group when it asks for one"),
@@ -82,6 +90,7 @@ def test_the_texts_are_those_of_the_packages(matrix, message, package, words):
         (STORE.format("AccessDenied"), "", ""),
         ("The Access Key Id you provided does not exist in our records.", "", "credentials"),
         ("Unable to locate credentials", "", "No credentials"),
+        (MPS, "", "Apple's GPU"),
         ("Error code: 429 - {'error': {'message': 'quota'}}", "", "refuses for now"),
         ("Error code: 404 - {'object': 'error', 'message': 'The model `q` does", "", "no model of"),
         ("Error code: 500 - {'error': 'x'}", "", ""),

@@ -58,6 +58,7 @@ def version_of(text: str, name: str) -> Optional[str]:
         ("It does not work with peft 0.15.2", "peft", "0.15.2"),
         ("transformers 4.51.3 cannot load the checkpoint, please help", "transformers", "4.51.3"),
         ("Not sure why accelerate 1.6.0 asks for it", "accelerate", "1.6.0"),
+        ("Past version 2.5 of PyTorch, `overwrite` will default to False.", "torch", None),
         ("trl 0.17.0 requires a newer accelerate, it says", "trl", "0.17.0"),
         ("I could not import deepspeed 0.16.4.", "deepspeed", "0.16.4"),
         ("Why does vllm 0.8.5 fail here?", "vllm", "0.8.5"),

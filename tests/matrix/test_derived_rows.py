@@ -340,8 +340,9 @@ def test_a_label_of_flash_attn_tells_its_build():
         "cu12",
         "12",
         "2.6",
-        "false",
+        "true",  # whatever its label says: the torch 2.6 that compiled it is one for CUDA 12.6
     )
+    assert attributes("flash-attn", "2.7.4.post1+cu12torch2.6cxx11abiFALSE")["cxx11abi"] == "false"
     assert set(attributes("flash-attn", "2.8.3")) == {"version"}
 
 
