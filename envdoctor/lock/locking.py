@@ -197,7 +197,8 @@ def _stranger_notes(roots: Sequence[Root], matrix: Matrix) -> List[str]:
         return [f"{len(roots)} packages are not judged by envdoctor: {names}"]
     return [
         (
-            f"of {root.text} the matrix has no releases: its imports alone are judged"
+            f"the matrix has no releases of {root.text}: of the one that a full lock takes, its "
+            "imports alone are judged"
             if root.name in measured
             else f"{root.text} is not judged by envdoctor: the matrix does not know it"
             f"{suggest(root.name, known, 0.8)}"
