@@ -227,7 +227,7 @@ _ANYWHERE: Tuple[Saying, ...] = (
         "Give the data a column labels (DataCollatorForLanguageModeling(mlm=False) makes one), "
         "name it in label_names, and take a model with a head",
     ),
-    # torch 2.0 to 2.15, aten/src/ATen/mps/MPSAllocator.mm
+    # torch 2.4.0, aten/src/ATen/mps/MPSAllocator.mm
     Saying(
         pattern(r"^MPS backend out of memory \("),
         "The memory that Apple's GPU may take of the machine's own was used up.",

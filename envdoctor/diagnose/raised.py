@@ -59,7 +59,8 @@ _SIGNALLED = pattern(r"got signal: (?:2|15)\b|Signals\.SIG(?:TERM|INT)\b")
 #: Exceptions of which the message, or the name alone, says that another process failed.
 _OF_ANOTHER = pattern(
     r"(?:^|\.)(?:ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
-    r"|CheckpointException|BrokenProcessPool|BrokenBarrierError|BrokenPipeError|CancelledError|TaskCancelledError"
+    r"|CheckpointException|BrokenProcessPool|BrokenBarrierError|BrokenPipeError|CancelledError"
+    r"|TaskCancelledError"
     r"|ActorDiedError|RayActorError|ActorUnavailableError|WorkerCrashedError|RayTaskError"
     r"|OwnerDiedError|ObjectLostError|NodeDiedError|LocalRayletDiedError|SignalException|SystemExit"
     r"|(?:Async|MQ)?EngineDeadError|AsyncEngineDeadError|ExceptionGroup|BaseExceptionGroup"

@@ -23,8 +23,6 @@ __all__ = ["MOST_USED", "coverage_lines"]
 
 #: The most used compiled packages, with how often each was downloaded, and who counted that.
 MOST_USED = Path(__file__).resolve().parents[1] / "wheel_scan" / "most_used.toml"
-#: Of the package that a library of CUDA is in: those that hold machine code for GPUs.
-_CODE_OF_CUDA = ("cublas", "cudnn", "cufft", "curand", "cusolver", "cusparse", "cusparselt", "nccl")
 
 _COLUMNS = (
     "releases",
@@ -171,8 +169,7 @@ def _needs(name: str, packages: Packages) -> Set[str]:
     needs = set()
     if name in ("torch", *LINKED, *CONSUMERS, *PROVIDERS) or name in packages.built_with_numpy:
         needs.add("symbols")
-    of_cuda = name.startswith("nvidia-") and name.split("-")[1] in _CODE_OF_CUDA
-    if of_cuda or (name in PROFILES and PROFILES[name].has_code):
+    if name in PROFILES and PROFILES[name].has_code:
         needs.add("machine code")
     return needs
 
