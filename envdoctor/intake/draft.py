@@ -50,6 +50,7 @@ _MOST_COPIES = 200  # of libraries
 _RELEASES = ("python.version", "driver.release", "glibc.version", "toolkit.version")
 _MOST_DISPUTED = 20
 _QUOTED = 120  # characters of a sentence
+_SENTENCE = 240  # characters of a line that names a cure
 _STANDS_FOR = re.compile(r"<[\w -]+|(?:\.\.\.|None|null)\Z")
 
 
@@ -116,6 +117,7 @@ class Draft:
         self._missing: Dict[str, Tuple[int, int]] = {}  # distribution -> rank and line
         self._withdrawn: Set[Tuple[str, str]] = set()  # distribution and release
         self._working: Dict[str, Tuple[str, int]] = {}  # distribution -> release that works, line
+        self._cures: Dict[str, Tuple[str, int]] = {}  # what cured -> the sentence, line
         self._asked: Dict[str, Tuple[str, int]] = {}  # distribution -> range asked for, line
         self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
         self._free_memory: Optional[int] = None
@@ -234,6 +236,11 @@ class Draft:
         self._count(line)
         key = name if "." in name else canonicalize_name(name)
         self._working.setdefault(key, (version, line.number))
+
+    def cured(self, change: str, line: Line) -> None:
+        """Keep a change that, a text says, cures what fails (``NCCL_P2P_DISABLE=1``)."""
+        self._count(line)
+        self._cures.setdefault(change, (f"{line.number}: {line.text[:_SENTENCE]}", line.number))
 
     def asks_for(self, name: str, specifier: str, line: Line) -> None:
         """Keep the range of a distribution that a text itself asks an installer for; the last one
@@ -599,6 +606,10 @@ class Draft:
             evidence = self._lines([line for _, line in self._working.values()])
             working = {name: version for name, (version, _) in sorted(self._working.items())}
             table["report.works_with"] = Known(working, evidence)
+        if self._cures:
+            evidence = self._lines([line for _, line in self._cures.values()])
+            cures = {change: words for change, (words, _) in self._cures.items()}
+            table["report.cures"] = Known(cures, evidence)
         if self._asked:
             asked = {name: specifier for name, (specifier, _) in sorted(self._asked.items())}
             evidence = self._lines([line for _, line in self._asked.values()])

@@ -34,6 +34,7 @@ from .package_lists import PackageReader, beside_install
 from .pasted_configs import pasted_configs
 from .platforms import glibc_of_release
 from .presence import is_advised
+from .stated_cures import read_cures, tells_of_trouble
 from .stated_reasons import stated_reasons, tells_of_failure
 from .stated_training import read_training
 from .stated_verdicts import VerdictReader
@@ -243,6 +244,10 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     readers = _Readers(draft)
     text = read_json_lists(text, draft)
     lines = [line for line in clean_lines(text) if line.text]
+    failing = tells_of_failure(text[:_SHORT_TEXT])
+    written = lines
+    if failing or tells_of_trouble(text[:_SHORT_TEXT]):
+        lines = [read_cures(line, draft) for line in written]
     for line in lines:
         readers.read(line)
     readers.finish()
@@ -252,9 +257,8 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     _presume_glibc(text, draft)
     facts = draft.facts()
     evidence = Evidence("report")
-    failing = tells_of_failure(text[:_SHORT_TEXT])
     commands = [Line(number, command, command, 0) for number, command in draft.commands]
-    by_line = _by_line(lines, commands, text, failing)
+    by_line = _by_line(lines, written, commands, text, failing)
     reasons = {"report.reasons", "report.guesses"} & by_line.keys()
     read: Dict[str, Fact[Any]] = {field: Known(table, evidence) for field, table in by_line.items()}
     if not any(True for _ in facts):
@@ -276,17 +280,21 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
 
 
 def _by_line(
-    lines: Sequence[Line], commands: Sequence[Line], text: str, failing: bool
+    lines: Sequence[Line],
+    written: Sequence[Line],
+    commands: Sequence[Line],
+    text: str,
+    failing: bool,
 ) -> Dict[str, Dict[str, str]]:
     """Return what is kept of single lines, by field and number: commands that start a run
     (``commands``: those of containers), and of a report of a failure the reasons that it gives or
-    supposes, of one line the plainest.
+    supposes (``written``: with what cures), of one line the plainest.
     """
     tables = {
         "report.runs": launched_runs([*lines, *commands]),
         "report.documents": pasted_configs(text),
     }
-    for reason in stated_reasons(lines, text.split("\n"), failing):
+    for reason in stated_reasons(written, text.split("\n"), failing):
         field = "report.guesses" if reason.is_supposed else "report.reasons"
         tables.setdefault(field, {}).setdefault(str(reason.number), reason.sentence)
     return {field: table for field, table in tables.items() if table}

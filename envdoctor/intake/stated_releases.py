@@ -43,7 +43,7 @@ _WORDS: Sequence[Tuple[str, str]] = (
     (
         "C",
         (
-            rf"(?:{FAULT}|it|this|that)(?: (?!(?:{HOPED})\b)\w+){{0,2}}? "
+            rf"(?:{FAULT}|\w+(?:Error|Exception)|it|this|that)(?: (?!(?:{HOPED})\b)\w+){{0,2}}? "
             r"(?:gone|disappear\w*|go(?:es)? away|went away)|"
             r"fix(?:es|ed)|solv(?:es|ed)|resolv(?:es|ed)|cure[sd]|help(?:s|ed)|worked|解决|修复"
         ),
@@ -220,6 +220,17 @@ _CONDITION = re.compile(r"\b(?:if|when|once|after|by)(?: (?:I|we|one))?\s*$", re
 _VERDICT = re.compile(rf"{GOOD}|{BAD}|(?:fix|solv|resolv)\w*|workaround|solution", re.IGNORECASE)
 
 
+#: Before an upgrade: that something is so since then; and words by which it was so before.
+_BEGAN = re.compile(
+    r"\b(?:since|after|when|once|as soon as|ever since)(?: (?:I|we|having))?\s*$|(?:从|自)\s*$",
+    re.IGNORECASE,
+)
+_ALL_THE_SAME = re.compile(
+    r"\b(?:still|same|also|too|even|as well|another|other|different|new)\b|也|还是|仍",
+    re.IGNORECASE,
+)
+
+
 class _Telling(NamedTuple):
     """What a form says of a subject: which release or range is there, which one works, and up to
     which symbol it goes.
@@ -252,7 +263,18 @@ def _read_change(symbols: _Symbols, match: re.Match[str]) -> Optional[_Telling]:
     if is_tried and _HOPED.match(signs, match.end()):
         return _Telling(end=end)
     fails = old if verdict == "B" else ""
+    if verb == "U" and verdict == "B" and not old and _began_with(symbols, match):
+        fails = f"<{new}"
     return _Telling(new, fails, end) if is_made or fails else None
+
+
+def _began_with(symbols: _Symbols, match: re.Match[str]) -> bool:
+    """Tell whether a text says that it fails since an upgrade, not that it fails all the same."""
+    sentence = symbols.signs[match.start() :].split(".")[0]
+    last = symbols.tokens[min(match.start() + len(sentence), len(symbols.tokens)) - 1]
+    before = symbols.before(match.start())
+    whole = before + symbols.text[symbols.tokens[match.start()].start() : last.end()]
+    return _BEGAN.search(before) is not None and _ALL_THE_SAME.search(whole) is None
 
 
 def _verdict_on(signs: str, match: re.Match[str], is_use: bool) -> Tuple[str, int]:

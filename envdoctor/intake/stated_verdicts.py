@@ -35,12 +35,12 @@ __all__ = [
 ]
 
 FAULT = r"(?:issue|problem|error|bug|crash|hang|failure|warning|exception)\w*"
-_TICKS = "✅✔☑🟢👍√"
+_TICKS = "✅✔✓☑🟢👍√"
 _CROSSES = "❌✗✘✖❎🔴👎×"
 GOOD = (
     rf"{SPARED}|\b(?:no|without)(?: \w+)? {FAULT}"
     r"|(?:does|do|did)(?: not|n[’']t) (?:have|show) (?:it|this|that)\b"
-    rf"|\b{FAULT}(?: (?!(?:{HOPED})\b)\w+){{0,2}}? "
+    rf"|\b(?:{FAULT}|\w+(?:Error|Exception))(?: (?!(?:{HOPED})\b)\w+){{0,2}}? "
     r"(?:gone|disappear\w*|went away|go(?:es)? away|vanish\w*|fixed|solved|resolved)\b"
     r"|(?:\b(?:not|never|no longer)|n[’']t) (?:\w+ )?(?:happen|occur|reproduc|appear|fail|crash|"
     r"break|hang|show|error|raise|throw)\w*"
@@ -110,6 +110,11 @@ _OF_BUILDS = Marked(
     "succe, working, good, passing, green, fail, broken, bad, crashing, red",
     r"\b(?:successful|succeeding|working|good|passing|green|fail(?:ed|ing)|broken|bad|crashing|red)"
     r" (?:releases?|builds?|runs?|jobs?|versions?|machines?|nodes?|environments?|pipelines?)\b",
+)
+#: ``torch 2.6.0: segfault``, an entry of a list of releases.
+_OF_ONE = re.compile(
+    rf"[A-Za-z][\w-]{{1,40}}[ =@]{{1,2}}v?\d[\w.+]*\d\w*\s*(?::|=>|->|→|–|-)\s*(?:{GOOD}|{BAD})",
+    re.IGNORECASE,
 )
 _BEFORE_BRANCH = words("driver drivers version versions branch release on with in under to from or")
 INSTALLERS = ("pip", "uv", "conda")
@@ -361,7 +366,9 @@ class VerdictReader:
             return self._read_row(line)
         text = line.text
         is_marked = not text.isascii() and _OF_MARKS.search(text) is not None
-        is_said = is_marked or ("." in text and _OF_BUILDS.search(text) is not None)
+        is_said = is_marked or (
+            "." in text and (_OF_BUILDS.search(text) or _OF_ONE.match(text)) is not None
+        )
         if not is_said or is_operation(line):
             return False
         releases = [one for one in _releases_of(line.text, self._name) if one.works is not None]
@@ -377,7 +384,10 @@ class VerdictReader:
         is_next, self._row = line.number <= self._row + _NEAR, line.number
         if not is_next or len(cells) != len(self._columns):
             self._columns = cells
-            return False
+            # Of releases that are compared none is stated by the head alone.
+            return sum(len(_releases_of(cell, "")) == 1 for cell in cells) > 1
+        if self._read_columns(cells, line):
+            return True
         clauses = [_clauses(cell, "") for cell in cells if not _WHOLE_CELL.fullmatch(cell)]
         verdicts = [one for cell in clauses for clause in cell for one in clause.verdicts]
         releases = [
@@ -390,6 +400,20 @@ class VerdictReader:
         for name, version in releases:
             entry = _Release(name, version.lstrip("v"), 0, 0, verdicts[0])
             self._releases.setdefault(name, []).append((entry, line))
+        return True
+
+    def _read_columns(self, cells: Sequence[str], line: Line) -> bool:
+        """Take a row below columns that are releases, of which one works and another fails."""
+        entries: List[_Release] = []
+        for column, cell in zip(self._columns, cells):
+            heads = _releases_of(column, "")
+            verdicts = {one for clause in _clauses(cell, "") for one in clause.verdicts}
+            if len(heads) == 1 and len(verdicts) == 1:
+                entries.append(heads[0]._replace(works=verdicts.pop()))
+        if {entry.works for entry in entries} != {True, False}:
+            return False
+        for entry in entries:
+            self._releases.setdefault(entry.name, []).append((entry, line))
         return True
 
     def finish(self, draft: Draft) -> None:

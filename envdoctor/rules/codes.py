@@ -81,6 +81,7 @@ CODES: Mapping[str, str] = {
     "ED311": "wheels-for-platform",
     "ED312": "stated-regression",
     "ED313": "stated-by-metadata",
+    "ED314": "stated-cures",
     "ED390": "package-rows",
     "ED395": "package-log",
     "ED401": "built-for-torch",

@@ -667,93 +667,6 @@ def _missing(
     )
 
 
-def check_stated_regression(context: Context) -> Iterator[Finding]:
-    """A report says that another release works.
-
-    What it checks:
-        The releases of packages, and of driver, kernel, Python and CUDA, with which, a report
-        says, what fails here works, against those that are here.
-
-    Why it matters:
-        Who tried both has narrowed the cause down to what changed between them.
-
-    How to fix:
-        Install the release that works until the other one is mended, or what the newer one asks of
-        its callers.
-
-    References:
-        README
-    """
-    for name, good in context.facts.value("report.works_with", {}).items():
-        field = _COMPARED_FIELDS.get(name)
-        component, title = field or (name, name)
-        distribution = context.distributions.get(name)
-        if field is not None:
-            here = context.facts.value(name) or ""
-        else:
-            here = _shown(distribution) if distribution is not None else ""
-        if not here or _is_among(here, good):
-            continue
-        is_release = here[0].isdigit()
-        other = f"{title} {here}, which is here" if is_release else f"the {title} that is here"
-        works = f"{name} {good}" if field is None else good
-        message = f"By the report it fails with {other}, and works with {works}."
-        if good[0] == "<":  # nobody says that an older one works
-            message = f"By the report's own word it fails with {title} {good[1:]} and newer"
-            message += f"; {here} is here." if is_release else "."
-        yield Finding(
-            code="ED312",
-            component=component,
-            kind=_kind_of(here, good),
-            severity="warning",
-            effect="may-block",
-            trust="reported",
-            message=message,
-            evidence=context.evidence("report.works_with"),
-            remedies=(_back_to(name, good) if field is None else _where(title, good),),
-            packages=(name,) if field is None else (),
-        )
-
-
-#: What a text compares beside distributions, by its field: the component, and what it is called.
-_COMPARED_FIELDS = {
-    "driver.release": ("nvidia-driver", "NVIDIA driver"),
-    "os.kernel": ("kernel", "Linux kernel"),
-    "python.version": ("python", "Python"),
-    "report.cuda": ("cuda", "CUDA"),
-    "toolkit.version": ("cuda-toolkit", "CUDA toolkit"),
-}
-
-
-def _back_to(name: str, good: str) -> Remedy:
-    asked = f"{name}{good if good[0] in '<>=' else f'=={good}'}"
-    text = "Try an older release" if good[0] == "<" else "Install the release that works"
-    return Remedy(f"{text}: {asked}.", (InstallerCall("install", (asked,)),))
-
-
-def _where(title: str, good: str) -> Remedy:
-    return Remedy(f"Run it where {title} is {good}, until what changed is known.")
-
-
-def _is_among(here: str, good: str) -> bool:
-    """Tell whether what is here is the release that works ("4.49" may mean any of that minor), or
-    is older than the first that fails (``<4.48``).
-    """
-    if good[0] != "<":
-        return f"{here}.".startswith((f"{good}.", f"{good}-"))
-    version, first = try_version(here), try_version(good[1:])
-    return version is not None and first is not None and version < first
-
-
-def _kind_of(here: str, good: str) -> str:
-    one, two = try_version(here), try_version(good.lstrip("<>="))
-    if one is None or two is None:
-        return "version-mismatch"
-    if one == two:
-        return "too-new" if good[0] == "<" else "version-mismatch"
-    return "too-new" if one > two else "too-old"
-
-
 def first_of(texts: Sequence[str]) -> str:
     """The first few of some texts, and how many more there are."""
     more = f" and {len(texts) - FEW} more" if len(texts) > FEW else ""
@@ -783,14 +696,6 @@ RULES_HERE: Tuple[Rule, ...] = (
         "missing",
         "A required distribution is not installed",
         check_missing_requirements,
-        half="environment",
-    ),
-    Rule(
-        "ED312",
-        "stated-regression",
-        "version-mismatch",
-        "A report says that another release works",
-        check_stated_regression,
         half="environment",
     ),
 )

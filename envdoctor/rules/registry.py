@@ -22,6 +22,7 @@ CHECKS = (
     "cuda_libraries",
     "cuda_versions",
     "packages",
+    "stated_cures",
     "python_versions",
     "wheel_tags",
     "lock",

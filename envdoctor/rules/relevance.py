@@ -32,7 +32,9 @@ _ENGINES = frozenset(["lmdeploy", "sglang", "tensorrt-llm", "vllm"])
 #: What most tracebacks go through, and what is imported with whatever is built for it.
 _TORCH = frozenset(["torch"])
 _REASONS = "ED908"  # what a report itself says of the reason
-_COMPARED = "ED312"  # releases of which it says that one fails and one works
+#: Releases of which it says that one fails and one works, and what it says cures.
+_BY_WRITER = frozenset(["ED312", "ED314"])
+_COMPARED = "ED312"
 #: Whose failure is that of no package.
 _OF_ANYONE = frozenset(["application"])
 
@@ -131,7 +133,7 @@ def _said_once(findings: Sequence[Finding]) -> List[Finding]:
     compared = {
         entry.source
         for one in findings
-        if one.code == _COMPARED and one.severity != "advice"
+        if one.code in _BY_WRITER and one.severity != "advice"
         for entry in one.evidence
     }
     return [

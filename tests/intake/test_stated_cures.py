@@ -1,0 +1,109 @@
+"""What cures by a text: settings, variables, packages taken out or kept in a range."""
+
+import pytest
+
+from envdoctor.errors import InputError
+from envdoctor.intake import parse_report
+
+
+def cures_of(text):
+    """Return what a report says to cure; it always states a package."""
+    facts = parse_report(f"peft 0.12.0\n{text}")
+    return facts, list(facts.value("report.cures") or {})
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("All ranks hang. Setting NCCL_P2P_DISABLE=1 solves it.", "NCCL_P2P_DISABLE=1"),
+        ("The start hangs. `export VLLM_USE_V1=0` fixed the hang for me.", "VLLM_USE_V1=0"),
+        ("It freezes. With `NCCL_CUMEM_ENABLE=0` everything works.", "NCCL_CUMEM_ENABLE=0"),
+        ("Got nan. The issue goes away when use_cache is set to False.", "use_cache=False"),
+        ("Illegal access. If I add --enforce-eager the problem disappears.", "--enforce-eager"),
+        ("Ranks hang. Disabling P2P (NCCL_P2P_DISABLE=1) helped.", "NCCL_P2P_DISABLE=1"),
+        ("The loader hangs; it runs fine with num_workers=0.", "num_workers=0"),
+        ("It crashes.\nWorkaround: set NCCL_NVLS_ENABLE=0", "NCCL_NVLS_ENABLE=0"),
+        ("It crashes. Solved by passing --disable-custom-all-reduce.",
+         "--disable-custom-all-reduce"),
+        ("训练卡住。设置 NCCL_IB_DISABLE=1 之后问题解决。", "NCCL_IB_DISABLE=1"),
+        ("It hangs. We found that unsetting NCCL_GRAPH_FILE solves the hang.",
+         "unset NCCL_GRAPH_FILE"),
+        ("Once I removed NCCL_GRAPH_FILE from the environment, it ran without errors; it failed.",
+         "unset NCCL_GRAPH_FILE"),
+        ("Removing `--enable-prefix-caching` makes it work again, else it crashes.",
+         "unset --enable-prefix-caching"),
+        ("It crashes with the option `--enable-chunked-prefill`, and works without it.",
+         "unset --enable-chunked-prefill"),
+        ("The import fails. Fixed by uninstalling flash-attn.", "uninstall flash-attn"),
+        ("The error disappeared after I uninstalled xformers.", "uninstall xformers"),
+        ("CUDA setup fails. Without bitsandbytes installed it works.", "uninstall bitsandbytes"),
+        ("Numpy is not available. I solved it by pinning numpy<2.", "numpy<2"),
+        ("The build fails. Worked around it by installing setuptools<70.", "setuptools<70"),
+        ("With tensor_parallel_size=1 it works, with tensor_parallel_size=2 it hangs.",
+         "tensor_parallel_size=1"),
+        ('It fails. Setting `kwargs={"use_reentrant": False}` fixed the RuntimeError.',
+         "use_reentrant=False"),
+    ],
+)  # fmt: skip
+def test_what_cures(text, cure):
+    assert cures_of(text)[1] == [cure]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Neither setting NCCL_P2P_DISABLE=1 nor NCCL_IB_DISABLE=1 helped. It hangs.",
+        "Does setting NCCL_P2P_DISABLE=1 help? It hangs.",
+        "I tried NCCL_P2P_DISABLE=1 but it still hangs.",
+        "Setting NCCL_P2P_DISABLE=1 should fix it. It hangs.",
+        "The docs say that setting NCCL_P2P_DISABLE=1 fixes it. It hangs.",
+        "Setting NCCL_P2P_DISABLE=1 did not help. It hangs.",
+        "With NCCL_P2P_DISABLE=1 it crashes.",
+        "With NCCL_P2P_DISABLE=1 it never works.",
+        "WARNING: setting VLLM_USE_V1=0 solves it. It hangs.",
+        "RuntimeError: setting VLLM_USE_V1=0 solves it",
+        "You can set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which helps. It fails.",
+        "vllm serve a/b --tensor-parallel-size 2 works, but it still fails later",
+        "It works fine with use_cache=True in transformers 4.45.0, and fails in 4.46.0.",
+        "Without a GPU it works, with one it crashes.",
+        "I use NCCL_P2P_DISABLE=1. It hangs on H100.",
+        "The job fails on nodes without InfiniBand.",
+        "If it crashes, set max_split_size_mb to avoid fragmentation.",
+    ],
+)
+def test_what_cures_nothing(text):
+    assert cures_of(text)[1] == []
+
+
+def test_healthy_texts_have_no_cure():
+    assert cures_of("With NCCL_CUMEM_ENABLE=0 we use 8 GPUs.")[1] == []
+
+
+def test_what_cures_is_no_state_of_the_run():
+    facts, _ = cures_of("All ranks hang. Setting NCCL_P2P_DISABLE=1 solves it.")
+    assert "NCCL_P2P_DISABLE" not in (facts.value("variables") or {})
+    facts, _ = cures_of("It hangs with tensor_parallel_size=2, and tensor_parallel_size=1 works.")
+    assert facts.value("request").settings()["tensor_parallel_size"] == "2"
+
+
+def test_what_is_only_hoped_for_or_asked_is_no_state_either():
+    for text in ("Does setting NCCL_P2P_DISABLE=1 help?", "Setting NCCL_P2P_DISABLE=1 may help."):
+        facts, _ = cures_of(f"It hangs. {text}")
+        assert "NCCL_P2P_DISABLE" not in (facts.value("variables") or {})
+    facts, _ = cures_of("I tried NCCL_P2P_DISABLE=1 but it still hangs.")
+    assert facts.value("variables")["NCCL_P2P_DISABLE"] == "1"
+
+
+def test_what_was_taken_out_was_there():
+    facts, _ = cures_of("The import fails. Fixed by uninstalling flash-attn.")
+    assert "flash-attn" in facts.value("distributions")
+    facts, _ = cures_of("Removing `--enforce-eager` makes it work, else it crashes.")
+    assert facts.value("request").settings()["enforce_eager"] == "true"
+
+
+def test_a_cure_alone_is_enough_of_a_report():
+    try:
+        facts = parse_report("The server dies. It is solved by setting VLLM_USE_V1=0.")
+    except InputError:
+        pytest.fail("nothing was read")
+    assert list(facts.value("report.cures")) == ["VLLM_USE_V1=0"]

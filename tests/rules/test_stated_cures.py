@@ -1,0 +1,63 @@
+"""ED314: what the writer saw cure it; ED312: what the metadata of both releases say."""
+
+from __future__ import annotations
+
+import pytest
+
+from envdoctor.model.finding import Finding
+
+from .conftest import Judge, by_code, codes, facts_of
+
+
+def cured(judged: Judge, change: str, *packages: str) -> Finding:
+    facts = facts_of(list(packages), complete=False, report_cures={change: "3: that cured it"})
+    return by_code(judged(facts), "ED314")
+
+
+@pytest.mark.parametrize(
+    ("change", "component", "kind", "words", "command"),
+    [
+        ("NCCL_P2P_DISABLE=1", "NCCL_P2P_DISABLE", "misconfigured",
+         "with NCCL_P2P_DISABLE=1, which switches off peer-to-peer copies", "export"),
+        ("--enforce-eager", "enforce-eager", "misconfigured", "switches off CUDA graphs", ""),
+        ("VLLM_USE_V1=1", "VLLM_USE_V1", "misconfigured", "works with VLLM_USE_V1=1.", "export"),
+        ("use_cache=False", "use_cache", "misconfigured", "works with use_cache=False.", ""),
+        ("unset NCCL_GRAPH_FILE", "NCCL_GRAPH_FILE", "misconfigured",
+         "works without NCCL_GRAPH_FILE", "unset NCCL_GRAPH_FILE"),
+        ("unset --enforce-eager", "enforce-eager", "misconfigured", "without --enforce-eager", ""),
+        ("uninstall xformers", "xformers", "conflict", "once xformers is uninstalled",
+         "pip uninstall --yes xformers"),
+        ("numpy<2", "numpy", "too-new", "works with numpy<2", "numpy<2"),
+        ("peft>=0.13", "peft", "too-old", "works with peft>=0.13", "peft>=0.13"),
+    ],
+)  # fmt: skip
+def test_a_cure_is_a_warning_with_the_same_to_do(
+    judged: Judge, change: str, component: str, kind: str, words: str, command: str
+) -> None:
+    finding = cured(judged, change)
+    assert (finding.component, finding.kind) == (component, kind)
+    assert (finding.severity, finding.trust) == ("warning", "reported")
+    assert words in finding.message
+    commands = " ".join(map(str, finding.remedies[0].commands))
+    assert command in commands
+    assert bool(command) == bool(commands)
+    assert finding.evidence[0].source == "report, line 3"
+
+
+def test_what_is_done_already_is_no_finding(judged: Judge) -> None:
+    facts = facts_of(["numpy 1.26.4"], complete=False, report_cures={"numpy<2": "1: x"})
+    assert "ED314" not in codes(judged(facts))
+    facts = facts_of(["numpy 1.26.4"], report_cures={"uninstall xformers": "1: x"})
+    assert "ED314" not in codes(judged(facts))
+    assert cured(judged, "numpy<2", "numpy 2.1.0").severity == "warning"
+
+
+def test_metadata_of_both_releases_stand_beside_a_comparison(judged: Judge) -> None:
+    works = {"transformers": "4.44.2"}
+    facts = facts_of(
+        ["transformers 4.45.0", "tokenizers 0.19.1"], complete=False, report_works_with=works
+    )
+    message = by_code(judged(facts), "ED312").message
+    assert "asks for tokenizers<0.21,>=0.20 (4.44.2: <0.20,>=0.19; 0.19.1 is here)" in message
+    alike = facts_of(["peft 0.18.0"], complete=False, report_works_with={"peft": "<0.18"})
+    assert "metadata" not in by_code(judged(alike), "ED312").message
