@@ -42,6 +42,7 @@ from .pip_ends import join_refused_installs, name_what_stopped_pip
 from .raised import failure_of, was_stopped
 from .refused_types import tell_refused_types
 from .releases_in_text import tell_releases_in_text
+from .shared_modules import tell_shared_modules
 from .sonames import tell_sonames
 from .stated_beside import state_beside
 from .stated_ranges import tell_stated_ranges
@@ -136,6 +137,7 @@ _TELL_FAILURE: Tuple[Step, ...] = (
     tell_conflicts,
     tell_checkpoint_keys,
     tell_hidden_modules,
+    tell_shared_modules,
     tell_releases_in_text,
     relate_numbers,
     doubt,

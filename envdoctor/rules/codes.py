@@ -151,6 +151,7 @@ CODES: Mapping[str, str] = {
     "ED805": "shadowed-module",
     "ED806": "hidden-distribution",
     "ED807": "unfinished-change",
+    "ED808": "shared-module",
     "ED901": "probe-failed",
     "ED902": "matrix-age",
     "ED903": "not-judged",

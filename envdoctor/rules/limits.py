@@ -398,6 +398,19 @@ def check_open_files(context: Context) -> Iterator[Finding]:
     )
 
 
+_MANY_CPUS = 64
+
+
+def _workers_words(facts: Facts) -> str:
+    """Say what the number of CPUs makes of it: Ray starts a worker for each
+    (https://docs.ray.io/en/latest/ray-core/scheduling/resources.html), with two files of logs.
+    """
+    cpus = facts.value("cpu.count")
+    if not isinstance(cpus, int) or cpus < _MANY_CPUS:
+        return ""
+    return f", and start up to a worker for each of {cpus} CPUs, with two files of logs and sockets"
+
+
 #: Frameworks whose every run has Ray's daemons.
 _START_RAY = ("verl", "openrlhf", "nemo-rl", "skyrl", "skyrl-train", "roll")
 
@@ -407,7 +420,8 @@ def _files_needed(facts: Facts, soft: int, hard: Optional[int]) -> Optional[_Fil
     ray = is_installed(facts, "ray")
     if ray:
         severity = "warning" if soft < 4096 else "advice"
-        return _FilesNeeded(severity, "Ray's daemons want 65536", (_RAY_FILES, _NEMO_FILES))
+        who = f"Ray's daemons want 65536{_workers_words(facts)}"
+        return _FilesNeeded(severity, who, (_RAY_FILES, _NEMO_FILES))
     if hard is not None and 0 <= hard < 65535 and is_installed(facts, "vllm", "sglang"):
         who = f"vLLM wants 65535 and cannot raise it above the hard limit of {hard}"
         return _FilesNeeded("warning", who, (_VLLM_FILES,))

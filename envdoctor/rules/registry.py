@@ -32,6 +32,7 @@ CHECKS = (
     "node_health",
     "interconnect",
     "environment",
+    "shared_modules",
     "tool",
 )
 #: Families that judge a plan, or the settings of one; whoever makes the plan calls their functions.

@@ -162,6 +162,12 @@ COUNT = (
             None,
         ),
         ("OSError: [Errno 23] Too many open files in system", None),
+        ("raylet: [Errno 24] while a worker starts", "too-many-open-files"),
+        ("cannot load the library: ... (os error 24)", "too-many-open-files"),
+        ("Error: EMFILE, open 'a.json'", "too-many-open-files"),
+        ("RuntimeError: received 0 items of ancdata", "too-many-open-files"),
+        ("watcher: EMFILE reached for inotify", None),
+        ("loss EMFILES 24", None),
         (
             (
                 "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the "

@@ -431,3 +431,11 @@ class TestContentsOfSharedMemory:
     def test_holders_that_are_not_known_are_not_named_leaks(self):
         _, (finding,) = judge(facts_of({**FULL, "shm.files": FILES[2:]}, {"torch": "2.8.0"}))
         assert "no process" not in finding.message
+
+
+def test_many_cpus_are_many_workers_of_ray():
+    fields = {"rlimit.nofile": 1024, "rlimit.nofile_hard": 1048576}
+    (few,) = judge(facts_of({**fields, "cpu.count": 16}, RAY))[1]
+    assert "CPUs" not in few.message
+    (many,) = judge(facts_of({**fields, "cpu.count": 384}, RAY))[1]
+    assert "a worker for each of 384 CPUs" in many.message
