@@ -642,7 +642,7 @@ FIELDS: Mapping[str, Field] = {
     "report.cuda": _environment(
         "report", "str", "A CUDA version that a report names without saying whose, '11.8'."
     ),
-    "report.cures": _host(
+    "report.cures": _environment(
         "report",
         "variables",
         "Changes that, a report says, cure what fails (NCCL_P2P_DISABLE=1, unset NAME, uninstall "

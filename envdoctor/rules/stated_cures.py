@@ -287,5 +287,6 @@ RULES_HERE: Tuple[Rule, ...] = (
         "misconfigured",
         "A report says what cures it",
         check_stated_cures,
+        half="environment",
     ),
 )
