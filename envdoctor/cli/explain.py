@@ -163,6 +163,7 @@ def _signature(signature: Signature) -> List[Block]:
     texts = [
         ("meaning", signature.meaning),
         ("fix", signature.fix),
+        ("hint", signature.hint),
         ("collect", "; ".join(signature.collect)),
         ("source", signature.source.address),
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import List, Mapping, Optional, Sequence, Tuple
 
-from ..model.finding import Finding
+from ..model.finding import Finding, Remedy, hint
 from ..model.log import PLACES_OF_LINE, Frame, Raised
 from ..model.pattern import pattern
 from ..rules.rule import Context
@@ -15,12 +15,12 @@ from .code_owner import STANDARD, is_own, is_standard, package_of
 from .library_errors import remedy_of_library
 from .logged_run import LoggedRun
 from .native_errors import inner_message
-from .own_code import of_call, of_program, own_remedy
+from .own_code import of_call, of_program, own_remedies
 from .passed_through import remedy_of_parts
 from .raised import FAR, Failure, is_of_leaving, is_stopping
 from .releases_of_files import releases_of_files
 from .source_line import LOOKING_UP
-from .trace_draft import TraceDraft, code_of_log, fill, finding_of, groups_of, remedies_of
+from .trace_draft import TraceDraft, code_of_log, fill, finding_of, groups_of
 from .why_raised import installed_version, why_raised
 
 __all__ = ["advise", "join_failure", "tell_of_last"]
@@ -162,8 +162,7 @@ def advise(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
         own = draft.exception(raised)
         asks = draft.finding.remedies or draft.suspects or draft.role == "effect"
         if own is not None and not asks:
-            remedies = remedies_of(own_remedy(_origin(own)), ())
-            draft.finding = draft.finding._replace(remedies=remedies)
+            draft.finding = draft.finding._replace(remedies=own_remedies(_origin(own)))
 
 
 def _is_error(draft: TraceDraft) -> bool:
@@ -320,7 +319,7 @@ def _draft_of(
         message=f"{lead} {what.rstrip('.')}{f', raised {place}' if place else ''}.",
         verdict="violated" if failure.is_certain else "undetermined",
         subject="raised",
-        remedies=remedies_of(_advice_for_user(raised, contexts), ()),
+        remedies=_said_to_user(_advice_for_user(raised, contexts)),
     )
     draft = TraceDraft(None, finding, certainty, "cause", [])
     draft.quoted = [raised.line]
@@ -513,6 +512,23 @@ def _advice(message: str, contexts: Sequence[Context]) -> str:
     if any(name in context.distributions for context in contexts):
         return ""
     return f"The program itself says: {words}."
+
+
+#: What can be set, given or installed as it stands: an option, a variable, an assignment, code.
+_TO_SET = pattern(
+    r"(?<![\w-])--?[a-z][\w-]*|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\b\w+(?:\.\w+)* ?= ?[\w'\"\[]"
+    r"|(?<!\w)[`'\"][^`'\"\n]{1,120}[`'\"]|\binstall(?:ing)? \w|\b\w+_\w+\b|\b\w+\(\S{0,80}\)"
+)
+_ADDRESS = pattern(r"https?://\S+")
+
+
+def _said_to_user(words: str) -> Tuple[Remedy, ...]:
+    """Return an advice of a program, as a hint where it names nothing that can be set or installed:
+    it was written for every way to that line.
+    """
+    if not words:
+        return ()
+    return (Remedy(words) if _TO_SET.search(_ADDRESS.sub("", words)) else hint(words),)
 
 
 def _own_reason(message: str) -> str:

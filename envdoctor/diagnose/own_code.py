@@ -8,8 +8,9 @@ import ast
 import builtins
 import re
 from difflib import SequenceMatcher
-from typing import Callable, List, Mapping, Optional
+from typing import Callable, List, Mapping, Optional, Tuple
 
+from ..model.finding import Remedy, hint
 from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from .code_owner import is_own, is_standard
@@ -20,7 +21,7 @@ from .own_message import remedy_of_own_message
 from .passed_through import remedy_of_parts
 from .source_line import SourceLine, asking_frames
 
-__all__ = ["of_call", "of_program", "own_remedy"]
+__all__ = ["of_call", "of_program", "own_remedies"]
 
 #: What Python raises of names, keys and places that a program writes itself.
 _OF_PROGRAM = frozenset(
@@ -83,19 +84,36 @@ def _own_place(raised: Raised) -> Optional[Frame]:
     return next((frame for frame in own if not frame.file.endswith(_OF_CYTHON)), None)
 
 
-def own_remedy(raised: Raised) -> str:
-    """Say what to do in the program's own code; "" where it has no part in it that is seen."""
+def own_remedies(raised: Raised) -> Tuple[Remedy, ...]:
+    """Return what to do in the program's own code, where nothing tells that, as a hint what to look
+    at; nothing where it has no part in it that is seen.
+    """
     frame = _own_place(raised)
     refused = remedy_of_parts(raised) or remedy_of_library(raised) or remedy_of_native(raised)
     if frame is None:
-        return refused
+        return (Remedy(refused),) if refused else ()
     name = frame.file.rpartition("/")[2]
     where = f"{name}, line {frame.line}"
-    kind = raised.kind.rpartition(".")[2]
     if refused:
-        return f"{refused} ({where})"
+        return (Remedy(f"{refused} ({where})"),)
+    cure = _cure(raised, frame, where)
+    if cure:
+        return (Remedy(cure),)
+    look = _to_look_at(raised, frame, where)
+    return (hint(look),) if look else ()
+
+
+def _cure(raised: Raised, frame: Frame, where: str) -> str:
+    kind = raised.kind.rpartition(".")[2]
+    is_asking = _callers(raised)[-1] is frame and kind in _BY_KIND
+    return _BY_KIND[kind](raised, frame, where) if is_asking else ""
+
+
+def _to_look_at(raised: Raised, frame: Frame, where: str) -> str:
+    """Say which values of the program a cause may stand behind; "" for none."""
+    kind = raised.kind.rpartition(".")[2]
     if _callers(raised)[-1] is frame and kind in _BY_KIND:
-        return _BY_KIND[kind](raised, frame, where) or _look(frame, where)
+        return _giving(raised, frame, where) or _look(frame, where)
     of_message = remedy_of_own_message(raised, where)
     if of_message:
         return of_message
@@ -276,8 +294,19 @@ def _of_attribute(raised: Raised, frame: Frame, where: str) -> str:
     if made_in_line(raised):
         tensor = " (a tensor, where it is to be moved or cast)" if name in _OF_TENSORS else ""
         return f"Make something with .{name}{tensor} in place of {owner} at {where}"
+    return ""
+
+
+def _giving(raised: Raised, frame: Frame, where: str) -> str:
+    """Say what gives the object that lacks an attribute; "" where that is not seen."""
+    match = _ATTRIBUTE.match(raised.message)
+    if match is None:
+        return ""
+    kind, name = match.group("type", "name")
+    source = SourceLine(frame)
+    owner = source.the_one([node.value for node in source.all(ast.Attribute) if node.attr == name])
     what = "is None" if kind == "NoneType" else f"is of type {kind} and has no {name}"
-    return f"Look at what gives {owner}, which {what} at {where}"
+    return f"Look at what gives {owner}, which {what} at {where}" if owner else ""
 
 
 def _of_exhausted(raised: Raised, _: Frame, where: str) -> str:

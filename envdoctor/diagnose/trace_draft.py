@@ -15,7 +15,7 @@ from ..model.calls import InstallerCall
 from ..model.cause_tree import cause_tree
 from ..model.diagnosis import Suspect, Trace
 from ..model.evidence import Evidence
-from ..model.finding import Finding, Gap, Remedy
+from ..model.finding import Finding, Gap, Remedy, hint
 from ..model.log import Event, LogLine, Raised
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
@@ -340,7 +340,7 @@ def finding_of(
         verdict=verdict,
         subject=signature.id,
         sources=(signature.source,),
-        remedies=remedies_of(fill(signature.fix, groups), _filled(signature.commands, groups)),
+        remedies=_remedies_of_signature(signature, groups),
         trust=signature.trust,
     )
 
@@ -357,6 +357,13 @@ def code_of_log(component: str, kind: str) -> str:
     if kind == "version-mismatch-across-nodes" or component == "ray":
         return "ED795"
     return f"{default_code(component, kind)[:3]}95"
+
+
+def _remedies_of_signature(signature: Signature, groups: Mapping[str, str]) -> Tuple[Remedy, ...]:
+    commands = _filled(signature.commands, groups)
+    if signature.hint:
+        return (hint(fill(signature.hint, groups), commands),)
+    return remedies_of(fill(signature.fix, groups), commands)
 
 
 def remedies_of(fix: str, commands: Tuple[Call, ...]) -> Tuple[Remedy, ...]:

@@ -11,7 +11,7 @@ from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 from ..intake.distribution_names import known_distribution
 from ..intake.failed_installs import failing_to_install
 from ..model.calls import InstallerCall
-from ..model.finding import Remedy
+from ..model.finding import Remedy, hint
 from ..model.log import Event, Frame, Raised, within_packages
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
@@ -270,7 +270,7 @@ def _tell_own_part(
     draft.finding = draft.finding._replace(
         component="application",
         remedies=(
-            Remedy(
+            hint(
                 f"See which one Python takes: python -c 'import {module}; print({module}."
                 f"__path__)'; put {file}.py there, or start the program in the folder that has it "
                 "(PYTHONPATH)."

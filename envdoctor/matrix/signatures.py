@@ -5,8 +5,8 @@ Tables and keys (``?`` may be left out):
 
 ``[[signature]]``
     id, layer, role (cause | effect | well), title, anchors, expression?, meaning?, component?,
-    kind?, certainty?, tone? (warning | failure), codes?, after?, fix?, commands?, collect?,
-    causes?, source, date, trust
+    kind?, certainty?, tone? (warning | failure), codes?, after?, fix? or hint? (where
+    to look), commands?, collect?, causes?, source, date, trust
 ``causes``
     a list of { text, component, kind, confidence, rows?, codes?, when? (terms of rows),
     facts? ("field > number"), fix?, commands?, collect? }
@@ -111,8 +111,10 @@ def _signature(entry: Entry) -> Dict[str, Any]:
     signature["anchors"] = _anchors(entry)
     signature["expression"] = entry.maybe("expression")
     groups = _groups(entry, signature["expression"])
-    for key in ("meaning", "component", "fix"):
+    for key in ("meaning", "component", "fix", "hint"):
         signature[key] = entry.maybe(key)
+    if signature["fix"] and signature["hint"]:
+        entry.fault("hint", "expected a fix or a hint, found both")
     for key in ("kind", "certainty"):
         signature[key] = (
             entry.text(key, required=False, words=tuple(KINDS) if key == "kind" else CERTAINTIES)
@@ -126,7 +128,7 @@ def _signature(entry: Entry) -> Dict[str, Any]:
         _cause(Entry(item, f"{entry.where}: causes[{position}]", entry.faults), groups)
         for position, item in enumerate(entry.tables("causes"), 1)
     ]
-    for key in ("title", "meaning", "component", "fix"):
+    for key in ("title", "meaning", "component", "fix", "hint"):
         for group in _BRACES.findall(signature[key] or ""):
             if group not in groups:
                 entry.fault(key, f"the expression has no group {group!r}")
@@ -237,6 +239,7 @@ def make_signature(entry: Mapping[str, Any]) -> Signature:
         after=tuple(entry.get("after", ())),
         causes=tuple(_hypothesis(item) for item in entry.get("causes", ())),
         fix=entry.get("fix", ""),
+        hint=entry.get("hint", ""),
         commands=tuple(map(parse_call, entry.get("commands", ()))),
         collect=tuple(entry.get("collect", ())),
         tone=entry.get("tone", ""),

@@ -21,6 +21,7 @@ __all__ = [
     "Gap",
     "Remedy",
     "findings_tree",
+    "hint",
     "severity_rank",
 ]
 
@@ -75,7 +76,8 @@ def severity_rank(severity: str) -> int:
 
 class Remedy(NamedTuple):
     """What to do. ``safety``: safe (changes only what is wrong), changes-environment, changes-host
-    (said, never done), refused (what would be done were it not for what the text names: no remedy).
+    (said, never done), refused (what would be done were it not for what the text names: no remedy),
+    hint (where to look, or what the program itself says: nothing that is known to cure).
     """
 
     text: str
@@ -86,6 +88,21 @@ class Remedy(NamedTuple):
     def is_refused(self) -> bool:
         """Whether it says why nothing is to be done, rather than what."""
         return self.safety == "refused"
+
+    @property
+    def is_cure(self) -> bool:
+        """Whether what it says is to be done, and is known to cure."""
+        return self.safety not in ("hint", "refused")
+
+    @property
+    def label(self) -> str:
+        """What it is in a report: "fix", "hint" or "no fix"."""
+        return {"hint": "hint", "refused": "no fix"}.get(self.safety, "fix")
+
+
+def hint(text: str, commands: Tuple[Call, ...] = ()) -> Remedy:
+    """Return what helps to find a cure and is none."""
+    return Remedy(text, commands, "hint")
 
 
 #: Kinds of facts that a verdict may wait for, in words; {} is a package, a variable, a setting, an

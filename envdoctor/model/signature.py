@@ -116,6 +116,7 @@ class Signature(NamedTuple):
     ] = ()  # signatures, or layers as "kernel:*", that this one may be a consequence of
     causes: Tuple[Hypothesis, ...] = ()
     fix: str = ""
+    hint: str = ""  # where to look, in the place of a fix
     commands: Tuple[Call, ...] = ()
     collect: Tuple[str, ...] = ()
     tone: str = ""

@@ -153,8 +153,7 @@ def _seen_elsewhere(trace: Trace, verbose: bool, indent: int) -> Iterator[Block]
 
 def _what_to_do(trace: Trace, verbose: bool, indent: int) -> Iterator[Block]:
     for remedy in trace.finding.remedies:
-        label = "no fix" if remedy.is_refused else "fix"
-        yield _labelled(label, remedy.text.rstrip("."), indent)
+        yield _labelled(remedy.label, remedy.text.rstrip("."), indent)
         for command in remedy.commands:
             yield command_block(command, indent + _LABEL + 2)
     if trace.suspects:

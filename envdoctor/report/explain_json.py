@@ -77,6 +77,7 @@ def signature_answer(signature: Signature) -> Dict[str, Any]:
         "anchors": list(signature.anchors),
         "meaning": signature.meaning,
         "fix": signature.fix,
+        "hint": signature.hint,
         "commands": list(map(str, signature.commands)),
         "collect": list(signature.collect),
         "causes": [

@@ -171,8 +171,7 @@ def _remedies(remedies: Sequence[Remedy], indent: int) -> Iterator[Block]:
             if remedy.safety == "changes-host"
             else ""
         )
-        label = "no fix" if remedy.is_refused else "fix"
-        yield _labelled(label, remedy.text.rstrip(".") + host, indent)
+        yield _labelled(remedy.label, remedy.text.rstrip(".") + host, indent)
         for command in remedy.commands:
             yield command_block(command, indent + _LABEL_WIDTH + 2)
 
@@ -228,7 +227,7 @@ def _next(report: Report) -> Iterator[Block]:
         yield command_block(report.fix_command, 2)
     elif grave:
         first = grave[0]
-        is_curable = any(not remedy.is_refused for remedy in first.remedies)
+        is_curable = any(remedy.is_cure for remedy in first.remedies)
         first_step = f"do what the fix of {first.code} says; " if is_curable else ""
         text = f"{first_step}'envdoctor explain {first.row or first.code}' says more."
         yield _BLANK

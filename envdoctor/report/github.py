@@ -42,7 +42,7 @@ def render(report: Report, view: View) -> str:
 def _annotation(finding: Finding) -> str:
     text = clean(finding.message)
     for remedy in finding.remedies:
-        text += "\n" + f"{'no fix' if remedy.is_refused else 'fix'}: {clean(remedy.text)}"
+        text += "\n" + f"{remedy.label}: {clean(remedy.text)}"
         for command in remedy.commands:
             text += "\n" + f"  {clean(str(command))}"
     for source in finding.sources[:1]:

@@ -109,7 +109,7 @@ def _finding(finding: Finding, root: bool, verbose: bool) -> List[str]:
 
 
 def _remedy(remedy: Remedy) -> List[str]:
-    text = f"- {'no fix' if remedy.is_refused else 'fix'}: {_escape(remedy.text)}"
+    text = f"- {remedy.label}: {_escape(remedy.text)}"
     if not remedy.commands:
         return [text]
     commands = [f"  {clean(str(command)).replace('```', '')}" for command in remedy.commands]

@@ -91,7 +91,7 @@ def _rules(findings: Sequence[Finding]) -> List[Dict[str, Any]]:
 def _result(finding: Finding) -> Dict[str, Any]:
     text = clean(finding.message)
     for remedy in finding.remedies:
-        text += f" {'No fix' if remedy.is_refused else 'Fix'}: {clean(remedy.text)}"
+        text += f" {remedy.label.capitalize()}: {clean(remedy.text)}"
     for source in finding.sources[:1]:
         text += f" Source: {clean(source.address)}"
     open_kind = finding.verdict == "undetermined"

@@ -122,7 +122,7 @@ def without_repeated(findings: Sequence[Finding]) -> List[Finding]:
 
 
 def _beside_root(finding: Finding, root: Optional[Finding]) -> Finding:
-    offered = [] if root is None else [way for way in root.remedies if not way.is_refused]
+    offered = [] if root is None else [way for way in root.remedies if way.is_cure]
     if not offered:
         return finding
     known = {way.commands for way in offered if way.commands}
