@@ -51,6 +51,12 @@ _RELEASES = ("python.version", "driver.release", "glibc.version", "toolkit.versi
 _MOST_DISPUTED = 20
 _QUOTED = 120  # characters of a sentence
 _SENTENCE = 240  # characters of a line that names a cure
+#: Distributions that NVIDIA has monthly images of, and how these are counted: ``nemo:25.04``
+#: (https://docs.nvidia.com/deeplearning/frameworks/support-matrix/index.html).
+_OF_NGC = frozenset(
+    ["jax", "nemo-toolkit", "tensorflow", "tensorrt", "tensorrt-llm", "torch", "tritonclient"]
+)
+_MONTH = re.compile(r"(?:1[7-9]|2\d)\.(?:0[1-9]|1[0-2])(?:\.\d+)?")
 _STANDS_FOR = re.compile(r"<[\w -]+|(?:\.\.\.|None|null)\Z")
 
 
@@ -70,6 +76,11 @@ _CUDA_MAJORS = range(7, 20)
 def _is_of_cuda(value: Any) -> bool:
     major = str(value).split(".")[0]
     return not major.isdecimal() or int(major) in _CUDA_MAJORS
+
+
+def _is_of_month(name: str, version: Optional[str]) -> bool:
+    """Tell whether what stands behind a name counts NVIDIA's monthly images of it."""
+    return name in _OF_NGC and version is not None and _MONTH.fullmatch(version) is not None
 
 
 class Draft:
@@ -191,6 +202,8 @@ class Draft:
             text = match.group(1).rstrip(".") if match else None
         canonical = of_import(canonicalize_name(name.strip("-_. ")), text)
         canonical = "torch" if canonical == "pytorch" else canonical  # no index has another
+        if rank >= LABEL and _is_of_month(canonical, text):
+            text = None
         if not canonical or (rank >= PROSE and (canonical, text) in self._withdrawn):
             return
         if canonical not in self._distributions and len(self._distributions) >= _MAX_ENTRIES:
@@ -287,6 +300,8 @@ class Draft:
     def mention_release(self, name: str, version: str, line: Line) -> None:
         """Claim the release that sentences mean, over the one of another sentence."""
         claim = self._distributions.get(name)
+        if _is_of_month(name, version):
+            return
         if claim is None or claim.rank != PROSE:
             self.distribution(name, version, line, MENTION)
         elif claim.value.version != version and not refines(claim.value.version, version):

@@ -35,7 +35,8 @@ class _Vendor(NamedTuple):
 def _said(names: str) -> re.Pattern[str]:
     return re.compile(
         r"\b(?:using|use|on|with|in|under|have|running|run|my|our|for|connect(?:ed)?(?: it)? to)\s+"
-        rf"(?:(?:an?|the|my|our|latest|AMD|Intel|Huawei|Google|this)\s+){{0,2}}(?P<what>{names})",
+        r"(?:(?:an?|the|my|our|latest|AMD|Intel|Huawei|Google|this|one|two|four|eight|single|multiple|"
+        rf"\d{{1,3}} ?[x×]?)\s+){{0,3}}(?P<what>{names})",
         re.IGNORECASE,
     )
 
@@ -43,17 +44,33 @@ def _said(names: str) -> re.Pattern[str]:
 #: By the field that says that a report is of these devices.
 VENDORS: Mapping[str, _Vendor] = {
     "report.for_rocm": _Vendor(
-        ("rocm", "ROCm", "ROCM", "HIP", "HSA", "MI3", "/dev/kfd"),
+        (
+            "rocm",
+            "ROCm",
+            "ROCM",
+            "[AMD",
+            "HIP",
+            "HSA",
+            "MI1",
+            "MI2",
+            "MI3",
+            "/dev/kfd",
+            "Radeon",
+            "RX ",
+            "gfx",
+        ),
         re.compile(
             r"\bDockerfile\.rocm\b|\bVLLM_TARGET_DEVICE=[\"']?rocm\b"
             r"|\bHSA_OVERRIDE_GFX_VERSION=\S+"
             r"|\bHIP_VISIBLE_DEVICES=\S+|(?<![\w./-])rocm/[\w.-]+(?::[\w.-]+)?"
             r"|(?<![\w./:-])(?:[\w.-]+/){0,3}[\w.-]+:[\w.-]*rocm[\w.-]*"
             r"|--device[= ]/dev/kfd\b|\brocm-smi\b|\brocminfo\b"
+            r"|^\W{0,4}\[(?:Bug\]\W{0,3}\[)?(?i:rocm|amd)\]|\b\d ?[x×*] ?MI\d{3}X?\b"
         ),
         _said(
             r"ROCm(?: ?\d[\d.]*)?\b(?!\s+(?:support|users?|build|backend|and\s+CUDA))|"
-            r"(?:Instinct |Radeon )?MI\d{3}X?\b|Radeon [RP]\w+"
+            r"(?:Instinct |Radeon )?MI\d{3}X?\b|Radeon [RP]\w+|RX [5-9]\d{3}\b|"
+            r"gfx(?:9|1[0-2])\d\w\w?\b"
         ),
     ),
     "report.for_xpu": _Vendor(

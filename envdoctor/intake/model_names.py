@@ -85,6 +85,12 @@ _BEGINNINGS = frozenset(re.split("[^a-z]", form)[0] for form in FAMILIES.values(
 _NAMES = tuple(FAMILIES)
 
 
+#: The name of a script or a configuration: who wrote it may run another model with it. A module of
+#: transformers, and the folder, are of the family.
+_SCRIPT = re.compile(
+    r"(?<![\w.-])(?!(?:modeling|configuration|processing|tokenization|modular)_)[\w.-]{1,100}"
+    r"\.(?:sh|py|ya?ml|ipynb|log)\b"
+)
 #: A model whose name says how many parameters it has, as a hub or a person writes it.
 _SIZED = re.compile(
     r"(?<![\w./@:-])(?:[A-Za-z][\w.-]{1,40}/)?"
@@ -130,7 +136,8 @@ def named_families(text: str) -> Set[str]:
     """Return the families that a line names."""
     if not any(map(text.lower().__contains__, _BEGINNINGS)):
         return set()
-    return {_NAMES[int((match.lastgroup or "f0")[1:])] for match in _NAMED.finditer(text[:1000])}
+    text = _SCRIPT.sub(" ", text[:1000])
+    return {_NAMES[int((match.lastgroup or "f0")[1:])] for match in _NAMED.finditer(text)}
 
 
 def family_of(model: str) -> str:

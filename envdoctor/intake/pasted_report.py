@@ -261,17 +261,19 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     by_line = _by_line(lines, written, commands, text, failing)
     reasons = {"report.reasons", "report.guesses"} & by_line.keys()
     read: Dict[str, Fact[Any]] = {field: Known(table, evidence) for field, table in by_line.items()}
+    vendors = {field: meant_for_vendor(text, field) for field in VENDORS}
     if not any(True for _ in facts):
         named = named_distributions(text[:_SHORT_TEXT])
-        if not (reasons or (failing and named)):
+        if not (reasons or (failing and (named or any(vendors.values())))):
             raise NothingRecognised(_nothing_in(text), f"what is read: {FORMATS}")
-        read["report.named"] = Known(named, evidence)
+        if not any(vendors.values()):  # whose devices it is about is something
+            read["report.named"] = Known(named, evidence)
     read["report.lines"] = Known(readers.lines, evidence)
     read["report.unread"] = Known(readers.unread(), evidence)
     for field, words in (
         ("report.at_work", shown_at_work(text)),
         ("report.for_cpu", meant_for_cpu(text)),
-        *((field, meant_for_vendor(text, field)) for field in VENDORS),
+        *vendors.items(),
         ("report.other_matter", other_matter(text)),
     ):
         if words:  # of the text as it was pasted

@@ -64,6 +64,8 @@ _NOTHING = re.compile(
     r"(?i)\b(?:0|no|without) errors?\b|\b(?:errors?|fail(?:ed|ures?)(?: \w{1,20})?)[:=] ?"
     r"(?:0|none|null|false|nothing)\b"
 )
+#: A day and a time, of a record whose words stand elsewhere.
+_STAMP = re.compile(r"[\d\s:.,/TZ+-]+")
 #: What the programs that a step of an image's build calls begin an error with: npm (its
 #: lib/utils/display.js), apt ("E: "), compilers and linkers, CMake, make, curl, cargo.
 _OF_TOOL = re.compile(
@@ -139,5 +141,6 @@ def _is_ending(text: str, above: Sequence[str]) -> bool:
 def _message_of(text: str) -> str:
     match = _RECORD.match(text)
     if match is not None:
-        return "" if _NOTHING.search(match.group("message")) else match.group("message")
+        message = match.group("message")
+        return "" if _NOTHING.search(message) or _STAMP.fullmatch(message) else message
     return text if _PRINTED.match(text) and not _NOTHING.search(text) else ""

@@ -87,3 +87,11 @@ def test_a_pod_that_mounts_nothing_has_the_default_of_shared_memory(volume, size
 def test_a_container_that_only_shows_something_shares_no_memory(command, size):
     text = f"docker run --rm --gpus all nvcr.io/nvidia/pytorch:24.05-py3 {command}"
     assert parse_report(text).value("shm.size") == size
+
+
+def test_a_monthly_image_is_no_release_of_its_package():
+    for text in ("The nemo:25.04 image hangs.", "It fails in the pytorch 24.03 container."):
+        facts = parse_report(f"peft 0.12.0\n{text}")
+        versions = {one.version for one in facts.value("distributions").values()}
+        assert versions <= {"0.12.0", None}
+    assert parse_report("nemo_toolkit 2.3.0 fails").version_of("nemo-toolkit") == "2.3.0"

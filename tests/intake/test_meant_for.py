@@ -41,6 +41,12 @@ def test_what_is_meant_for_the_cpu_misses_no_gpu(text, severity):
         "docker run --device=/dev/kfd lmsysorg/sglang:v0.4.3-rocm630",
         "image: rocm/vllm:latest",
         "On ROCm 6.2, torch.compile crashes at once",
+        "[ROCm] rccl hangs on all ranks",
+        "[Bug][AMD] the server stops",
+        "The run on our MI250 GPUs crashes in hipBLASLt.",
+        "It crashes on an RX 7900 XTX.",
+        "We train on 8x MI300X, it hangs.",
+        "It fails on two MI210",
     ],
 )
 def test_what_tells_of_rocm(text):
@@ -52,6 +58,8 @@ def test_what_tells_of_rocm(text):
     [
         "It works on ROCm but not here",
         "Is there ROCm support?",
+        "It crashes on an RTX 7900 of the future",
+        "The MI250 is said to be faster",
         "I am using ROCm on one machine and CUDA 12.4 on the other",
         # vllm 0.4.2 config.py
         (
@@ -102,3 +110,10 @@ def test_what_tells_of_one_other_vendor(text, field):
 )
 def test_what_tells_of_no_other_vendor(text):
     assert not [entry for entry in VENDORS if meant_for_vendor(text, entry)]
+
+
+def test_whose_devices_it_is_about_is_something_stated():
+    facts = parse_report("[ROCm] rccl hangs on 8x MI300X")
+    assert facts.value("report.for_rocm")
+    assert facts.value("report.named") is None
+    assert parse_report("vllm fails on my machine").value("report.named") == ("vllm",)

@@ -89,3 +89,10 @@ def test_every_family_has_a_row_and_one_of_several_is_none():
     assert launched.value("request").settings()["model_family"] == "llama-3.1"
     assumed = parse_assumptions(["request:model=/models/Qwen3-8B"])["request"].value
     assert assumed.settings()["model_family"] == "qwen3"
+
+
+def test_the_name_of_a_script_names_no_model():
+    for text in ("bash run_qwen3b.sh", "python examples/gemma3_sft.py", "qwen2.5_vl.yaml"):
+        assert not named_families(text)
+    assert named_families("transformers/models/qwen3/modeling_qwen3.py") == {"qwen3"}
+    assert named_families("bash run.sh --model Qwen/Qwen3-8B") == {"qwen3"}

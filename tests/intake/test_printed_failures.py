@@ -135,3 +135,12 @@ def test_a_step_of_an_image_that_failed_says_why(printed_line, message):
 def test_a_step_that_ended_well_says_nothing_of_a_failure():
     rows = BUILD.replace("#8 ERROR: process", "#8 DONE").encode().split(b"\n")
     assert failure_of_step(rows, [cleaned(row) for row in rows]) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["ERROR 07-03 11:22:33", "[ERROR] 2025-07-03 11:22:33,123", "Error: 2025-07-03T11:22:33Z"],
+)
+def test_a_time_alone_is_no_error(line):
+    assert printed_failure(["step 3", line]) is None
+    assert printed_failure(["step 3", f"{line} the disk is full"]) is not None
