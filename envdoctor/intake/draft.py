@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from ..model.evidence import NAMED, UNCOUNTED, Absent, Evidence, Fact, Known, Unknown
 from ..model.facts import Distribution, Facts, Gpu, Library, Toolkit
 from ..model.redaction import is_secret_name
+from ..model.requirement import try_requirement
 from ..model.shown_variables import shown_value
 from ..model.versions import canonicalize_name, cuda_of_variant, find_variant, try_version
 from ..model.workload import stated_workload
@@ -101,6 +102,7 @@ class Draft:
         self._packages = packages
         self._demands: Dict[str, List[str]] = {}  # distribution -> requirement lines
         self._asked_otherwise: Dict[str, str] = {}  # the same, of those whose metadata are known
+        self._asked_besides: Dict[str, str] = {}  # by release, of what these do not speak of
         self._days: Dict[str, str] = {}  # distribution -> the last day of its release
         self._claims: Dict[str, TextClaim] = {}
         self._absent: Dict[str, TextClaim] = {}
@@ -128,6 +130,7 @@ class Draft:
         self._missing: Dict[str, Tuple[int, int]] = {}  # distribution -> rank and line
         self._withdrawn: Set[Tuple[str, str]] = set()  # distribution and release
         self._working: Dict[str, Tuple[str, int]] = {}  # distribution -> release that works, line
+        self._wanted: Dict[str, Tuple[str, int]] = {}  # what the writer's program asks for
         self._cures: Dict[str, Tuple[str, int]] = {}  # what cured -> the sentence, line
         self._asked: Dict[str, Tuple[str, int]] = {}  # distribution -> range asked for, line
         self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
@@ -254,6 +257,11 @@ class Draft:
         """Keep a change that, a text says, cures what fails (``NCCL_P2P_DISABLE=1``)."""
         self._count(line)
         self._cures.setdefault(change, (f"{line.number}: {line.text[:_SENTENCE]}", line.number))
+
+    def wants(self, name: str, specifier: str, line: Line) -> None:
+        """Keep the range of a distribution that the writer's own program asks for."""
+        self._count(line)
+        self._wanted.setdefault(name, (specifier, line.number))
 
     def asks_for(self, name: str, specifier: str, line: Line) -> None:
         """Keep the range of a distribution that a text itself asks an installer for; the last one
@@ -617,18 +625,21 @@ class Draft:
         return any(str(pin).startswith(f"{wheel}=={version}") for pin in pins)
 
     def _settle_variables(self, table: Dict[str, Fact[Any]]) -> None:
-        if self._working:
-            evidence = self._lines([line for _, line in self._working.values()])
-            working = {name: version for name, (version, _) in sorted(self._working.items())}
-            table["report.works_with"] = Known(working, evidence)
-        if self._cures:
-            evidence = self._lines([line for _, line in self._cures.values()])
-            cures = {change: words for change, (words, _) in self._cures.items()}
-            table["report.cures"] = Known(cures, evidence)
-        if self._asked:
-            asked = {name: specifier for name, (specifier, _) in sorted(self._asked.items())}
-            evidence = self._lines([line for _, line in self._asked.values()])
-            table["report.asked"] = Known(asked, evidence)
+        for field, kept in (
+            ("report.works_with", dict(sorted(self._working.items()))),
+            ("report.wanted", dict(sorted(self._wanted.items()))),
+            ("report.cures", self._cures),
+            ("report.asked", dict(sorted(self._asked.items()))),
+        ):
+            if kept:
+                evidence = self._lines([line for _, line in kept.values()])
+                table[field] = Known({name: value for name, (value, _) in kept.items()}, evidence)
+        for field, asked in (
+            ("report.asked_otherwise", self._asked_otherwise),
+            ("report.asked_besides", self._asked_besides),
+        ):
+            if asked:
+                table[field] = Known(dict(asked), Evidence(self._source))
         if self._variables:
             lines = [line for _, line in self._variables.values()]
             variables = {name: value for name, (value, _) in sorted(self._variables.items())}
@@ -666,9 +677,6 @@ class Draft:
             {name: self._distributions[name].value for name in sorted(self._distributions)},
             self._evidence_of_distributions(),
         )
-        if self._asked_otherwise:
-            asked = Known(dict(self._asked_otherwise), Evidence(self._source))
-            table["report.asked_otherwise"] = asked
         first = min(claim.line for claim in self._distributions.values())
         evidence = self._evidence(*(self._complete or (first, "an excerpt")))
         table["distributions.complete"] = Known(self._complete is not None, evidence)
@@ -679,9 +687,16 @@ class Draft:
         claim = self._distributions[name]
         package = self._packages(name) if self._packages is not None else None
         version = try_version(claim.value.version)
-        known = package is not None and version is not None and package.release(version)
+        known = package.release(version) if package is not None and version is not None else None
         if lines and known:
-            self._asked_otherwise[name] = ", ".join(dict.fromkeys(lines[:20]))
+            named = [try_requirement(line) for line in known.requires or ()]
+            names = {one.name for one in named if one is not None}
+            for line in dict.fromkeys(lines[:20]):
+                said = try_requirement(line)
+                is_besides = known.requires is not None and said and said.name not in names
+                table = self._asked_besides if is_besides else self._asked_otherwise
+                key = f"{name}=={version}" if is_besides else name
+                table[key] = ", ".join(filter(None, (table.get(key), line)))
         if lines and not known and claim.value.requires is None:
             asked = tuple(dict.fromkeys(lines[:20]))
             self._distributions[name] = claim._replace(value=claim.value._replace(requires=asked))

@@ -21,7 +21,9 @@ __all__ = ["read_requirements"]
 
 _NAME = r"[A-Za-z0-9](?:[\w.-]{0,80}[A-Za-z0-9])?"
 _ASKS = (
-    r"\brequires?\b|\bdepends? on\b|\bhas requirement\b|\b(?:hard[- ])?pin(?:s|ned)?\b|\bneeds?\b"
+    r"\b(?P<takes>accepts?(?: only)?|takes only|allows(?: only)?|works only with|(?:is |are )?"
+    r"(?:only )?compatible(?: only)? with|(?:is |are )?(?:limited|restricted|capped) to)\b"
+    r"|\brequires?\b|\bdepends? on\b|\bhas requirement\b|\b(?:hard[- ])?pin(?:s|ned)?\b|\bneeds?\b"
     r"|\bwants?\b|\bexpects?\b|\basks? for\b|\bonly (?:supports?|works? with)|\bsupports? only\b"
     r"|要求|需要|依赖|[只仅]支持"
 )
@@ -49,7 +51,27 @@ _PASSIVE = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_END = re.compile(r"[.;!?]\s|\s(?:but|while|whereas|and|because|since|so)\s|\([^()]*\)")
+#: ``A needs B>=2 and C 1.5``: what else the same verb asks for.
+_ALSO = re.compile(
+    rf",? (?:and|as well as|plus) {_BEFORE_NAME}{_ASKED}(?! (?:or|is|are)\b)", re.IGNORECASE
+)
+#: Who asks where nobody's distribution does: what the writer makes.
+_OWN = re.compile(
+    r"\b(?:my|our|this) (?:\w+ )?(?:project|code|repo(?:sitory)?|app(?:lication)?|package|model|"
+    r"program|script)s?(?: (?:itself|also))?\s*$",
+    re.IGNORECASE,
+)
 _VERBS = (
+    *(
+        "accept",
+        "takes only",
+        "allows",
+        "works only",
+        "compatible",
+        "limited",
+        "restrict",
+        "capped",
+    ),
     *("require", "depend", "need", "pin", "want", "expect", "ask", "support", "Support", "only"),
     *("要求", "需要", "依赖", "支持"),
 )
@@ -83,6 +105,9 @@ def read_requirements(line: Line, draft: Draft) -> bool:
     text = parted_scripts(line.text).translate(_WIDE)
     taken = False
     for demand in _demands(text):
+        if not demand.name:
+            draft.wants(demand.asked.name, demand.asked.specifier, line)
+            continue
         draft.requirement(demand.name, demand.asked.line)
         if not demand.is_bare:
             release = claimed_version(demand.version or "") or ClaimedVersion()
@@ -97,10 +122,16 @@ def _demands(text: str) -> Iterator[_Demand]:
     for match in islice(_ACTIVE.finditer(text), _MOST):
         before = _CLAUSE_END.sub(_blank, text[: match.start()])[-_FAR:]
         requirer = _named_last(before)
+        if _OWN.search(before.rpartition("\n")[2]):
+            yield from _own_demand(match)
+            continue
         if requirer is None or _SUPPOSED.search(before, 0, requirer.start()):
             continue
         if _NOT_ASKED.search(before, requirer.end()) is None:
             yield from _demand(requirer, match)
+            also = _ALSO.match(text, match.end())
+            if also is not None:
+                yield from _demand(requirer, also, match.group("verb"))
     for match in islice(_PASSIVE.finditer(text), _MOST) if "ed " in text else ():
         yield from _demand(match, match)
 
@@ -120,12 +151,23 @@ def _named_last(text: str) -> Optional[re.Match[str]]:
     return named
 
 
-def _demand(requirer: re.Match[str], match: re.Match[str]) -> Iterator[_Demand]:
+def _own_demand(match: re.Match[str]) -> Iterator[_Demand]:
+    """Yield what the writer's own program asks for, by a range."""
+    asked = known_distribution(match.group("asked"))
+    requirement = try_requirement(f"{asked}{_specifier(match, match.group('verb'))}")
+    if asked and requirement is not None and match.group("range"):
+        yield _Demand("", None, requirement, False)
+
+
+def _demand(requirer: re.Match[str], match: re.Match[str], verb: str = "") -> Iterator[_Demand]:
+    verb = verb or match.group("verb")
+    if match.groupdict().get("takes") and not match.group("range"):
+        return  # the releases that are named need not be all
     name, version = requirer.group("name", "version")
     known = known_distribution(name) or (version and "." in version and name)
     asked, words = match.group("asked", "range")
     asked = known_distribution(asked) or (words and words[0] in "<>=!~" and asked)
-    specifier = _specifier(match)
+    specifier = _specifier(match, verb)
     if not known or known in COMMON_WORDS or not asked or asked == known or not specifier:
         return
     requirement = try_requirement(f"{asked}{match.group('extras') or ''}{specifier}")
@@ -134,14 +176,14 @@ def _demand(requirer: re.Match[str], match: re.Match[str]) -> Iterator[_Demand]:
         yield _Demand(known, version, requirement, is_bare)
 
 
-def _specifier(match: re.Match[str]) -> str:
+def _specifier(match: re.Match[str], verb: str) -> str:
     """Return the range that a demand names. A release alone is at least asked for: whether a newer
     one would do it does not say; a pin takes no other.
     """
     if match.group("range"):
         return specifier_of(match.group("range"))
     number = match.group("number").lstrip("v").rstrip(".+")
-    is_exact = "pin" in match.group("verb").lower() or (match.group("is") or "")[-1:] in (
+    is_exact = "pin" in verb.lower() or (match.group("is") or "")[-1:] in (
         "是",
         "为",
     )

@@ -685,10 +685,18 @@ FIELDS: Mapping[str, Field] = {
         "What one sentence of a report alone says, by distribution or field: the sentence.",
     ),
     "report.unread": _host("report", "strings", "Lines of a report that were not understood."),
+    "report.asked_besides": _environment(
+        "report",
+        "variables",
+        "What a report says that a release asks of what its metadata do not speak of.",
+    ),
     "report.asked_otherwise": _environment(
         "report",
         "variables",
         "What a report says that a distribution asks for, where its metadata are known.",
+    ),
+    "report.wanted": _environment(
+        "report", "variables", "Ranges that the program of a report's writer asks for."
     ),
     "report.works_with": _environment(
         "report",

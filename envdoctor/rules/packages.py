@@ -445,7 +445,10 @@ def _apart(context: Context) -> Iterator[Finding]:
         for name, specifier in requirement_sets(context, distribution):
             if specifier and name not in context.distributions:
                 asked.setdefault(name, []).append((distribution, specifier))
+    wanted = context.facts.value("report.wanted", {})
     for name, entries in sorted(asked.items()):
+        if name in wanted:
+            entries.insert(0, (Distribution(_OWN_PROGRAM, None), wanted[name]))
         pair = _first_apart(entries)
         if pair is not None:
             yield _apart_finding(context, name, *pair)
@@ -464,6 +467,10 @@ def _first_apart(
     return None
 
 
+#: Who asks where the writer of a report speaks of their own.
+_OWN_PROGRAM = "The report's own program"
+
+
 def _are_apart(first: str, second: str) -> bool:
     try:
         return not VersionSet.parse(first) & VersionSet.parse(second)
@@ -475,6 +482,9 @@ def _apart_finding(
     context: Context, name: str, first: Tuple[Distribution, str], second: Tuple[Distribution, str]
 ) -> Finding:
     both = [f"{entry.name} {_shown(entry)}".strip() for entry, _ in (first, second)]
+    whose = f"releases of {first[0].name} and {second[0].name} that ask for the same {name}"
+    if first[0].name == _OWN_PROGRAM:
+        whose = f"a release of {second[0].name} that asks for a {name} which the program takes"
     return Finding(
         code="ED301",
         component=second[0].name,
@@ -486,16 +496,16 @@ def _apart_finding(
         "meets both, so they cannot be installed together.",
         evidence=context.installed(first[0].name, second[0].name),
         sources=tuple(
-            Source(f"package metadata of {title}", f"{name}{specifier}")
+            Source(
+                "the report" if title == _OWN_PROGRAM else f"package metadata of {title}",
+                f"{name}{specifier}",
+            )
             for title, (_, specifier) in zip(both, (first, second))
         ),
-        remedies=(
-            Remedy(
-                f"Take releases of {first[0].name} and {second[0].name} that ask for the same "
-                f"{name}, or keep them in separate environments."
-            ),
+        remedies=(Remedy(f"Take {whose}, or keep them in separate environments."),),
+        packages=tuple(
+            [one for one in (first[0].name, second[0].name, name) if one != _OWN_PROGRAM]
         ),
-        packages=(first[0].name, second[0].name, name),
     )
 
 

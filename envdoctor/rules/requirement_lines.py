@@ -270,7 +270,7 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
             yield from _of_all_releases(requirer, facts, matrix, judge)
             continue
         lines, own = requirements_of(requirer, facts, matrix, known)
-        for line in lines:
+        for line in (*lines, *_said_besides(requirer, facts)):
             if line not in judged:
                 judged[line] = judge.failure(line)
             failure = judged[line]
@@ -278,6 +278,17 @@ def violations(facts: Facts, matrix: Any) -> Iterator[Violation]:
             is_listed = complete and not requirer.location and not requirer.installer
             if failure is not None and (own or is_listed or failure[1] is not None):
                 yield Violation(requirer, *failure, own)
+
+
+def _said_besides(requirer: Distribution, facts: Facts) -> Tuple[str, ...]:
+    """Return what a text says that a release asks of others of which its metadata say nothing: what
+    its code checks (``accepts only flash-attn>=2.7.1,<=2.7.4``).
+    """
+    table = facts.value("report.asked_besides")
+    if not table:
+        return ()
+    said: str = table.get(f"{requirer.name}=={requirer.version}", "")
+    return tuple([line for line in said.split(", ") if line])
 
 
 def _of_all_releases(

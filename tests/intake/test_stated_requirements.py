@@ -65,3 +65,52 @@ def test_who_asks_for_what(text, name, line):
 )
 def test_what_nobody_asks_for(text):
     assert asked(text) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "line"),
+    [
+        ("unsloth accepts only peft >=0.10,<=0.12", "unsloth", "peft>=0.10,<=0.12"),
+        ("unsloth is only compatible with peft<0.12", "unsloth", "peft<0.12"),
+        ("unsloth works only with peft between 0.10 and 0.12", "unsloth", "peft>=0.10,<=0.12"),
+        ("unsloth is limited to peft up to 0.12.0", "unsloth", "peft<=0.12.0"),
+        ("unsloth allows peft below 0.12", "unsloth", "peft<0.12"),
+    ],
+)
+def test_what_a_release_takes(text, name, line):
+    assert asked(f"unsloth 2024.8\n{text}")[name] == (line,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "unsloth is compatible with peft 0.12",  # and with what else nobody says
+        "unsloth allows to train with peft 0.12",
+        "unsloth accepts a path, peft 0.12.0 does not",
+    ],
+)
+def test_what_takes_no_range(text):
+    assert asked(f"unsloth 2024.8\n{text}") == {}
+
+
+def test_one_verb_may_ask_for_two():
+    text = "unsloth 2024.8\nunsloth needs peft>=0.11 and trl 0.9.4"
+    assert asked(text)["unsloth"] == ("peft>=0.11", "trl>=0.9.4")
+
+
+@pytest.mark.parametrize("whose", ["my project", "our training code", "this repository"])
+def test_what_the_writers_own_program_asks_for(whose):
+    facts = parse_report(f"unsloth 2024.8\n{whose} needs peft>=0.12")
+    assert facts.value("report.wanted") == {"peft": ">=0.12"}
+    assert parse_report(f"unsloth 2024.8\n{whose} needs peft").value("report.wanted") is None
+
+
+def test_what_metadata_do_not_speak_of_is_kept_by_release():
+    from envdoctor.matrix.loader import load_matrix
+
+    text = (
+        "xformers 0.0.30 accepts only flash-attn>=2.7.1,<=2.7.4.\nxformers 0.0.30 needs torch>=2.7"
+    )
+    facts = parse_report(text, load_matrix().package)
+    assert facts.value("report.asked_besides") == {"xformers==0.0.30": "flash-attn>=2.7.1,<=2.7.4"}
+    assert facts.value("report.asked_otherwise") == {"xformers": "torch>=2.7"}

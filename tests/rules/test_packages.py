@@ -406,3 +406,26 @@ def test_what_the_report_says_of_a_requirement_stands_beside_the_metadata(
     message = by_code(judged(parse_report(text, load_matrix().package)), "ED301").message
     assert "(==4.51.0)" in message
     assert (f"The report has transformers{said} for it" in message) == is_quoted
+
+
+def test_what_a_text_says_beside_the_metadata_counts_for_its_release(judged: Judge) -> None:
+    said = {"xformers==0.0.30": "einops>=0.7,<0.8"}
+    listed = ["xformers 0.0.30", "einops 0.8.1"]
+    facts = facts_of(listed, complete=False, report_asked_besides=said)
+    finding = by_code(judged(facts), "ED301")
+    assert (finding.component, finding.kind, finding.severity) == ("einops", "too-new", "warning")
+    assert "xformers 0.0.30 (>=0.7,<0.8)" in finding.message
+    other = ["xformers 0.0.29.post3", "einops 0.8.1"]
+    assert "ED301" not in codes(judged(facts_of(other, complete=False, report_asked_besides=said)))
+    good = ["xformers 0.0.30", "einops 0.7.0"]
+    assert "ED301" not in codes(judged(facts_of(good, complete=False, report_asked_besides=said)))
+
+
+def test_what_the_writers_program_asks_for_stands_against_a_pin(judged: Judge) -> None:
+    pins = distribution("axolotl 0.1.dev1", "torch==2.6.0")
+    facts = facts_of([pins], complete=False, report_wanted={"torch": ">=2.7.1"})
+    finding = by_code(judged(facts), "ED301")
+    assert finding.message.startswith("The report's own program asks for torch>=2.7.1, axolotl")
+    assert finding.packages == ("axolotl", "torch")
+    met = facts_of([pins], complete=False, report_wanted={"torch": ">=2.5"})
+    assert "ED301" not in codes(judged(met))
