@@ -51,7 +51,6 @@ _MOST_COPIES = 200  # of libraries
 _RELEASES = ("python.version", "driver.release", "glibc.version", "toolkit.version")
 _MOST_DISPUTED = 20
 _QUOTED = 120  # characters of a sentence
-_SENTENCE = 240  # characters of a line that names a cure
 #: Distributions that NVIDIA has monthly images of, and how these are counted: ``nemo:25.04``
 #: (https://docs.nvidia.com/deeplearning/frameworks/support-matrix/index.html).
 _OF_NGC = frozenset(
@@ -130,8 +129,7 @@ class Draft:
         self._missing: Dict[str, Tuple[int, int]] = {}  # distribution -> rank and line
         self._withdrawn: Set[Tuple[str, str]] = set()  # distribution and release
         self._working: Dict[str, Tuple[str, int]] = {}  # distribution -> release that works, line
-        self._wanted: Dict[str, Tuple[str, int]] = {}  # what the writer's program asks for
-        self._cures: Dict[str, Tuple[str, int]] = {}  # what cured -> the sentence, line
+        self._kept: Dict[str, Dict[str, Tuple[str, int]]] = {}  # by field and key: value, line
         self._asked: Dict[str, Tuple[str, int]] = {}  # distribution -> range asked for, line
         self._tellings: Dict[str, List[_Telling]] = {}  # by distribution or field
         self._free_memory: Optional[int] = None
@@ -253,15 +251,10 @@ class Draft:
         key = name if "." in name else canonicalize_name(name)
         self._working.setdefault(key, (version, line.number))
 
-    def cured(self, change: str, line: Line) -> None:
-        """Keep a change that, a text says, cures what fails (``NCCL_P2P_DISABLE=1``)."""
+    def keep(self, field: str, key: str, value: str, line: Line) -> None:
+        """Keep what a text says of a key, for a field that is a table of such; the first holds."""
         self._count(line)
-        self._cures.setdefault(change, (f"{line.number}: {line.text[:_SENTENCE]}", line.number))
-
-    def wants(self, name: str, specifier: str, line: Line) -> None:
-        """Keep the range of a distribution that the writer's own program asks for."""
-        self._count(line)
-        self._wanted.setdefault(name, (specifier, line.number))
+        self._kept.setdefault(field, {}).setdefault(key, (value, line.number))
 
     def asks_for(self, name: str, specifier: str, line: Line) -> None:
         """Keep the range of a distribution that a text itself asks an installer for; the last one
@@ -627,8 +620,7 @@ class Draft:
     def _settle_variables(self, table: Dict[str, Fact[Any]]) -> None:
         for field, kept in (
             ("report.works_with", dict(sorted(self._working.items()))),
-            ("report.wanted", dict(sorted(self._wanted.items()))),
-            ("report.cures", self._cures),
+            *self._kept.items(),
             ("report.asked", dict(sorted(self._asked.items()))),
         ):
             if kept:

@@ -158,6 +158,7 @@ _ALONE = re.compile(
     re.IGNORECASE,
 )
 _LEAD = 160  # characters of a line
+_KEPT = 240  # characters of a line that are shown
 _LONGEST = 600  # characters of a line
 _BEHIND = 40  # characters behind a clause in which its release may stand
 
@@ -201,7 +202,7 @@ def read_cures(line: Line, draft: Draft) -> Line:
     cures = list(_cures(text))
     for cure in cures:
         if not cure.is_hoped:
-            draft.cured(cure.words, line)
+            draft.keep("report.cures", cure.words, f"{line.number}: {text[:_KEPT]}", line)
             _state_before(cure, line, draft)
     for cure in sorted(cures, key=lambda one: -one.start):
         if cure.how == "set" or cure.name.startswith("--"):

@@ -50,6 +50,16 @@ _PASSIVE = re.compile(
     rf"asked for) (?:by|for) (?:the )?{_RELEASED}",
     re.IGNORECASE,
 )
+#: ``A supports CUDA 11.7 to 12.5 only``, ``A needs Python >= 3.10``.
+_OF_MACHINE = re.compile(
+    rf"(?P<verb>{_ASKS}|\bsupports?\b|\b(?:ha(?:s|ve)|with|ships?) (?:\w+ )?(?:libraries|binaries|"
+    r"wheels|builds|kernels) for)(?: (?:the|an?|NVIDIA))*(?: only)? ?(?P<what>CUDA|Python|drivers?)"
+    r"(?: (?:toolkits?|versions?|releases?|runtimes?|driver|is|to|be)){0,3} ?"
+    rf"(?:(?P<low>\d{{1,3}}\.\d{{1,2}}) ?(?:-|–|~|to|through|到|至) ?(?P<high>\d{{1,3}}\.\d{{1,2}})"
+    rf"(?![\d.])|(?P<range>{RANGE}))",
+    re.IGNORECASE,
+)
+_MACHINE = {"cuda": "CUDA", "python": "Python", "driver": "driver", "drivers": "driver"}
 _CLAUSE_END = re.compile(r"[.;!?]\s|\s(?:but|while|whereas|and|because|since|so)\s|\([^()]*\)")
 #: ``A needs B>=2 and C 1.5``: what else the same verb asks for.
 _ALSO = re.compile(
@@ -62,6 +72,7 @@ _OWN = re.compile(
     re.IGNORECASE,
 )
 _VERBS = (
+    *("libraries", "binaries", "wheels", "builds", "kernels"),
     *(
         "accept",
         "takes only",
@@ -103,10 +114,11 @@ def read_requirements(line: Line, draft: Draft) -> bool:
     if not any(map(line.text.__contains__, _VERBS)) or line.text.endswith("?"):
         return False
     text = parted_scripts(line.text).translate(_WIDE)
+    _read_of_machine(text, line, draft)
     taken = False
     for demand in _demands(text):
         if not demand.name:
-            draft.wants(demand.asked.name, demand.asked.specifier, line)
+            draft.keep("report.wanted", demand.asked.name, demand.asked.specifier, line)
             continue
         draft.requirement(demand.name, demand.asked.line)
         if not demand.is_bare:
@@ -116,6 +128,23 @@ def read_requirements(line: Line, draft: Draft) -> bool:
             )
             taken = True
     return taken and len(text) < _WHOLE_LINE and " but " not in text
+
+
+def _read_of_machine(text: str, line: Line, draft: Draft) -> None:
+    """Keep which releases of CUDA, Python or the driver a text says that a distribution takes."""
+    for match in islice(_OF_MACHINE.finditer(text), _MOST):
+        before = _CLAUSE_END.sub(_blank, text[: match.start()])[-_FAR:]
+        requirer = _named_last(before)
+        if requirer is None or _SUPPOSED.search(before) or _NOT_ASKED.search(before):
+            continue
+        name = known_distribution(requirer.group("name"))
+        if match.group("range"):
+            specifier = specifier_of(match.group("range"))
+        else:
+            specifier = f">={match.group('low')},<={match.group('high')}"
+        if name and name not in COMMON_WORDS:
+            what = _MACHINE[match.group("what").lower()]
+            draft.keep("report.takes", f"{name} {what}", specifier, line)
 
 
 def _demands(text: str) -> Iterator[_Demand]:
@@ -168,7 +197,14 @@ def _demand(requirer: re.Match[str], match: re.Match[str], verb: str = "") -> It
     asked, words = match.group("asked", "range")
     asked = known_distribution(asked) or (words and words[0] in "<>=!~" and asked)
     specifier = _specifier(match, verb)
-    if not known or known in COMMON_WORDS or not asked or asked == known or not specifier:
+    if (
+        not known
+        or known in COMMON_WORDS
+        or not asked
+        or asked.lower() in _MACHINE
+        or asked == known
+        or not specifier
+    ):
         return
     requirement = try_requirement(f"{asked}{match.group('extras') or ''}{specifier}")
     if requirement is not None:

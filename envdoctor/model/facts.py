@@ -695,6 +695,11 @@ FIELDS: Mapping[str, Field] = {
         "variables",
         "What a report says that a distribution asks for, where its metadata are known.",
     ),
+    "report.takes": _environment(
+        "report",
+        "variables",
+        "Releases of CUDA, Python or the driver that, a report says, a distribution takes.",
+    ),
     "report.wanted": _environment(
         "report", "variables", "Ranges that the program of a report's writer asks for."
     ),

@@ -82,6 +82,7 @@ CODES: Mapping[str, str] = {
     "ED312": "stated-regression",
     "ED313": "stated-by-metadata",
     "ED314": "stated-cures",
+    "ED315": "stated-takes",
     "ED390": "package-rows",
     "ED395": "package-log",
     "ED401": "built-for-torch",

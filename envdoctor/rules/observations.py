@@ -63,7 +63,7 @@ REFUTED_BY: Mapping[str, Tuple[str, ...]] = {
     **dict.fromkeys(("ED407", "ED408", "ED410", "ED411"), (RAN, AT_WORK)),
     # What was loaded here was installed for this Python and this platform.
     **dict.fromkeys(("ED303", "ED305", "ED310", "ED311"), _RAN),
-    **dict.fromkeys(("ED306", "ED307", "ED312", "ED314"), (STATE,)),
+    **dict.fromkeys(("ED306", "ED307", "ED312", "ED314", "ED315"), (STATE,)),
     **dict.fromkeys(("ED403", "ED404", "ED405", "ED406"), _RAN),
     "ED502": (AT_WORK,),
     **dict.fromkeys([f"ED50{number}" for number in (1, *range(3, 9))], (STATE,)),

@@ -1,5 +1,5 @@
-"""ED312, ED314: what the writer of a report saw cure it: another release, a setting, a package
-taken out.
+"""ED312, ED314, ED315: what the writer of a report saw cure it (another release, a setting, a
+package taken out), and what it says that a package takes.
 
 It is somebody's word, no measurement: never an error. What is measured of the same packages (what
 both releases ask for), and what a setting switches, stands beside it.
@@ -272,6 +272,73 @@ def _finding(change: str, evidence: Tuple[Evidence, ...], context: Context) -> O
     )
 
 
+# --------------------------------------------------------------------------------------------------
+# ranges of what the machine has
+
+#: By what a range is about: the component, and the fields that tell what is here.
+_OF_MACHINE: Mapping[str, Tuple[str, Tuple[str, ...]]] = {
+    "CUDA": ("cuda", ("torch.cuda", "toolkit.version", "report.cuda")),
+    "Python": ("python", ("python.version",)),
+    "driver": ("nvidia-driver", ("driver.release",)),
+}
+
+
+def check_stated_takes(context: Context) -> Iterator[Finding]:
+    """A report says that a package takes other releases of CUDA, Python or the driver.
+
+    What it checks:
+        The ranges that sentences of a report name for a package ("supports CUDA 11.7 to 12.5
+        only") against every release of it that the report states.
+
+    Why it matters:
+        Its writer, or the page that was quoted, knows what the package is built for.
+
+    How to fix:
+        Take a release of the package that is built for what is here, or what it takes.
+
+    References:
+        README
+    """
+    for key, specifier in context.facts.value("report.takes", {}).items():
+        name, _, what = key.rpartition(" ")
+        component, fields = _OF_MACHINE.get(what, ("", ()))
+        fields = tuple([field for field in fields if context.facts.value(field)])
+        here = [str(context.facts.value(field)) for field in fields]
+        sides = {_side(text, specifier) for text in here}
+        if not here or "" in sides:
+            continue
+        yield Finding(
+            code="ED315",
+            component=component,
+            kind=sides.pop() if len(sides) == 1 else "version-mismatch",
+            severity="warning",
+            effect="may-block",
+            trust="reported",
+            message=f"By the report {name} takes {what}{specifier}; {what} {here[0]} is here.",
+            evidence=context.evidence("report.takes", *fields),
+            remedies=(
+                Remedy(
+                    f"Take a release or a build of {name} for {what} {here[0]}, or {what}"
+                    f"{specifier}."
+                ),
+            ),
+            packages=(name,),
+        )
+
+
+def _side(text: str, specifier: str) -> str:
+    """Tell whether a release lies below or above a range, "" where it is in it, or none; a range
+    without a patch release speaks of minor ones.
+    """
+    parts = text.split(".")
+    version = try_version(".".join(parts[: 2 if specifier.count(".") < 3 else len(parts)]))
+    if version is None or meets(version, specifier) is not False:
+        return ""
+    lower = [part for part in specifier.split(",") if part.startswith(">")]
+    is_below = any(meets(version, part) is False for part in lower)
+    return "too-old" if is_below else "too-new"
+
+
 RULES_HERE: Tuple[Rule, ...] = (
     Rule(
         "ED312",
@@ -287,6 +354,14 @@ RULES_HERE: Tuple[Rule, ...] = (
         "misconfigured",
         "A report says what cures it",
         check_stated_cures,
+        half="environment",
+    ),
+    Rule(
+        "ED315",
+        "stated-takes",
+        "version-mismatch",
+        "A report says that a package takes other releases of CUDA, Python or driver",
+        check_stated_takes,
         half="environment",
     ),
 )

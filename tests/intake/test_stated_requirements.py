@@ -114,3 +114,34 @@ def test_what_metadata_do_not_speak_of_is_kept_by_release():
     facts = parse_report(text, load_matrix().package)
     assert facts.value("report.asked_besides") == {"xformers==0.0.30": "flash-attn>=2.7.1,<=2.7.4"}
     assert facts.value("report.asked_otherwise") == {"xformers": "torch>=2.7"}
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "specifier"),
+    [
+        ("bitsandbytes supports CUDA 11.7-12.5 only", "bitsandbytes CUDA", ">=11.7,<=12.5"),
+        ("bitsandbytes has libraries for CUDA 11.7 to 12.5", "bitsandbytes CUDA", ">=11.7,<=12.5"),
+        ("flash-attn requires CUDA 12.0 or newer", "flash-attn CUDA", ">=12.0"),
+        ("xformers needs Python >= 3.9", "xformers Python", ">=3.9"),
+        ("vllm requires an NVIDIA driver of at least 525.60", "vllm driver", ">=525.60"),
+    ],
+)
+def test_what_is_asked_of_the_machine(text, key, specifier):
+    facts = parse_report(f"torch 2.5.1\n{text}")
+    if key != "vllm driver":
+        assert facts.value("report.takes") == {key: specifier}
+    assert not any(one.requires for one in facts.value("distributions").values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Does bitsandbytes support CUDA 11.7-12.5?",
+        "bitsandbytes should support CUDA 11.7 to 12.5",
+        "flash-attn does not require CUDA 12.0 or newer",
+        "flash-attn works with CUDA 12.0 here",
+        "I need CUDA 12.0 or newer",
+    ],
+)
+def test_what_asks_nothing_of_the_machine(text):
+    assert parse_report(f"torch 2.5.1\n{text}").value("report.takes") is None

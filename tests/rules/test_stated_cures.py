@@ -61,3 +61,26 @@ def test_metadata_of_both_releases_stand_beside_a_comparison(judged: Judge) -> N
     assert "asks for tokenizers<0.21,>=0.20 (4.44.2: <0.20,>=0.19; 0.19.1 is here)" in message
     alike = facts_of(["peft 0.18.0"], complete=False, report_works_with={"peft": "<0.18"})
     assert "metadata" not in by_code(judged(alike), "ED312").message
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"torch_cuda": "11.1"}, "too-old"),
+        ({"report_cuda": "12.8"}, "too-new"),
+        ({"toolkit_version": "12.5.1"}, None),
+        ({"torch_cuda": "11.1", "report_cuda": "12.4"}, None),  # which one counts, nobody says
+        ({}, None),
+    ],
+)
+def test_a_stated_range_of_the_machine_against_all_that_is_here(
+    judged: Judge, fields: dict[str, str], kind: str
+) -> None:
+    takes = {"bitsandbytes CUDA": ">=11.7,<=12.5"}
+    found = judged(facts_of(["bitsandbytes 0.44.1"], complete=False, report_takes=takes, **fields))
+    if kind is None:
+        assert "ED315" not in codes(found)
+        return
+    finding = by_code(found, "ED315")
+    assert (finding.component, finding.kind, finding.severity) == ("cuda", kind, "warning")
+    assert "takes CUDA>=11.7,<=12.5" in finding.message
