@@ -13,6 +13,7 @@ from ..shell.reader import Word
 from .adapter import HANDED_ON, Run, read_small
 from .configuration import Configuration, Fields, boolean, integer, paths_of, share_gpus, text_of
 from .hydra import entry_file
+from .own_script import ScriptOptions, modules_of_classes, script_options
 from .settings import Setting, read_config, scalar
 from .trainer import seen_gpus
 
@@ -29,6 +30,7 @@ __all__ = [
     "is_mixed",
     "launcher_file",
     "named_file",
+    "options_of",
     "packed_by_name",
     "sharding",
     "upcast_by_fsdp",
@@ -81,6 +83,24 @@ def entry_source(run: Run) -> str:
     folders = (root, os.path.dirname(path))
     called = next(filter(None, (read_small(os.path.join(one, module)) for one in folders)), "")
     return f"{source}\n{called}"
+
+
+def options_of(run: Run, source: str) -> ScriptOptions:
+    """Return what the code of a run's script tells of its options: the dataclasses that its parser
+    fills may lie in modules of the same tree. source: the script's text.
+    """
+    entry = entry_file(run) if run.entry.endswith(".py") else None
+    if entry is None:
+        return script_options(source) if run.entry.endswith(".py") else ScriptOptions()
+    path, root = entry
+    own, texts = os.path.dirname(path), []
+    for module in modules_of_classes(source):
+        name = module.lstrip(".")
+        above = [os.pardir] * (len(module) - len(name) - 1)
+        folders = (own, root, os.path.join(root, "src")) if name == module else (own,)
+        file = os.path.join(*above, *name.split(".")) + ".py"
+        texts += [read_small(os.path.join(folder, file)) or "" for folder in folders]
+    return script_options(source, "\n".join(dict.fromkeys(texts)))
 
 
 def imports(source: str, package: str) -> bool:
@@ -278,6 +298,8 @@ def _published(path: str) -> List[Setting]:
 
 def _undeclared(run: Run, has_settings: bool, has_kind: bool) -> Fact[Any]:
     """Return the strategy of a run whose settings name neither DeepSpeed nor FSDP."""
+    if isinstance(_alone(run), Known):
+        return Known("ddp", Evidence(run.name, "one process and one GPU"))
     if not has_kind and not run.launcher and run.entry:
         return Unknown("accelerate's own configuration on the machine may set it")
     flagged = bool({"use_deepspeed", "use_fsdp"} & set(run.launcher))
@@ -288,6 +310,17 @@ def _undeclared(run: Run, has_settings: bool, has_kind: bool) -> Fact[Any]:
     if flagged or unread or not run.entry:
         return Unknown("the configuration of accelerate is not at hand")
     return Known("ddp", Evidence(run.name, "no DeepSpeed and no FSDP is named"))
+
+
+def _alone(run: Run) -> Optional[Fact[Any]]:
+    """Return the one GPU of a script that no launcher starts; None where it may see more of them,
+    which its code may use in ways that are not known. ``accelerate launch`` alone reads the
+    machine's configuration (accelerate/commands/launch.py).
+    """
+    if run.launcher or not run.entry.endswith(".py"):
+        return None
+    seen = seen_gpus(run)
+    return seen if isinstance(seen, Known) and seen.value == 1 else None
 
 
 def is_mixed(run: Run, configuration: Configuration) -> bool:
@@ -368,6 +401,9 @@ def derive_processes(run: Run, fields: Dict[str, Fact[Any]], keys: Dict[str, str
 
 def _processes(run: Run) -> Tuple[Fact[Any], Fact[Any]]:
     """Return nodes, and processes on each, as a launcher starts them."""
+    alone = _alone(run)
+    if alone is not None:
+        return Known(1, Evidence(run.name, "no launcher")), alone
     settings = {setting.key: setting for setting in launcher_file(run)}
     nodes = _nodes(run, settings)
     each = _launched(run, run.launcher, settings, _EACH)

@@ -7,13 +7,13 @@ from __future__ import annotations
 import ast
 import re
 from functools import lru_cache
-from typing import Any, Iterator, List, Mapping, Set
+from typing import Any, Iterator, List, Mapping, Set, Tuple
 
 from ...model.record import NamedTuple
 from .configuration import Fields
 from .declared import class_defaults, syntax_tree
 
-__all__ = ["ScriptOptions", "script_options"]
+__all__ = ["ScriptOptions", "modules_of_classes", "script_options"]
 
 #: Parsers that make instances of dataclasses (transformers/hf_argparser.py, trl/scripts/utils.py,
 #: alignment-handbook's configs.py, open-instruct's utils.py): what argparse's takes is no class.
@@ -29,13 +29,16 @@ class ScriptOptions(NamedTuple):
 
     model: names the weights that are loaded. length: bounds the tokens of a text. defaults: of the
     dataclasses that its parser fills. once: each load of weights gives the same variable, so that
-    one model is held.
+    one model is held. rank, adapters: the rank of its adapters, and the switch without which it
+    makes none.
     """
 
     model: str = ""
     length: str = ""
     defaults: Mapping[str, Any] = {}
     once: bool = False
+    rank: str = ""
+    adapters: str = ""
 
     def over(self, fields: Fields) -> Fields:
         """Return a table of fields in which these options come before the usual names."""
@@ -47,16 +50,20 @@ class ScriptOptions(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def script_options(source: str) -> ScriptOptions:
+def script_options(source: str, beside: str = "") -> ScriptOptions:
     """Return what the code of a script tells of its options; nothing of code that is no Python, or
     that hands no dataclass to a parser.
+
+    Args:
+        source: The script.
+        beside: The modules of its own that it imports those dataclasses from.
     """
-    tree = syntax_tree(source)
+    tree, others = syntax_tree(source), syntax_tree(beside)
     if tree is None:
         return ScriptOptions()
     nodes = list(ast.walk(tree))
     classes = _parsed_classes(nodes)
-    declared = _fields_of(nodes, classes)
+    declared = _fields_of([*nodes, *(ast.walk(others) if others is not None else ())], classes)
     if not declared:
         return ScriptOptions()
     models = set(_options(_loaded(nodes), declared))
@@ -64,8 +71,27 @@ def script_options(source: str) -> ScriptOptions:
     return ScriptOptions(
         models.pop() if len(models) == 1 else "",
         lengths.pop() if len(lengths) == 1 else "",
-        class_defaults(source, classes),
+        {**class_defaults(beside, classes), **class_defaults(source, classes)},
         _is_once(nodes),
+        *_adapters(nodes, declared),
+    )
+
+
+@lru_cache(maxsize=8)
+def modules_of_classes(source: str) -> Tuple[str, ...]:
+    """Return the modules, dotted as they are written, that a script imports the dataclasses of its
+    parser from.
+    """
+    tree = syntax_tree(source)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    classes = set(_parsed_classes(nodes))
+    return tuple(
+        dict.fromkeys(
+            "." * node.level + (node.module or "")
+            for node in nodes
+            if isinstance(node, ast.ImportFrom)
+            and not classes.isdisjoint(alias.asname or alias.name for alias in node.names)
+        )
     )
 
 
@@ -89,6 +115,40 @@ def _fields_of(nodes: List[ast.AST], classes: List[str]) -> Set[str]:
         for statement in node.body
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     }
+
+
+def _adapters(nodes: List[ast.AST], declared: Set[str]) -> Tuple[str, str]:
+    """Return the options that tell the rank of adapters (peft's ``LoraConfig``) and whether the
+    code makes any: each configuration stands below the same ``if args.switch:``. Nothing of one
+    that trains whole modules beside them (``modules_to_save``).
+    """
+    made = [node for node in nodes if _is_configuration(node)]
+    below = {
+        (_option(node.test, declared), call)
+        for node in nodes
+        if isinstance(node, ast.If)
+        for statement in node.body
+        for call in ast.walk(statement)
+        if call in made
+    }
+    words = [word for call in made if isinstance(call, ast.Call) for word in call.keywords]
+    ranks = {_option(word.value, declared) for word in words if word.arg == "r"}
+    switches = {
+        frozenset(option for option, inner in below if inner is call and option) for call in made
+    }
+    whole = any(word.arg == "modules_to_save" for word in words)
+    if whole or len(ranks) != 1 or len(switches) != 1:
+        return "", ""
+    (rank,), (switch,) = ranks, switches
+    return (rank, next(iter(switch))) if rank and len(switch) == 1 else ("", "")
+
+
+def _is_configuration(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _name(node.func) == "LoraConfig"
+
+
+def _option(value: ast.expr, declared: Set[str]) -> str:
+    return next(_options(iter([value]), declared), "")
 
 
 def _is_load(node: ast.AST) -> bool:

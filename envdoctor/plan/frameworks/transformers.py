@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Tuple
 
-from ...model.evidence import Unknown
+from ...model.evidence import Fact, Known, Unknown
 from .adapter import CERTAIN, Run
 from .configuration import Fields, boolean, integer, text_of
 from .hf_trainer import (
@@ -18,10 +18,10 @@ from .hf_trainer import (
     derive_processes,
     entry_source,
     imports,
+    options_of,
     sharding,
 )
 from .optimizers import optimizer_fields
-from .own_script import ScriptOptions, script_options
 from .settings import flags
 from .trainer import Launch, Trainer, TrainerReading
 
@@ -55,18 +55,15 @@ _FEWEST = 2
 _OTHERS = ("trl", "llamafactory", "swift", "openrlhf", "axolotl", "verl")
 
 
-def _script(run: Run) -> ScriptOptions:
-    return script_options(entry_source(run)) if run.entry.endswith(".py") else ScriptOptions()
-
-
-def _is_loop(source: str) -> bool:
+def _is_loop(run: Run) -> bool:
     """Tell whether code trains the one model that it loads in a loop of its own, with accelerate:
     an option of its parser names the model.
     """
+    source = entry_source(run)
     prepares = "Accelerator(" in source and ".prepare(" in source and ".backward(" in source
     if not (prepares and imports(source, "accelerate") and imports(source, "transformers")):
         return False
-    options = script_options(source)
+    options = options_of(run, source)
     return bool(options.model) and options.once
 
 
@@ -91,7 +88,7 @@ class _Transformers(Trainer):
             given = {setting.key for setting in flags(run.arguments, run.name)[0]}
             return len(given & _OPTIONS) >= _FEWEST
         trains = "TrainingArguments" in source and imports(source, "transformers")
-        return (trains or _is_loop(source)) and not any(imports(source, name) for name in _OTHERS)
+        return (trains or _is_loop(run)) and not any(imports(source, name) for name in _OTHERS)
 
     def launch(self, run: Run) -> Launch:
         """Return the options of the script."""
@@ -101,28 +98,40 @@ class _Transformers(Trainer):
         """Return the defaults of TrainingArguments, over them those of the script's own classes for
         what is read here.
         """
-        options = _script(run)
-        known = {*self.defaults, options.model, options.length}
+        options = options_of(run, entry_source(run))
+        named = (options.model, options.length, options.rank, options.adapters)
+        known = {*self.defaults, *named}
         own = {name: value for name, value in options.defaults.items() if name in known}
-        return own if _is_loop(entry_source(run)) else {**self.defaults, **own}
+        return own if _is_loop(run) else {**self.defaults, **own}
 
     def fields_of(self, run: Run) -> Fields:
         """Return the settings, first what the script's code makes the model and the length."""
-        return _script(run).over(self.fields)
+        return options_of(run, entry_source(run)).over(self.fields)
 
     def derive(self, reading: TrainerReading) -> None:
         """Say how it is spread; what the code trains is not known."""
         reading.put("algorithm", "sft")
         fields = reading.fields
-        fields["actor.lora_rank"] = Unknown(f"{reading.run.entry} may train adapters")
+        fields["actor.lora_rank"] = self._rank(reading)
         derive_processes(reading.run, fields, reading.keys)
         state = sharding(reading.run, reading.configuration)
         fields.update(state.fields)
-        if _is_loop(entry_source(reading.run)):
+        if _is_loop(reading.run):
             fields["actor.optimizer"] = Unknown(f"the code of {reading.run.entry} makes it")
         else:
             fields.update(optimizer_fields(reading.configuration))
         derive_batches(reading.configuration, fields, reading.keys)
+
+    def _rank(self, reading: TrainerReading) -> Fact[Any]:
+        """Return the rank of the adapters that the code makes; 0 where it makes none."""
+        options = options_of(reading.run, entry_source(reading.run))
+        made = reading.configuration.get(options.adapters, convert=boolean)
+        if not options.rank or not isinstance(made, Known):
+            return Unknown(f"{reading.run.entry} may train adapters")
+        reading.keys["actor.lora_rank"] = options.rank
+        if not made.value:
+            return Known(0, made.evidence)
+        return reading.configuration.get(options.rank, convert=integer)
 
     def doubts(self, reading: TrainerReading) -> Tuple[str, ...]:
         """The script itself is not read."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
-from ...model.evidence import Absent, Evidence, Fact, Known
+from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from ...model.workload import ConfigurationProblem
 from .adapter import CERTAIN, Run, RunReading
@@ -30,12 +30,12 @@ from .hf_trainer import (
     file_settings,
     imports,
     is_mixed,
+    options_of,
     sharding,
     upcast_by_fsdp,
 )
 from .key_tables import load_table
 from .optimizers import optimizer_fields
-from .own_script import script_options
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, as_option, flags
 from .unread import other_models, unread_settings
@@ -48,8 +48,10 @@ _ENTRY = re.compile(
     r"|kto|ppo|online_dpo)[\w-]*\.py"
 )
 _PACKAGE = re.compile(r"trl|trl\.scripts\.\w+|open_r1\.\w+|(?:.*/)?open_r1/\w+\.py")
-#: Classes of TRL that a script of its own names, by method.
-_CLASSES = re.compile(r"\b(GRPO|SFT|DPO|RLOO|Reward|KTO|PPO|OnlineDPO)(?:Config|Trainer)(?:TRL)?\b")
+#: Classes of TRL that a script of its own names, by method, and its own made of them.
+_CLASSES = re.compile(
+    r"\b\w*?(OnlineDPO|GRPO|SFT|DPO|RLOO|Reward|KTO|PPO)(?:Config|Trainer)(?:TRL)?\b"
+)
 #: Options that no other trainer on top of transformers has. Those of ``TrainingArguments``
 #: (``per_device_train_batch_size`` and the like) are of LLaMA-Factory, ms-swift and many more.
 _OWN = frozenset(["num_generations", "max_completion_length", "use_vllm", "vllm_mode"])
@@ -109,7 +111,7 @@ class _Trl:
         ours = sum(setting.key in _OWN for setting in [*settings, *self._config(run)])
         if not self._is_trl(run, ours):
             return 0
-        return max(CERTAIN - unknown_keys(load_table(self.name, method), settings), 1)
+        return max(CERTAIN - unknown_keys(load_table(self.name, method or "grpo"), settings), 1)
 
     def _is_trl(self, run: Run, ours: int) -> bool:
         if run.entry == "trl":
@@ -137,7 +139,8 @@ class _Trl:
 
     def read(self, run: Run) -> RunReading:
         """Read the run."""
-        method = self._method(run)
+        named = self._method(run)
+        method = named or "grpo"
         files = [*run.files, *self._config(run)]
         settings = [
             setting for setting in _settings(run) if setting.key not in ("config", "config_file")
@@ -147,7 +150,7 @@ class _Trl:
         versions, version = possible_versions(table, run, [*files, *settings], trained)
         table = checkout_table(run, table, versions, _declared(method))
         configuration = Configuration(table, versions, settings, files, run.environ)
-        own = script_options(_source(run) or "")
+        own = options_of(run, _source(run) or "")
         facts, keys = configuration.read(own.over(_PAIRS if method in _ALGORITHMS else _FIELDS), {})
         place = Evidence(run.name, run.entry)
         fields = {
@@ -155,6 +158,8 @@ class _Trl:
             "algorithm": Known(_ALGORITHMS.get(method, method), place),
             **facts,
         }
+        if not named and not any(setting.key in _OWN for setting in [*settings, *files]):
+            fields["algorithm"] = Unknown(f"{run.entry} names no method of TRL that is known here")
         self._derive(run, configuration, fields, keys, method)
         fields.update(attention_of(configuration, "attn_implementation"))
         keys["actor.attention"] = "attn_implementation"
@@ -189,7 +194,7 @@ class _Trl:
             classes = {name.lower() for name in _CLASSES.findall(_source(run) or "")}
             named = classes.pop() if len(classes) == 1 else ""
             named = "online_dpo" if named == "onlinedpo" else named
-        return named if named in _METHODS else "grpo"
+        return named if named in _METHODS else ""
 
     def _config(self, run: Run) -> List[Setting]:
         """The file of ``--config``, where it is at hand."""

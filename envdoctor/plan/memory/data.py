@@ -326,6 +326,8 @@ def generation_terms(
         or inputs.get("algorithm") in ("sft", "dpo", "rm")
     ):
         return [], []
+    if inputs.get("algorithm") is None:
+        return [], ["algorithm"]  # whether it generates at all hangs on it
     micro, length, values = (
         inputs.get("rollout.micro_batch"),
         _length(inputs),

@@ -90,6 +90,114 @@ def test_a_run_is_read_by_the_options_of_its_script(tmp_path, words, model, leng
     assert workload.unread == ("the code of mine.py",)
 
 
+ADAPTERS = """
+import transformers
+from peft import LoraConfig, get_peft_model
+from {module} import ModelArguments, Arguments
+from transformers import AutoModelForCausalLM, TrainingArguments
+
+def train():
+    parser = transformers.HfArgumentParser((ModelArguments, Arguments))
+    model_args, args = parser.parse_args_into_dataclasses()
+    model = AutoModelForCausalLM.from_pretrained(model_args.weights)
+    if args.with_lora:
+        config = LoraConfig(r=args.rank, target_modules="all-linear")
+        model = get_peft_model(model, config)
+    transformers.Trainer(model, args).train()
+"""
+CLASSES = """
+from dataclasses import dataclass
+from transformers import TrainingArguments
+
+@dataclass
+class ModelArguments:
+    weights: str = "Qwen/Qwen2.5-7B"
+
+@dataclass
+class Arguments(TrainingArguments):
+    with_lora: bool = False
+    rank: int = 64
+"""
+
+
+def _tree(tmp_path, source, module="classes", file="classes.py", words=""):
+    """A script in ``src/train`` and the module of its dataclasses."""
+    folder = tmp_path / "src" / "train"
+    folder.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (folder / "sft.py").write_text(source.replace("{module}", module), "utf-8")
+    place = tmp_path / file
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(CLASSES, "utf-8")
+    (tmp_path / "run.sh").write_text(
+        f"torchrun --nproc-per-node 2 src/train/sft.py --bf16 {words}\n", "utf-8"
+    )
+    return read_workload([str(tmp_path / "run.sh")], environ={})
+
+
+@pytest.mark.parametrize(
+    ("module", "file"),
+    [
+        ("classes", "src/train/classes.py"),  # beside the script
+        (".classes", "src/train/classes.py"),
+        ("..own.classes", "src/own/classes.py"),
+        ("src.own.classes", "src/own/classes.py"),  # from the repository's root
+        ("own.classes", "src/own/classes.py"),  # PYTHONPATH=src
+    ],
+)
+def test_dataclasses_may_lie_in_a_module_of_the_same_tree(tmp_path, module, file) -> None:
+    run = _tree(tmp_path, ADAPTERS, module, file, "--weights Qwen/Qwen3-4B")
+    assert run.value("actor.model") == "Qwen/Qwen3-4B"
+
+
+def test_dataclasses_of_another_package_stay_unknown(tmp_path) -> None:
+    run = _tree(tmp_path, ADAPTERS, "elsewhere.classes", "src/own/classes.py", "--weights a/b-7B")
+    assert run.value("actor.model") is None
+
+
+@pytest.mark.parametrize(
+    ("words", "rank"),
+    [("", 0), ("--with_lora", 64), ("--with_lora True --rank 8", 8), ("--with_lora False", 0)],
+)
+def test_the_rank_of_adapters_is_the_one_that_the_code_makes_them_with(
+    tmp_path, words, rank
+) -> None:
+    run = _tree(tmp_path, ADAPTERS, file="src/train/classes.py", words=words)
+    assert run.value("actor.lora_rank") == rank
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    if args.with_lora:", "    if model.size > 3:"),  # no option decides
+        ("r=args.rank", "r=16 if model.size > 3 else 8"),
+        ("r=args.rank", 'r=args.rank, modules_to_save=["lm_head"]'),  # trained whole
+        ("    if args.with_lora:", "    if args.with_lora and model.size > 3:"),
+        ("LoraConfig(r=", "PrefixTuningConfig(num_virtual_tokens="),
+    ],
+)
+def test_adapters_of_which_the_code_leaves_something_open_stay_unknown(tmp_path, old, new) -> None:
+    assert old in ADAPTERS
+    run = _tree(tmp_path, ADAPTERS.replace(old, new), file="src/train/classes.py")
+    assert run.value("actor.lora_rank") is None
+
+
+@pytest.mark.parametrize(
+    ("command", "strategy", "gpus"),
+    [
+        ("CUDA_VISIBLE_DEVICES=0 python mine.py", "ddp", 1),
+        ("CUDA_VISIBLE_DEVICES=0,1 python mine.py", None, None),  # its code may use both
+        ("python mine.py", None, None),
+        ("CUDA_VISIBLE_DEVICES=0 accelerate launch mine.py", "ddp", 1),
+    ],
+)
+def test_a_script_alone_with_one_gpu_is_spread_over_none(tmp_path, command, strategy, gpus) -> None:
+    (tmp_path / "mine.py").write_text(SCRIPT.replace("Trainer(model, args)", "TrainingArguments()"))
+    (tmp_path / "run.sh").write_text(f"{command} --bf16 --output_dir out\n", "utf-8")
+    run = read_workload([str(tmp_path / "run.sh")], environ={})
+    assert (run.value("actor.strategy"), run.value("gpus_per_node")) == (strategy, gpus)
+
+
 LOOP = """
 from dataclasses import dataclass
 from accelerate import Accelerator

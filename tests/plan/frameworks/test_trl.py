@@ -52,6 +52,25 @@ def test_a_script_at_hand_is_told_by_what_it_imports(tmp_path, source, expected)
     assert framework_of(tmp_path, command, train_grpo=source) == expected
 
 
+@pytest.mark.parametrize(
+    ("source", "algorithm"),
+    [
+        ("from trl import DPOTrainer\n", "dpo"),
+        ("from trl.trainer.utils import pad\nclass VideoDPOTrainer(Base): pass\n", "dpo"),
+        ("from trl import GRPOConfig\nfrom own import Qwen2VLGRPOTrainer\n", "grpo"),
+        ("from trl import OnlineDPOTrainer\n", "online_dpo"),
+        ("from trl import pad\nclass MySFTTrainer: pass\n", "sft"),
+        ("from trl import ORPOTrainer\n", None),  # another method
+    ],
+)
+def test_a_script_s_own_trainer_is_of_the_method_that_it_is_named_after(
+    tmp_path, source, algorithm
+):
+    (tmp_path / "train.py").write_text(source)
+    (tmp_path / "run.sh").write_text(f"torchrun train.py --model_name_or_path a/b-7B {OPTIONS}\n")
+    assert read_workload([str(tmp_path / "run.sh")], environ={}).value("algorithm") == algorithm
+
+
 def fields_of(tmp_path, command):
     script = tmp_path / "run.sh"
     script.write_text(f"#!/bin/bash\npip install trl==0.14.0\n{command}\n")
