@@ -47,6 +47,7 @@ from .sonames import tell_sonames
 from .stated_beside import state_beside
 from .stated_ranges import tell_stated_ranges
 from .survived import (
+    PIP_CONFLICTS,
     doubt,
     has_failed,
     take_passed,
@@ -63,8 +64,6 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-#: What pip says of two releases that are there.
-_CONFLICTS = ("pip-conflict-line", "pip-conflict-installed")
 #: What a text gives as the reason of what failed.
 _REASONS_OF_FAILURE = "ED908"
 _RAN = "The log shows a run that worked in this environment."
@@ -241,7 +240,7 @@ def _is_mended(draft: TraceDraft, context: Context, knowledge: Knowledge) -> boo
     """Tell whether what pip says of a release that does not fit was so before another release of
     that package was installed.
     """
-    if not draft.is_made_by(*_CONFLICTS):
+    if not draft.is_made_by(*PIP_CONFLICTS):
         return False
     groups = groups_of(draft.events[0], knowledge.modules)
     version = context.facts.version_of(canonicalize_name(groups.get("installed", "")))

@@ -6,11 +6,13 @@ from typing import List, Mapping, Sequence
 
 from ..model.log import Event, Raised
 from ..model.pattern import pattern
+from ..model.versions import canonicalize_name
 from .logged_run import LoggedRun
 from .raised import LAST_LINES, Failure, after, is_stop, is_stopping
-from .trace_draft import TraceDraft
+from .trace_draft import TraceDraft, groups_of
 
 __all__ = [
+    "PIP_CONFLICTS",
     "doubt",
     "has_failed",
     "take_passed",
@@ -19,6 +21,11 @@ __all__ = [
     "without_survived",
 ]
 
+#: What pip says of two releases that are there, when it has installed what was asked for.
+PIP_CONFLICTS = ("pip-conflict-line", "pip-conflict-installed")
+#: The groups of a notice that hold the packages which it is about.
+_ABOUT = ("name", "installed", "@library")
+_WORD = pattern(r"[A-Za-z][\w-]{1,80}")
 #: Signatures of what an import raises: a program that goes on after it does without.
 _IMPORTS = ("import-name", "module-attribute", "module-missing", "module-part-missing")
 _PROGRAM = pattern(r"^([\w.-]{1,100}\.py): error: ")
@@ -102,6 +109,9 @@ def _was_passed(draft: TraceDraft, run: LoggedRun) -> bool:
         files = {frame.file.rpartition("/")[2] for frame in last.frames}
         files.update(match.group(1) for match in [_PROGRAM.match(last.message)] if match)
         return all(match is not None and match.group(1) in files for match in programs)
+    if draft.is_made_by(*PIP_CONFLICTS) or draft.signature.kind == "abi-mismatch":
+        is_notice = all(event.warned for event in draft.events)
+        return is_notice and not _takes_part(draft, last, run.modules)
     if draft.signature.id not in _IMPORTS:
         return False
     if all(event.warned for event in draft.events):
@@ -109,6 +119,18 @@ def _was_passed(draft: TraceDraft, run: LoggedRun) -> bool:
     return run.failure.is_certain and not any(
         link.has(event) for event in draft.events for entry in run.raised for link in entry.chain()
     )
+
+
+def _takes_part(draft: TraceDraft, raised: Raised, modules: Mapping[str, str]) -> bool:
+    """Tell whether an exception, or a place that it came by, names what a notice is about."""
+    groups = [groups_of(event, modules) for event in draft.events]
+    named = {draft.finding.component, *(one.get(key, "") for one in groups for key in _ABOUT)}
+    shown = "\n".join(
+        "\n".join([link.message, *(f"{frame.file} {frame.code}" for frame in link.frames)])
+        for link in raised.chain()
+    )
+    words = {canonicalize_name(word) for word in _WORD.findall(shown)}
+    return not words.isdisjoint(canonicalize_name(name) for name in named if name)
 
 
 def _is_above(event: Event, raised: Raised) -> bool:

@@ -413,7 +413,8 @@ def _tell_argument(draft: TraceDraft, frames: Sequence[Frame], groups: Mapping[s
         f"at {place.file}, line {place.line}: {place.code}.",
         component="application",
         remedies=(
-            Remedy(
+            # A dict that a package fills itself is no user's to change.
+            (Remedy if is_own(place) else hint)(
                 f"Take '{name}' out of that dict, or out of the configuration that fills it: "
                 f"{callee} has no such argument, and it may belong to another part."
             ),

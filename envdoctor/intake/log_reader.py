@@ -108,7 +108,8 @@ _WARNED = re.compile(
 #: What a program says of an error that it goes on after.
 _PASSED_OVER = re.compile(
     r"(?:^|[\]:] )Ignor(?:e|ed|ing) (?:\w+ ){0,3}(?:error|exception|failure)s?\b"
-    r"|\b[Ss]ilently ignor(?:ed|ing)\b| - skipping$|(?i:\busing (?:\w+ ){1,3}fallback\b)"
+    r"|\b[Ss]ilently ignor(?:ed|ing)\b| - skipping$|\b[Ss]kipping import of\b"
+    r"|(?i:\busing (?:\w+ ){1,3}fallback\b)"
 )
 
 _NEXT_LINES = 1600  # bytes below

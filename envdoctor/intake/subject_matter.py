@@ -60,9 +60,9 @@ def engines_run(text: str) -> FrozenSet[str]:
     )
 
 
-#: Hazards that most runs never meet, by code, the beginning of a row's id, what is raised or their
-#: effect, and what a report of one that did says: messages of the driver, of compilers, of the
-#: loader and of cuDNN, not the rows of collect_env.
+#: Hazards that most runs never meet, by code, the beginning of a row's id, what is raised, their
+#: effect or their severity, and what a report of one that did says: messages of the driver, of
+#: compilers, of the loader and of cuDNN, not the rows of collect_env.
 _SHOWS_AS = {
     "ED108": re.compile(
         r"No CUDA GPUs|(?i:no nvidia (?:driver|gpu)|cuda.{0,20}not available|libcuda|\bNVML\b"
@@ -92,6 +92,21 @@ _SHOWS_AS = {
     "UnpicklingError": re.compile(
         r"(?i:weights_only|unpickl|resum|(?:load|restor)\w*.{0,40}(?:checkpoint|state)"
         r"|(?:checkpoint|state)\w*.{0,40}(?:load|restor))"
+    ),
+    # Shared memory is what the processes of one machine meet in.
+    "ED502": re.compile(
+        r"/dev/shm|\bshm\b|--ipc|\bNCCL (?:WARN|error)|ncclSystemError|\bSIGBUS\b"
+        r"|(?i:shared[ _-]?memory|bus error|dataloader|no space left|\bhang|\bstuck\b)"
+    ),
+    # What may fail is of interest where a report has something that does, or asks for it.
+    "warning": re.compile(
+        r"(?i)\b(?:\w*errors?|exceptions?|traceback|fail\w*|crash\w*|undefined|segfault\w*"
+        r"|core dumped|abort\w*|broken|breaks?|cannot|can not|can[’']?t|unable|invalid|missing"
+        r"|(?:not|n[’']t) (?:be )?(?:work|load|start|run|launch|import|install|compil)\w*"
+        r"|in?compatib\w*|mismatch\w*|conflict\w*|hang\w*|stuck|kill\w*|warning\w*"
+        r"|compatib\w*|upgrad\w*|downgrad\w*|which (?:\w+ )?(?:versions?|releases?)"
+        r"|check (?:my|our|this))\b"
+        r"|报错|失败|错误|无法|崩溃|卡住|不兼容|冲突"
     ),
     "ED207": re.compile(
         r"CUDNN_STATUS|cuDNN error|sublibrar|(?i:cudnn\w*\W+(?:\w+\W+){0,4}(?:mismatch|incompatib"
@@ -144,6 +159,9 @@ def complaint_of(text: str) -> Complaint:
     return Complaint(distributions, of_title or _EXCEPTION.search(title.group()) is not None)
 
 
+#: What a form asks its writer to tick: its words are nobody's.
+_BOXES = re.compile(r"^[ \t]*[-*] \[[ xX]\].*$", re.MULTILINE)
+
 #: Companions of torch that few programs import: what a report of one that did holds.
 _IMPORTED_AS = {
     name: re.compile(
@@ -162,4 +180,7 @@ def hazards_not_met(text: str) -> FrozenSet[str]:
     if sum(_SENTENCE.search(line) is not None for line in _OWN_LINE.findall(text)) < _A_TEXT:
         return frozenset()
     signs = {**_SHOWS_AS, **_IMPORTED_AS}
-    return frozenset([name for name, shown in signs.items() if not shown.search(text)])
+    if _TITLE.match(text) is None:  # perhaps an environment in sentences, to be judged
+        del signs["warning"]
+    own = _BOXES.sub("", text)
+    return frozenset([name for name, shown in signs.items() if not shown.search(own)])

@@ -59,8 +59,8 @@ def _built(finding: Finding) -> str:
     )
     if finding.code not in _ABOUT_TORCH and not is_row:
         return ""
-    names = [name for name in (finding.component, *finding.packages) if name != "torch"]
-    return names[0] if names else ""
+    names = (finding.component, *finding.packages)
+    return next((name for name in names if name not in ("python", "torch")), "")
 
 
 def _ways_of_no_index(name: str, torch: str) -> Tuple[Remedy, ...]:

@@ -163,7 +163,7 @@ def _placed(finding: Finding, reported: Reported) -> Finding:
 def _is_not_met(finding: Finding, reported: Reported) -> bool:
     """Tell whether a finding is a hazard of which the text shows nothing."""
     of_row = [name for name in reported.not_met if (finding.row or "").startswith(name)]
-    named = (finding.code, finding.component, finding.effect)
+    named = (finding.code, finding.component, finding.effect, finding.severity)
     return bool(of_row) or not reported.not_met.isdisjoint(named)
 
 

@@ -26,7 +26,9 @@ _OF_LINUX = pattern(
 _OF_HOST = pattern(
     r"\b(?:modprobe|nvidia-fabricmanager|nvidia-persistenced|kernel module|reboot)\b"
 )
-_OF_NVIDIA = pattern(r"\b(?:nvidia-smi|nvidia-fabricmanager|cuda-compat|nvcc)\b")
+_OF_NVIDIA = pattern(
+    r"\b(?:nvidia-smi|nvidia-fabricmanager|cuda-compat|nvcc|NVIDIA container toolkit)\b|--gpus\b"
+)
 #: Where another remedy for Windows or macOS is named, the words for Linux are one of several.
 _NAMED = {"win32": pattern(r"\b(?:Windows|PATH|WSL)\b"), "darwin": pattern(r"\bmacOS\b")}
 

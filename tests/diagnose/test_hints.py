@@ -113,3 +113,75 @@ def test_signatures_that_only_say_where_to_look_have_no_fix() -> None:
     assert not [one.id for one in MATRIX.signatures if one.fix and _LOOKING.match(one.fix)
                 and one.id != "repository-not-found"]  # fmt: skip
     assert not [one.id for one in hints if one.fix]
+
+
+def _of_call(place: str) -> str:
+    return (
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/run/fit.py", line 12, in <module>\n    info = ask()\n'
+        f'  File "{place}", line 30, in read\n    return Info(**data)\n'
+        "TypeError: Info.__init__() got an unexpected keyword argument 'shard'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "label"),
+    [
+        ("/home/u/run/reading.py", "fix"),
+        ("/opt/venv/lib/python3.11/site-packages/hubpack/api.py", "hint"),
+    ],
+)
+def test_a_dict_that_a_package_fills_is_no_users_to_change(place: str, label: str) -> None:
+    finding = _of_log(_of_call(place))
+    assert "out of that dict" in finding.remedies[0].text
+    assert _kinds(finding) == (label,)
+
+
+_NOTICE = (
+    "ERROR: pip's dependency resolver does not currently take into account all the packages that "
+    "are installed. This behaviour is the source of the following dependency conflicts.\n"
+    "speechkit 2.1 requires pyarrow<20, but you have pyarrow 22.0.0 which is incompatible.\n"
+    "Successfully installed pyarrow-22.0.0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("own", "raised", "is_advice"),
+    [
+        ("from mytools import start", "ModuleNotFoundError: No module named 'mytools'", True),
+        ("table = read()", "ImportError: cannot import name 'Table' from 'pyarrow'", False),
+        ("import speechkit", "AttributeError: module 'speechkit' has no attribute 'run'", False),
+    ],
+)
+def test_what_an_installer_warned_of_is_advice_beside_what_failed_otherwise(
+    own: str, raised: str, is_advice: bool
+) -> None:
+    log = io.BytesIO((_NOTICE + _log(own, raised)).encode())
+    log.name = "log"  # type: ignore[attr-defined]
+    diagnosis = diagnose([log], matrix=MATRIX)
+    grave = [*(trace.finding for trace in diagnosis.traces), *diagnosis.findings]
+    told = [entry for entry in grave if "pyarrow 22.0.0" in entry.message]
+    assert ({entry.severity for entry in told} <= {"advice"}) is is_advice
+
+
+_SKIPPED = (
+    "W0420 14:03:03 cpp.py:9] Skipping import of cpp extensions: /opt/venv/lib/python3.10/"
+    "site-packages/torchao/_C.abi3.so: undefined symbol: _ZN3c105ErrorC2Ev\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("raised", "is_advice"),
+    [
+        ("ValueError: 3 heads cannot be split over 2 ranks", True),
+        ("RuntimeError: operator torchao::mul does not exist", False),
+    ],
+)
+def test_an_extension_that_was_skipped_is_advice_beside_another_failure(
+    raised: str, is_advice: bool
+) -> None:
+    log = io.BytesIO((_SKIPPED + _log("start()", raised)).encode())
+    log.name = "log"  # type: ignore[attr-defined]
+    traces = diagnose([log], matrix=MATRIX).traces
+    told = [one.finding for one in traces if "_ZN3c105ErrorC2Ev" in one.finding.message]
+    assert (not told) is is_advice

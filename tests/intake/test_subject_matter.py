@@ -54,11 +54,20 @@ def test_a_report_of_something_else_meets_no_hazard():
         "How can I serve on two machines?\nThe second one never sees a single request of mine.\n"
     )
     hazards = {"ED102", "ED108", "ED204", "ED206", "ED207", "ED208", "refuses-python-"}
-    hazards |= {"UnpicklingError"}
+    hazards |= {"UnpicklingError", "ED502"}
     companions = {"torchaudio", "torchtext", "torchvision"}
     assert hazards_not_met(words + ENVIRONMENT) == hazards | companions | {"wrong-results"}
+    told = hazards_not_met(f"# Two machines\n{words}{ENVIRONMENT}")
+    assert told == hazards | companions | {"wrong-results", "warning"}
     chinese = "训练之后模型的回答总是重复\n换了另外一个数据集结果也是一样\n"
     assert hazards_not_met(chinese + ENVIRONMENT) == hazards | companions
+
+
+def test_what_a_form_says_of_itself_shows_nothing():
+    words = "The answer lies in another field.\nIt did so with the model of last week as well.\n"
+    form = "# Another field\n- [x] I searched and cannot get help.\n* [ ] A report without an error may fail.\n"
+    assert "warning" in hazards_not_met(form + words)
+    assert "warning" not in hazards_not_met(form.replace("- [x] ", "") + words)
 
 
 def test_what_tools_print_alone_hides_no_hazard():
@@ -79,12 +88,19 @@ def test_what_tools_print_alone_hides_no_hazard():
         ("CUDA compiler and CUDA toolkit headers are of different minor releases", "ED204"),
         ("Dynamo is not supported on Python 3.12+", "refuses-python-"),
         ("model = torch.compile(model)", "refuses-python-"),
+        ("It ends with a bus error after an hour.", "ED502"),
+        ("docker run --ipc=host image", "ED502"),
+        ("The server crashes.", "warning"),
+        ("Are these two compatible?", "warning"),
+        ("服务启动失败", "warning"),
         ("RuntimeError: operator torchvision::nms does not exist", "torchvision"),
         ('File "/e/site-packages/torchaudio/__init__.py", line 1, in <module>', "torchaudio"),
     ],
 )
 def test_a_hazard_that_was_met_shows(line, code):
-    words = "I start the server as always\nand it stops with this in the log of today\n"
+    words = (
+        "# The server\nI start the server as always\nand it stops with this in the log of today\n"
+    )
     assert code not in hazards_not_met(f"{words}{line}\n{ENVIRONMENT}")
 
 

@@ -314,9 +314,42 @@ def test_what_ran_here_fits_the_python_and_the_glibc(checked, code, text):
 )
 def test_a_row_of_a_feature_that_nothing_shows_is_advice(checked, code, severity):
     entries = checked(
-        "The answers of my model repeat themselves after the training.\n"
+        "The training of my model fails with the first step.\n"
         f"I tried another set of data and it is the same as before.\n{code}\n"
         "torch 2.3.1\nPython version: 3.12.4\n"
     )
     (row,) = [entry for entry in entries if (entry.row or "").startswith("refuses-python-")]
     assert row.severity == severity
+
+
+@pytest.mark.parametrize(
+    ("told", "severity"),
+    [
+        ("The answer of the server lies in another field.", "advice"),
+        ("The server crashes with the first answer.", "warning"),
+        ("Are these packages compatible with each other?", "warning"),
+        ("服务启动失败，不知道是什么原因", "warning"),
+    ],
+)
+def test_what_may_fail_is_advice_where_nothing_does(checked, told, severity):
+    words = f"{told}\nWe serve it in a container on one machine here.\n"
+    form = "- [x] I searched for it and cannot find an issue.\n"
+    listed = "sgl-kernel 0.1.0\ntorch 2.5.1+cu124\n"
+    entries = checked(f"# An answer\n{form}{words}{listed}")
+    assert {entry.severity for entry in entries if entry.code == "ED401"} == {severity}
+
+
+def test_an_environment_in_sentences_is_judged(checked):
+    entries = checked(
+        "We have sgl-kernel 0.1.0 and torch 2.5.1+cu124 on it.\nWe have Python 3.11 on it.\n"
+    )
+    assert {entry.severity for entry in entries if entry.code == "ED401"} == {"warning"}
+
+
+def test_what_fails_for_certain_stays_where_nothing_is_told_to_fail(checked):
+    words = (
+        "# An answer\nThe answer of the server lies in another field.\n"
+        "We serve it on one machine here.\n"
+    )
+    entries = checked(f"{words}vllm 0.5.0\ntorch 2.4.0\n")
+    assert "error" in {entry.severity for entry in entries}

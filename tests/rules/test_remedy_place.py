@@ -9,8 +9,9 @@ from envdoctor import app
 from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.evidence import Evidence, Known
-from envdoctor.model.facts import Facts
+from envdoctor.model.facts import Distribution, Facts
 from envdoctor.model.finding import Finding, Remedy
+from envdoctor.rules.built_on_torch import ways_by_torch
 from envdoctor.rules.remedy_place import is_of_another_place, without_other_places
 
 MATRIX = load_matrix()
@@ -42,6 +43,8 @@ CUDA = machine(os_platform="linux", torch_version="2.6.0+cu124")
         ("Reboot; in WSL: wsl --shutdown.", WSL, False),
         ("Look at nvidia-smi for another process.", ROCM, True),
         ("Look at nvidia-smi for another process.", CUDA, False),
+        ("Start the container with --gpus all.", ROCM, True),
+        ("Start the container with --gpus all.", CUDA, False),
     ],
 )
 def test_words_of_another_place(text, facts, is_elsewhere):
@@ -80,3 +83,14 @@ def test_of_a_text_the_system_decides(system, has_remedy, tmp_path):
     of_line = [one for one in report.findings if "cuDNN" in one.message]
     assert of_line
     assert [bool(one.remedies) for one in of_line] == [has_remedy] * len(of_line)
+
+
+def test_python_itself_is_no_package_to_be_built_against_torch():
+    torch = Distribution("torch", "2.3.1.post0+cxx11.abi")
+    facts = Facts({"distributions": Known({"torch": torch}, Evidence("here"))})
+    remedy = Remedy("Install the runtime of the compiler.")
+    finding = Finding("ED495", "python", "abi-mismatch", "warning", "A DLL does not start.")
+    assert ways_by_torch(finding._replace(remedies=(remedy,)), facts) is None
+    built = ways_by_torch(finding._replace(component="torchaudio", remedies=(remedy,)), facts)
+    assert built is not None
+    assert "torchaudio" in built[0].text
