@@ -81,7 +81,8 @@ _CURED = (
     r"understand|see|debug|narrow))|(?:works?|worked|working) ?around|(?:did|does) the trick|"
     rf"(?:avoid|prevent|eliminate)(?:s|ed|d) (?:it|this|that|(?:the|my|this|these) (?:\w+ ){{0,2}}?"
     rf"{FAULT})|(?:makes?|made) (?:\w+ ){{1,3}}?(?:work|run|go away|disappear|vanish)\w*|"
-    r"(?:gets?|got) rid of)\b|解决|修复"
+    r"(?:gets?|got) rid of|seem(?:s|ed)? to (?:\w+ )?(?:fix|solve|resolve|cure|help|work))\b"
+    r"|解决|修复"
 )
 _FAULT = rf"(?:\b{FAULT}|\b\w+(?:Error|Exception)\b|\b(?:hang|deadlock|segfault|OOM|nan)s?\b)"
 _GONE = (
@@ -100,9 +101,10 @@ _WORKS = (
 _TOKEN = re.compile(
     rf"(?P<hoped>\b(?:{HOPED}|try|trying|tried)\b)"
     r"|(?P<no>\b(?:does|do|did|has|have|was|is)(?: not|n[’']t)(?: \w+)? (?:help|fix|solv|resolv|"
-    rf"work|chang|cure)\w*|\b(?:neither|nor|none|nothing|no luck|still)\b)|(?P<good>{_CURED}|"
-    rf"{_GONE}|{_WORKS})|(?P<change>{_CHANGE})|(?P<bad>{BAD})"
-    r"|(?P<end>[,;，；。]|\b(?:but|while|whereas|though|although|however|yet|otherwise)\b"
+    rf"work|chang|cure)\w*|\b(?:neither|nor|none|nothing|no luck|still|continu(?:es|ed) to|"
+    r"persist\w*|remain(?:s|ed)?|no (?:effect|difference|change|impact)|unchanged)\b)"
+    rf"|(?P<good>{_CURED}|{_GONE}|{_WORKS})|(?P<change>{_CHANGE})|(?P<bad>{BAD})"
+    r"|(?P<end>[,;，；。]|[.!?]\s|\b(?:but|while|whereas|though|although|however|yet|otherwise)\b"
     r"|\band(?= (?:it|that|then|the|everything|now)\b))",
     re.IGNORECASE,
 )
@@ -122,7 +124,7 @@ _MAY_CURE = Marked(
     through, success, succeed, without, no, free of, affected, solution, resol, 解决, 修复, 消失,
     正常, 没问题, 问题, 错误, 报错, 方案
     """,
-    rf"{_CURED}|{_GONE}|{_WORKS}|solution|resolution|work-?around|方案",
+    rf"{_CURED}|{_GONE}|{_WORKS}|\bwithout\b|solution|resolution|work-?around|方案",
 )
 #: What joins a verdict to the change behind it.
 _JOINS = re.compile(
@@ -150,6 +152,9 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z`\"'(])|(?<=[。！？])")
 _PRINTED = re.compile(
     r"\b(?:WARNING|INFO|ERROR|DEBUG|Warning)\b|^\s*(?:\w+\.)*\w+(?:Error|Exception):"
 )
+#: What only says that something works; and that what fails is the other case.
+_WEAK = re.compile(_WORKS, re.IGNORECASE)
+_ELSE = re.compile(r"\b(?:otherwise|else|before|previously|without|earlier)\b", re.IGNORECASE)
 #: What fills between a verdict and ``without it``, and what may stand before a bare change.
 _FILLS = re.compile(r"(?:\s*(?:fine|ok|well|again|only|just|for me|normally))*\s*$", re.IGNORECASE)
 _ALONE = re.compile(
@@ -237,22 +242,32 @@ def _of_sentence(sentence: str) -> Iterator[Cure]:
             continue
         if match.group("change"):
             last = _change(match, last)
-            if last is None:
+            if last is None or last.how == "none":
                 continue
             changes[match.start()] = last
         clauses[-1].append(match)
     is_asked = sentence.rstrip().endswith(("?", "？"))
+    for place, number, match in _changes_of(clauses):
+        cure = changes[match.start()]
+        if not _is_change(match, sentence) or _is_of_release(clauses[place], sentence):
+            continue
+        verdict = _verdict(clauses, place, number, sentence)
+        if verdict == "bad" and (match.group("off") or "").lower().startswith("without"):
+            # What fails without it works with it, as far as somebody has tried.
+            cure, verdict = cure._replace(how="set", value=_setting(match)[1]), "good"
+        is_hoped = is_asked or _OF_OTHERS.search(sentence[: match.start()]) is not None
+        if verdict == "good" or (match.group("on") and (is_asked or verdict == "hoped")):
+            yield cure._replace(is_hoped=is_hoped or verdict != "good")
+
+
+def _changes_of(
+    clauses: Sequence[Sequence[re.Match[str]]],
+) -> Iterator[Tuple[int, int, re.Match[str]]]:
+    """Yield the changes of clauses, with the place of the clause and that in it."""
     for place, clause in enumerate(clauses):
         for number, match in enumerate(clause):
-            cure = changes.get(match.start()) if match.group("change") else None
-            if cure is None or cure.how == "none" or not _is_change(match, sentence):
-                continue
-            if _is_of_release(clause, sentence):
-                continue
-            verdict = _verdict(clauses, place, number, sentence)
-            is_hoped = is_asked or _OF_OTHERS.search(sentence[: match.start()]) is not None
-            if verdict == "good" or (match.group("on") and (is_asked or verdict == "hoped")):
-                yield cure._replace(is_hoped=is_hoped or verdict != "good")
+            if match.group("change"):
+                yield place, number, match
 
 
 def _is_change(match: re.Match[str], sentence: str) -> bool:
@@ -282,6 +297,8 @@ def _verdict(
     ahead = sentence[: match.start()]
     if _LEADS.match(ahead):
         return "good"
+    if _fails_later(clauses, place, sentence):
+        return "no"
     behind = [entry for entry in clause[number + 1 :] if not entry.group("change")]
     before = [entry for entry in clause[:number] if not entry.group("change")]
     if any(entry.group("no") for entry in before):
@@ -295,6 +312,20 @@ def _verdict(
     if following and not any(entry.group("change") for entry in following):
         return _kind(following[0], sentence)
     return ""
+
+
+def _fails_later(clauses: Sequence[Sequence[re.Match[str]]], place: int, sentence: str) -> bool:
+    """Tell whether what works by a clause fails by the next one all the same: ``it loads fine with
+    X=1, then it crashes``.
+    """
+    clause, following = clauses[place], clauses[place + 1 : place + 2]
+    good = [entry for entry in clause if entry.group("good")]
+    if not good or not following or not _WEAK.match(good[0].group()):
+        return False
+    bad = [entry for entry in following[0] if entry.group("bad")]
+    if not bad or any(entry.group("change") for entry in following[0]):
+        return False
+    return _ELSE.search(sentence[clause[-1].end() : bad[0].start()]) is None
 
 
 def _joins(between: str, match: re.Match[str]) -> bool:
