@@ -198,6 +198,8 @@ class Draft:
     ) -> None:
         """Claim an installed distribution, of unknown version where the text is no version."""
         text = None
+        if name.casefold().endswith(("error", "exception")):  # ``torch.OutOfMemoryError: CUDA …``
+            return
         if version is not None:
             match = _VERSION.fullmatch(version.strip())
             text = match.group(1).rstrip(".") if match else None

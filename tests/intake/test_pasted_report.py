@@ -503,3 +503,8 @@ def test_seconds_of_a_build_are_no_releases():
 def test_gpus_of_amd_by_their_name_and_architecture(value, names):
     facts = parse_report(f"PyTorch version: 2.7.0\nGPU models and configuration: {value}\n")
     assert facts.value("gpus.other") == names
+
+
+def test_an_exception_is_no_distribution():
+    text = "vllm 0.8.5\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    assert list(parse_report(text).value("distributions")) == ["vllm"]
