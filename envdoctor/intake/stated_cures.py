@@ -77,8 +77,9 @@ _CHANGE = (
     rf"|(?<![\w.$/-])(?P<short>(?-i:[a-z][a-z0-9]{{1,15}}))=(?P<than>[\w.]*\w)))"
 )
 _CURED = (
-    r"(?:fix(?:es|ed)|(?:re)?solv(?:es|ed)|cure[sd]|help(?:s|ed)?(?! (?:me )?(?:to )?(?:find|"
-    r"understand|see|debug|narrow))|(?:works?|worked|working) ?around|(?:did|does) the trick|"
+    r"(?:fix(?:es|ed)|(?:re)?solv(?:es|ed)|cure[sd]|help(?:s|ed)?(?! ?=| (?:me )?(?:to )?"
+    r"(?:find|understand|see|debug|narrow))|"
+    r"(?:works?|worked|working) ?around|(?:did|does) the trick|"
     rf"(?:avoid|prevent|eliminate)(?:s|ed|d) (?:it|this|that|(?:the|my|this|these) (?:\w+ ){{0,2}}?"
     rf"{FAULT})|(?:makes?|made) (?:\w+ ){{1,3}}?(?:work|run|go away|disappear|vanish)\w*|"
     r"(?:gets?|got) rid of|seem(?:s|ed)? to (?:\w+ )?(?:fix|solve|resolve|cure|help|work))\b"
@@ -160,6 +161,15 @@ _FILLS = re.compile(r"(?:\s*(?:fine|ok|well|again|only|just|for me|normally))*\s
 _ALONE = re.compile(
     r"(?:^|[({\[:,.;!]|\b(?:with|by|using|via|through|and|or|when|if|only|the|flag|option|under|"
     r"export|set))\s*$",
+    re.IGNORECASE,
+)
+#: Flags that change nothing of a run, and what comes before a change that did not cure.
+_OF_EACH_PROGRAM = ("--help", "--version")
+_CONCEDED = re.compile(r"\b(?:although|though|even (?:when|with|if)|despite)\b[^,;.]*$", re.I)
+#: Before a verdict: that it is thought, not seen; behind it: that something else is wrong then.
+_THOUGHT = re.compile(r"\b(?:could|would|might|may|should)(?: \w+){0,2}\s*$", re.IGNORECASE)
+_BUT_NOT = re.compile(
+    r"[^.;]{0,80}?\bbut\b[^.;]{0,80}?(?:\b(?:not|never|no|only|different|another|then)\b|n[’']t)",
     re.IGNORECASE,
 )
 _LEAD = 160  # characters of a line
@@ -272,12 +282,19 @@ def _changes_of(
 
 def _is_change(match: re.Match[str], sentence: str) -> bool:
     """Tell a change from a flag of a command or a value among others: a verb or a preposition
-    stands before it, or nothing.
+    stands before it, or nothing. In brackets stand the arguments of a call, or what a program
+    prints of an object; what stands below "although" cured nothing.
     """
-    verbs = ("on", "off", "in", "out", "it")
-    return any(match.group(verb) for verb in verbs) or bool(
-        _ALONE.search(sentence[: match.start()].rstrip("`'\" "))
-    )
+    ahead = sentence[: match.start()]
+    if match.group("flag") in _OF_EACH_PROGRAM or _CONCEDED.search(ahead):
+        return False
+    if any(match.group(verb) for verb in ("on", "off", "in", "out", "it")):
+        return True
+    is_plain = bool(match.group("key") or match.group("short"))
+    is_open = ahead.count("(") > ahead.count(")") or ahead.count("[") > ahead.count("]")
+    if is_plain and (is_open or sentence[: match.end()].count('"') % 2):
+        return False
+    return _ALONE.search(ahead.rstrip("`'\" ")) is not None
 
 
 def _is_of_release(clause: Sequence[re.Match[str]], sentence: str) -> bool:
@@ -339,6 +356,10 @@ def _joins(between: str, match: re.Match[str]) -> bool:
 
 def _kind(verdict: re.Match[str], sentence: str) -> str:
     kind = str(verdict.lastgroup)
+    if kind == "good" and _THOUGHT.search(sentence[: verdict.start()][-_LEAD:]):
+        return "hoped"
+    if kind == "good" and _BUT_NOT.match(sentence, verdict.end()):
+        return "no"
     is_denied = _DENIED.search(sentence[: verdict.start()][-_LEAD:]) is not None
     return "no" if kind == "good" and is_denied else kind
 

@@ -82,6 +82,14 @@ def test_what_cures(text, cure):
         "The capture failed. Possible solutions: 1. disable it by --disable-cuda-graph",
         "The bug is fixed in the main branch, use_cache=False is no longer needed.",
         "If it crashes, set max_split_size_mb to avoid fragmentation.",
+        "It crashes.\n  --help         Print this, which solved nothing",
+        'It fails. parser.add_argument("--port", type=int, help="Port to bind")',
+        "It fails. Namespace(verbose=False, completion=None, help=False)",
+        "It fails (type=value_error), and installing it worked.",
+        'It fails. system_prompt="You are a specialist who helps with products."',
+        "Although I set --context-length 160k and it starts fine, requests fail.",
+        "It fails. If I use tool_choice=auto, the error disappears but no call is ever made.",
+        "It hangs. I think that it could be solved by removing litellm.",
     ],
 )
 def test_what_cures_nothing(text):
