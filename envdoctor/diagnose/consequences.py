@@ -7,14 +7,13 @@ from __future__ import annotations
 from typing import List, Optional
 
 from ..model.signature import Signature
+from ..rules.relevance import BY_WRITER
 from .logged_run import LoggedRun
 from .trace_draft import TraceDraft, causes_of, confirm
 
 __all__ = ["join_comparisons", "link", "merge"]
 
 _SLACK = 90.0  # seconds by which the clocks of two writers may differ
-#: What a text says of a release that fails and one that works, and of what cures.
-_COMPARED = frozenset(["ED312", "ED314"])
 
 
 def link(drafts: List[TraceDraft], _run: LoggedRun) -> None:
@@ -88,7 +87,7 @@ def join_comparisons(drafts: List[TraceDraft], run: LoggedRun) -> None:
     and another works: who compared them has found it. So what a line of the machine mostly comes
     of, where releases of its kernel, driver or the like were compared.
     """
-    compared = next((finding for finding in run.violated if finding.code in _COMPARED), None)
+    compared = next((finding for finding in run.violated if finding.code in BY_WRITER), None)
     if compared is None:
         return
     for draft in list(drafts):
@@ -96,6 +95,6 @@ def join_comparisons(drafts: List[TraceDraft], run: LoggedRun) -> None:
         is_guess = draft.certainty == "likely" and draft.signature is not None
         if is_guess and not (draft.finding.packages or compared.packages):
             says_nothing |= draft.finding.component != compared.component
-        if draft.parent is None and says_nothing and draft.finding.code not in _COMPARED:
+        if draft.parent is None and says_nothing and draft.finding.code not in BY_WRITER:
             draft.parent = confirm(drafts, compared, [])
             draft.suspects = []

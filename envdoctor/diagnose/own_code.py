@@ -285,8 +285,7 @@ def _of_attribute(raised: Raised, frame: Frame, where: str) -> str:
     kind, name, meant = match.group("type", "name", "meant")
     if meant and SequenceMatcher(None, name, meant).ratio() >= _ALIKE:
         return f"Write {meant} in place of {name} at {where}, if that is meant"
-    source = SourceLine(frame)
-    owner = source.the_one([node.value for node in source.all(ast.Attribute) if node.attr == name])
+    owner = _owner_of(name, frame)
     if owner == "self":
         return f"Give {kind} {name} before {where} (in its __init__), or correct the name there"
     if not owner:
@@ -297,14 +296,19 @@ def _of_attribute(raised: Raised, frame: Frame, where: str) -> str:
     return ""
 
 
+def _owner_of(name: str, frame: Frame) -> str:
+    """Return what a line asks for an attribute; "" where that is not one thing."""
+    source = SourceLine(frame)
+    return source.the_one([node.value for node in source.all(ast.Attribute) if node.attr == name])
+
+
 def _giving(raised: Raised, frame: Frame, where: str) -> str:
     """Say what gives the object that lacks an attribute; "" where that is not seen."""
     match = _ATTRIBUTE.match(raised.message)
     if match is None:
         return ""
     kind, name = match.group("type", "name")
-    source = SourceLine(frame)
-    owner = source.the_one([node.value for node in source.all(ast.Attribute) if node.attr == name])
+    owner = _owner_of(name, frame)
     what = "is None" if kind == "NoneType" else f"is of type {kind} and has no {name}"
     return f"Look at what gives {owner}, which {what} at {where}" if owner else ""
 

@@ -19,7 +19,7 @@ _LACKS = pattern(
     r"(?:(?:partially initialized )?module|cannot import name '\w{1,80}' from"
     r"(?: partially initialized module)?|No module named) '(?P<module>\w{1,40})(?:[.\w]{1,80})?'"
 )
-_MOST_FRAMES = 3
+_MOST_SHOWN = 3  # of the distributions that write a module
 
 
 def tell_shared_modules(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
@@ -55,7 +55,7 @@ def _tell(draft: TraceDraft, entry: SharedModule, writers: Sequence[str], is_mix
     else:
         why = (
             f"The Python files of {entry.module} and its library are of two releases: several "
-            f"distributions write it ({', '.join(entry.writers[:_MOST_FRAMES])})"
+            f"distributions write it ({', '.join(entry.writers[:_MOST_SHOWN])})"
         )
     draft.certainty, draft.role = "established" if is_mixed else "likely", "cause"
     draft.suspects = []

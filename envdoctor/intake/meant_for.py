@@ -35,7 +35,8 @@ class _Vendor(NamedTuple):
 def _said(names: str) -> re.Pattern[str]:
     return re.compile(
         r"\b(?:using|use|on|with|in|under|have|running|run|my|our|for|connect(?:ed)?(?: it)? to)\s+"
-        r"(?:(?:an?|the|my|our|latest|AMD|Intel|Huawei|Google|this|one|two|four|eight|single|multiple|"
+        r"(?:(?:an?|the|my|our|latest|AMD|Intel|Huawei|Google|this|one|two|four|eight|single|"
+        r"multiple|"
         rf"\d{{1,3}} ?[x×]?)\s+){{0,3}}(?P<what>{names})",
         re.IGNORECASE,
     )

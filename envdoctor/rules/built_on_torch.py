@@ -59,8 +59,8 @@ def _built(finding: Finding) -> str:
     )
     if finding.code not in _ABOUT_TORCH and not is_row:
         return ""
-    if finding.kind in ("too-old", "too-new"):
-        return ""  # of a library of the system, as glibc: no build against torch mends it
+    if finding.component == "glibc":
+        return ""  # no build against torch mends it
     names = (finding.component, *finding.packages)
     return next((name for name in names if name not in ("python", "torch")), "")
 

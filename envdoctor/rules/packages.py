@@ -28,6 +28,7 @@ __all__ = [
     "accepted_edges",
     "first_of",
     "requirement_sets",
+    "shown_version",
 ]
 
 #: Engines whose binaries are compiled against one torch release: their pin on torch is a fact about
@@ -113,7 +114,7 @@ def requirement_sets(context: Context, distribution: Distribution) -> List[Tuple
     ]
 
 
-def _shown(distribution: Distribution) -> str:
+def shown_version(distribution: Distribution) -> str:
     """The version as a message names it: what is installed, or the range that is asked for."""
     return distribution.version or distribution.constraint
 
@@ -158,7 +159,7 @@ def _is_far(torch: Distribution, specifier: str) -> bool:
 def _demands(violations: List[Violation]) -> str:
     """``vllm 0.8.5 (==2.6.0) and xformers 0.0.29 (==2.5.1)``."""
     shown = [
-        f"{entry.requirer.name} {_shown(entry.requirer)}".strip()
+        f"{entry.requirer.name} {shown_version(entry.requirer)}".strip()
         + f" ({entry.requirement.specifier})"
         for entry in violations
     ]
@@ -264,7 +265,7 @@ def _engines_finding(
         severity=severity,
         effect="blocks" if severity == "error" else "may-block",
         message=(
-            f"torch {_shown(torch)} is installed, but {_demands(violations)} "
+            f"torch {shown_version(torch)} is installed, but {_demands(violations)} "
             f"{'is' if len(violations) == 1 else 'are'} built for another one"
         )
         + tail,
@@ -301,7 +302,7 @@ def _companion_finding(
         )
     else:
         remedy = Remedy(
-            f"Install the release of {name} that belongs to torch {_shown(torch)}.",
+            f"Install the release of {name} that belongs to torch {shown_version(torch)}.",
             (InstallerCall("install", (name, _pinned(torch)), ("--upgrade",)),),
         )
     return Finding(
@@ -310,8 +311,9 @@ def _companion_finding(
         kind="version-mismatch",
         severity=severity,
         effect="blocks" if far and not exempt and name in _LOADED_AT_IMPORT else "may-block",
-        message=f"{name} {_shown(requirer)} is built for torch{pin}, but torch {_shown(torch)} is "
-        f"installed{': importing it fails.' if severity == 'error' else '.'}",
+        message=f"{name} {shown_version(requirer)} is built for torch{pin}, but torch "
+        f"{shown_version(torch)} is installed"
+        f"{': importing it fails.' if severity == 'error' else '.'}",
         evidence=_evidence(context, [violation]),
         sources=(_NMS if is_vision else _metadata_source(violation),),
         remedies=(remedy,),
@@ -322,7 +324,7 @@ def _companion_finding(
 def _metadata_source(violation: Violation) -> Source:
     requirer, requirement = violation.requirer, violation.requirement
     return Source(
-        f"package metadata of {requirer.name} {_shown(requirer)}",
+        f"package metadata of {requirer.name} {shown_version(requirer)}",
         requirement.name + requirement.specifier,
     )
 
@@ -414,7 +416,7 @@ def _pinned_finding(
     pin: str,
 ) -> Finding:
     """Say that a release is what one distribution pins, and not what others ask for."""
-    title = f"{requirer.name} {_shown(requirer)}".strip()
+    title = f"{requirer.name} {shown_version(requirer)}".strip()
     installed = violations[0].installed
     return Finding(
         code="ED301",
@@ -422,7 +424,7 @@ def _pinned_finding(
         kind=kind,
         severity="advice",
         effect="may-block",
-        message=f"{component} {_shown(installed) if installed else ''} is what {title} pins "
+        message=f"{component} {shown_version(installed) if installed else ''} is what {title} pins "
         f"({pin}), but not what {_demands(violations)} "
         f"{'requires' if len(violations) == 1 else 'require'}: they cannot both be met in one "
         "environment.",
@@ -481,7 +483,7 @@ def _are_apart(first: str, second: str) -> bool:
 def _apart_finding(
     context: Context, name: str, first: Tuple[Distribution, str], second: Tuple[Distribution, str]
 ) -> Finding:
-    both = [f"{entry.name} {_shown(entry)}".strip() for entry, _ in (first, second)]
+    both = [f"{entry.name} {shown_version(entry)}".strip() for entry, _ in (first, second)]
     whose = f"releases of {first[0].name} and {second[0].name} that ask for the same {name}"
     if first[0].name == _OWN_PROGRAM:
         whose = f"a release of {second[0].name} that asks for a {name} which the program takes"
@@ -532,7 +534,7 @@ def _other_torch_finding(
     context: Context, component: str, kind: str, violations: List[Violation]
 ) -> Finding:
     installed = violations[0].installed
-    version = _shown(installed) if installed else ""
+    version = shown_version(installed) if installed else ""
     return Finding(
         code="ED301",
         component=component,
@@ -581,7 +583,7 @@ def _conflict_finding(
         kind=kind,
         severity="error" if certain else "warning",
         effect="blocks" if certain or compiled else "may-block",
-        message=f"{component} {_shown(installed) if installed else ''} is not what "
+        message=f"{component} {shown_version(installed) if installed else ''} is not what "
         f"{_demands(violations)} {'requires' if len(violations) == 1 else 'require'}"
         f"{consequence}.",
         evidence=_evidence(context, violations),

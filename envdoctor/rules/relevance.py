@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..model.finding import Finding
 
-__all__ = ["Reported", "of_other_exceptions", "reasons_first", "set_apart"]
+__all__ = ["BY_WRITER", "Reported", "of_other_exceptions", "reasons_first", "set_apart"]
 
 #: Engines that serve, of which one is run and another may be installed for what it holds.
 _ENGINES = frozenset(["lmdeploy", "sglang", "tensorrt-llm", "vllm"])
@@ -33,7 +33,7 @@ _ENGINES = frozenset(["lmdeploy", "sglang", "tensorrt-llm", "vllm"])
 _TORCH = frozenset(["torch"])
 _REASONS = "ED908"  # what a report itself says of the reason
 #: Releases of which it says that one fails and one works, and what it says cures.
-_BY_WRITER = frozenset(["ED312", "ED314"])
+BY_WRITER = frozenset(["ED312", "ED314"])
 _COMPARED = "ED312"
 #: Whose failure is that of no package.
 _OF_ANYONE = frozenset(["application"])
@@ -133,7 +133,7 @@ def _said_once(findings: Sequence[Finding]) -> List[Finding]:
     compared = {
         entry.source
         for one in findings
-        if one.code in _BY_WRITER and one.severity != "advice"
+        if one.code in BY_WRITER and one.severity != "advice"
         for entry in one.evidence
     }
     return [

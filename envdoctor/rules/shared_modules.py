@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..model.calls import InstallerCall
 from ..model.finding import Finding, Remedy
 from ..model.record import NamedTuple
+from ..model.requirement import parse_requirement
 from ..model.row import Source
 from .requirement_lines import meets
 from .rule import Context, Rule
@@ -88,7 +89,11 @@ _ONE_EACH = (
         "https://github.com/gpuopenanalytics/pynvml",
     ),
     SharedModule("PIL", ("pillow", "pillow-simd"), "https://github.com/uploadcare/pillow-simd"),
-    SharedModule("Crypto", ("pycryptodome", "pycrypto"), "https://www.pycryptodome.org/src/installation"),
+    SharedModule(
+        "Crypto",
+        ("pycryptodome", "pycrypto"),
+        "https://www.pycryptodome.org/src/installation",
+    ),
     SharedModule("jwt", ("pyjwt", "jwt"), "https://pyjwt.readthedocs.io/en/stable/faq.html"),
     SharedModule("fitz", ("pymupdf", "fitz"), "https://pymupdf.readthedocs.io/en/latest/"),
 )  # fmt: skip
@@ -103,12 +108,12 @@ def shared_module(module: str) -> Optional[SharedModule]:
 def writers_here(entry: SharedModule, context: Context) -> Tuple[str, ...]:
     """Return the distributions of this environment that write a module, in the table's order."""
     names = []
-    for writer in entry.writers:
-        name, sign, bound = writer.partition("<")
+    for requirement in map(parse_requirement, entry.writers):
+        name, specifier = requirement.name, requirement.specifier
         if name not in context.distributions:
             continue
         version = context.version(name)
-        if not sign or (version is not None and meets(version, f"<{bound}")):
+        if not specifier or (version is not None and meets(version, specifier)):
             names.append(name)
     return tuple(names)
 
@@ -116,7 +121,8 @@ def writers_here(entry: SharedModule, context: Context) -> Tuple[str, ...]:
 def one_of(entry: SharedModule, writers: Tuple[str, ...]) -> Remedy:
     """Return the way out: to uninstall all of them, and to install one again."""
     kept = writers[0] if writers else entry.writers[0]
-    others = writers or tuple([name for name in entry.writers if "<" not in name])
+    whole = [one.name for one in map(parse_requirement, entry.writers) if not one.specifier]
+    others = writers or tuple(whole)
     return Remedy(
         f"Uninstall them all, remove what is left of the folder {entry.module}, and install one: "
         f"{kept}.",

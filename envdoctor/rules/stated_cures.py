@@ -14,6 +14,7 @@ from ..model.record import NamedTuple
 from ..model.requirement import try_requirement
 from ..model.row import Source
 from ..model.versions import try_version
+from .packages import shown_version
 from .requirement_lines import meets
 from .rule import Context, Rule
 
@@ -48,7 +49,7 @@ def check_stated_regression(context: Context) -> Iterator[Finding]:
         if field is not None:
             here = context.facts.value(name) or ""
         else:
-            here = (distribution.version or distribution.constraint) if distribution else ""
+            here = shown_version(distribution) if distribution is not None else ""
         if not here or _is_among(here, good):
             continue
         is_release = here[0].isdigit()
@@ -197,7 +198,6 @@ _SWITCHES: Mapping[str, _Switch] = {
     "dataloader_pin_memory": _Switch("pinned host memory of the DataLoader", _OFF, _LOADER),
 }
 _MOST = 3
-_SIGNS = "<>=!~"
 
 
 def check_stated_cures(context: Context) -> Iterator[Finding]:
@@ -230,6 +230,7 @@ def _finding(change: str, evidence: Tuple[Evidence, ...], context: Context) -> O
     packages: Tuple[str, ...] = ()
     sources: Tuple[Source, ...] = ()
     kind = "misconfigured"
+    requirement = try_requirement(change)
     if verb == "uninstall":
         if isinstance(context.facts.distribution(name), Absent):
             return None
@@ -239,13 +240,13 @@ def _finding(change: str, evidence: Tuple[Evidence, ...], context: Context) -> O
         works = f"without {name}"
         commands = () if name.startswith("-") or name.islower() else (f"unset {name}",)
         remedy = Remedy(f"Run it without {name}, as the writer did.", commands, "safe")
-    elif any(sign in change for sign in "<>!~"):
-        name = change[: min(change.index(sign) for sign in _SIGNS if sign in change)]
+    elif requirement is not None and requirement.specifier:
+        name, specifier = requirement.name, requirement.specifier
         version = context.version(name)
-        if version is not None and meets(version, change[len(name) :]):
+        if version is not None and meets(version, specifier):
             return None
         works, packages = f"with {change}", (name,)
-        kind = {"<": "too-new", ">": "too-old"}.get(change[len(name)], "bad-version")
+        kind = {"<": "too-new", ">": "too-old"}.get(specifier[0], "bad-version")
         call = InstallerCall("install", (change,))
         remedy = Remedy(f"Install {change}, as the writer did.", (call,))
     else:
@@ -330,12 +331,13 @@ def _side(text: str, specifier: str) -> str:
     """Tell whether a release lies below or above a range, "" where it is in it, or none; a range
     without a patch release speaks of minor ones.
     """
+    bounds = specifier.split(",")
     parts = text.split(".")
-    version = try_version(".".join(parts[: 2 if specifier.count(".") < 3 else len(parts)]))
+    is_of_minors = all(bound.count(".") < 2 for bound in bounds)
+    version = try_version(".".join(parts[:2] if is_of_minors else parts))
     if version is None or meets(version, specifier) is not False:
         return ""
-    lower = [part for part in specifier.split(",") if part.startswith(">")]
-    is_below = any(meets(version, part) is False for part in lower)
+    is_below = any(meets(version, bound) is False for bound in bounds if bound[0] == ">")
     return "too-old" if is_below else "too-new"
 
 

@@ -96,19 +96,27 @@ def test_python_itself_is_no_package_to_be_built_against_torch():
     assert "torchaudio" in built[0].text
 
 
-@pytest.mark.parametrize(("kind", "is_built"), [("too-old", False), ("abi-mismatch", True)])
-def test_a_library_of_the_system_is_not_built_against_torch(kind, is_built):
+@pytest.mark.parametrize(
+    ("code", "kind", "is_built"),
+    [
+        ("ED495", "too-old", False),
+        ("ED495", "abi-mismatch", True),
+        ("ED304", "too-old", True),  # an engine that is built for a newer torch
+        ("ED304", "too-new", True),
+    ],
+)
+def test_a_library_of_the_system_is_not_built_against_torch(code, kind, is_built):
     nightly = Distribution("torch", "2.7.0.dev20250204+cu126")
     facts = Facts({"distributions": Known({"torch": nightly}, Evidence("test"))})
     finding = Finding(
-        code="ED495",
+        code=code,
         component="flash-attn" if is_built else "glibc",
         kind=kind,
         severity="error",
         message="",
         evidence=(),
         remedies=(Remedy("Use an image with a newer glibc."),),
-        packages=("flash-attn", "torch") if is_built else (),
+        packages=("flash-attn", "torch"),
     )
     ways = ways_by_torch(finding, facts)
     assert bool(ways) is is_built

@@ -77,10 +77,29 @@ def test_a_stated_range_of_the_machine_against_all_that_is_here(
     judged: Judge, fields: dict[str, str], kind: str
 ) -> None:
     takes = {"bitsandbytes CUDA": ">=11.7,<=12.5"}
-    found = judged(facts_of(["bitsandbytes 0.44.1"], complete=False, report_takes=takes, **fields))
+    facts = facts_of(["bitsandbytes 0.44.1"], complete=False, report_takes=takes, **fields)
+    findings = judged(facts)
     if kind is None:
-        assert "ED315" not in codes(found)
+        assert "ED315" not in codes(findings)
         return
-    finding = by_code(found, "ED315")
+    finding = by_code(findings, "ED315")
     assert (finding.component, finding.kind, finding.severity) == ("cuda", kind, "warning")
     assert "takes CUDA>=11.7,<=12.5" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("specifier", "release", "is_taken"),
+    [
+        (">=525.60.13", "525.60.13", True),  # a patch release is compared with the whole
+        (">=525.60.13", "525.60.11", False),
+        (">=525", "525.60.13", True),
+        ("<=550.54", "550.54.15", True),
+        ("<=550.54", "560.35.3", False),
+    ],
+)
+def test_a_range_with_a_patch_release_is_met_by_it(
+    judged: Judge, specifier: str, release: str, is_taken: bool
+) -> None:
+    takes = {"vllm driver": specifier}
+    facts = facts_of(["vllm 0.6.3"], complete=False, report_takes=takes, driver_release=release)
+    assert ("ED315" not in codes(judged(facts))) is is_taken

@@ -123,6 +123,8 @@ def _adapters(nodes: List[ast.AST], declared: Set[str]) -> Tuple[str, str]:
     that trains whole modules beside them (``modules_to_save``).
     """
     made = [node for node in nodes if _is_configuration(node)]
+    if not made:
+        return "", ""
     below = {
         (_option(node.test, declared), call)
         for node in nodes
