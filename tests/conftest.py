@@ -20,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 from envdoctor.matrix import loader
+from envdoctor.matrix.compiled_files import CompiledFiles, read_core
 from envdoctor.matrix.folder import EXTRAS
 from envdoctor.matrix.source import write_compiled
 
@@ -71,9 +72,9 @@ def pytest_configure(config):
 
 def _compile_matrix():
     """Compile ``matrices/`` where it has changed: a new row is tested as an install has it."""
-    core = loader._read_core(loader._COMPILED)
+    core = read_core(loader._COMPILED)
     source = loader.builtin_folder()
-    files = loader._CompiledFiles(loader._COMPILED, (), source)
+    files = CompiledFiles(loader._COMPILED, (), source)
     if source and (
         core is None
         or not loader._is_fresh(source)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from envdoctor.errors import MatrixError
-from envdoctor.matrix.loader import Matrix, _CompiledFiles, load_matrix
+from envdoctor.matrix.compiled_files import CompiledFiles
+from envdoctor.matrix.loader import Matrix, load_matrix
 from envdoctor.matrix.source import read_conda, read_models, read_profiles, write_compiled
 
 MATRIX = load_matrix()
@@ -135,7 +136,7 @@ def test_the_compiled_form_says_the_same(tmp_path: Path) -> None:
         (folder / name).symlink_to(source / name)
     (folder / "profiles").symlink_to(source / "profiles")
     write_compiled(str(folder), str(tmp_path / "compiled"), False)
-    installed = Matrix({"tables": {}}, _CompiledFiles(str(tmp_path / "compiled"), ()))
+    installed = Matrix({"tables": {}}, CompiledFiles(str(tmp_path / "compiled"), ()))
     assert installed.models == MATRIX.models
     assert dict(installed.conda) == dict(MATRIX.conda)
     assert {name: installed.profile(name) for name in installed.profiles} == {

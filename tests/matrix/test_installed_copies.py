@@ -106,12 +106,12 @@ def test_a_wheel(python, checkout, tmp_path):
     assert not any(name.startswith("matrices/") for name in names)
     assert not (checkout / "envdoctor" / "_compiled").exists()
     install(python, str(wheel))
-    assert ask(python, tmp_path) == expected_lines("_CompiledFiles", False)
+    assert ask(python, tmp_path) == expected_lines("CompiledFiles", False)
 
 
 def test_an_editable_install_follows_its_source(python, checkout, tmp_path):
     install(python, "-e", str(checkout))
-    assert ask(python, tmp_path) == expected_lines("_CompiledFiles", False)
+    assert ask(python, tmp_path) == expected_lines("CompiledFiles", False)
     path = checkout / "matrices" / "gpus.toml"
     text = path.read_text()
     try:
@@ -119,4 +119,4 @@ def test_an_editable_install_follows_its_source(python, checkout, tmp_path):
         assert ask(python, tmp_path) == expected_lines("SourceFiles", True)
     finally:
         path.write_text(text)
-    assert ask(python, tmp_path) == expected_lines("_CompiledFiles", False)
+    assert ask(python, tmp_path) == expected_lines("CompiledFiles", False)

@@ -66,7 +66,7 @@ def forms(source, tmp_path, monkeypatch):
 
 
 def is_compiled(matrix):
-    return type(matrix._files).__name__ == "_CompiledFiles"
+    return type(matrix._files).__name__ == "CompiledFiles"
 
 
 def test_compiled_is_source(forms):
