@@ -61,6 +61,9 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     "present": Field("bool", "The run holds this model at all."),
     "nodes": Field("int", "Nodes that this role runs on."),
     "gpus_per_node": Field("int", "GPUs that this role takes on each of its nodes."),
+    "beside_actor": Field(
+        "bool", "Where roles have GPUs of their own: this one takes those of the actor."
+    ),
     "strategy": Field(
         "str",
         "How state is spread: ddp, fsdp, fsdp2, zero1, zero2, zero3, megatron, none (inference on "

@@ -164,7 +164,8 @@ def _model_of(statement: ast.AnnAssign) -> Tuple[str, Dict[str, Any]]:
         factory = named.get("default_factory")
         if isinstance(factory, ast.Name):
             return factory.id, {}
-        value = named.get("default") or (value.args[0] if value.args else None)
+        made = _made_by(factory)
+        value = made or named.get("default") or (value.args[0] if value.args else None)
         named = {word.arg: word.value for word in getattr(value, "keywords", ()) if word.arg}
     if isinstance(value, ast.Call):
         constants = {name: _constant(node) for name, node in named.items()}
@@ -172,6 +173,14 @@ def _model_of(statement: ast.AnnAssign) -> Tuple[str, Dict[str, Any]]:
         return name, {key: one for key, one in constants.items() if one is not _NOTHING}
     is_empty = value is None or (isinstance(value, ast.Constant) and value.value in (None, ...))
     return (_named_type(statement.annotation) if is_empty else ""), {}
+
+
+def _made_by(factory: Optional[ast.expr]) -> Optional[ast.Call]:
+    """Return the call of a class that ``lambda: X(…)`` or ``lambda: copy.deepcopy(X(…))`` makes."""
+    made = factory.body if isinstance(factory, ast.Lambda) else None
+    if isinstance(made, ast.Call) and ast.unparse(made.func) == "copy.deepcopy" and made.args:
+        made = made.args[0]
+    return made if isinstance(made, ast.Call) else None
 
 
 def _named_type(annotation: ast.expr) -> str:

@@ -50,6 +50,7 @@ ADAPTERS = (
     "prime-rl",
     "slime",
     "areal",
+    "skyrl",
     "verl-sft",
     "deepspeed-chat",
     "megatron-bridge",

@@ -88,7 +88,21 @@ _SWITCHES: Mapping[str, frozenset[str]] = {
         ]
     ),
     "uv run": frozenset(
-        ["--no-sync", "--frozen", "--locked", "--active", "--isolated", "--no-project", "-q", "-v"]
+        [
+            "--no-sync",
+            "--frozen",
+            "--locked",
+            "--active",
+            "--isolated",
+            "--no-project",
+            "--all-extras",
+            "--no-dev",
+            "--offline",
+            "-m",
+            "--module",
+            "-q",
+            "-v",
+        ]
     ),
     "ray job submit": frozenset(["--no-wait", "--verbose", "-v"]),
     "docker exec": frozenset(

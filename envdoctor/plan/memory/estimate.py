@@ -171,7 +171,7 @@ def _gpu_subjects(inputs: Inputs) -> List[str]:
     """Return the kinds of GPUs: one that all models share, or one for each and the engine."""
     if not inputs.separate:
         return [""]
-    subjects = [role.name for role in inputs.roles()] or [""]
+    subjects = list(dict.fromkeys(inputs.home(role.name) for role in inputs.roles())) or [""]
     if _has_engine(inputs) and "rollout" not in subjects:
         subjects.append("rollout")
     return subjects
@@ -187,7 +187,7 @@ def _model_terms(inputs: Inputs, subject: str) -> Tuple[List[MemoryTerm], List[s
     terms: List[MemoryTerm] = []
     questions: List[str] = []
     for role in inputs.roles():
-        if inputs.separate and role.name != subject:
+        if inputs.separate and inputs.home(role.name) != subject:
             continue
         terms += state_terms(inputs, role)[0]
         if not role.trainable:

@@ -39,7 +39,7 @@ class _Traits(NamedTuple):
 _RAY = _Traits(ray=True, full=True, flash=True)
 _FRAMEWORKS: Mapping[str, _Traits] = {
     **dict.fromkeys(("verl", "easyr1", "tinyzero", "simplerl", "verl-sft"), _RAY),
-    **dict.fromkeys(("slime", "areal"), _RAY),
+    **dict.fromkeys(("slime", "areal", "skyrl"), _RAY),
     "openrlhf": _Traits(ray=True, full=True),
     "nemo-rl": _Traits(ray=True, full=True, sdpa=True),
     **dict.fromkeys(
@@ -176,6 +176,10 @@ class Inputs:
     def separate(self) -> bool:
         """Roles and engines have GPUs of their own."""
         return self.get("colocated") is False
+
+    def home(self, role: str) -> str:
+        """Return the role whose GPUs a role takes, where roles have GPUs of their own."""
+        return "actor" if self.get(f"{role}.beside_actor") is True else role
 
     @property
     def tensor_parallel(self) -> int:

@@ -1,7 +1,7 @@
 """What copies of a model's weights a load makes on the host: how many ranks read it, and what each
 of them holds while it does. Pages of mapped files are none: the kernel takes them back.
 
-* verl and its forks: rank 0 loads and the others get it, with tied embeddings every rank loads.
+* verl, its forks, SkyRL: rank 0 loads and the others get it, with tied embeddings each rank loads.
 * from_pretrained on each rank is what transformers' trainers do, also with FSDP unless accelerate
   is told that one rank loads, and prime-rl's with models that have buffers of their own.
 * NeMo-RL with FSDP: rank 0, or each its own part.
@@ -27,7 +27,7 @@ _LOAD_AS_KEPT = frozenset(["trl", "axolotl", "ms-swift", "openrlhf", "areal"])
 _MAPS_FILES = frozenset(["trl", "axolotl", "areal"])
 _SHARD = 10 * 10**9  # of a checkpoint, the largest that transformers wrote by default (4.x)
 _OF_VERL = "verl/utils/fsdp_utils.py get_init_weight_context_manager"
-_VERL = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "verl-sft"])
+_VERL = frozenset(["verl", "easyr1", "tinyzero", "simplerl", "verl-sft", "skyrl"])
 _NEMO_RL = (
     "NeMo-RL models/policy/workers/dtensor_policy_worker.py@7ea279abf:339: rank 0 loads, the "
     "others get it; models/automodel/setup.py: each its own part"

@@ -86,6 +86,12 @@ RUNS = {
     "--hf-checkpoint Qwen/Qwen3-30B-A3B --rollout-batch-size 32 --n-samples-per-prompt 8 "
     "--rollout-num-gpus-per-engine 8 --tensor-model-parallel-size 4 --use-dynamic-batch-size "
     "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1 --max-tokens-per-gpu 20480",
+    "skyrl.sh": "uv run --extra fsdp -m skyrl.train.entrypoints.main_base trainer.strategy=fsdp "
+    "trainer.policy.model.path=Qwen/Qwen2.5-7B trainer.placement.policy_num_gpus_per_node=8 "
+    "trainer.placement.policy_num_nodes=1 trainer.micro_train_batch_size_per_gpu=2 "
+    "generator.inference_engine.backend=vllm trainer.placement.colocate_all=true "
+    "generator.inference_engine.tensor_parallel_size=2 generator.n_samples_per_prompt=4 "
+    "generator.inference_engine.gpu_memory_utilization=0.6",
     "deepspeed-chat.sh": "deepspeed --num_gpus 4 main.py --model_name_or_path Qwen/Qwen2.5-7B "
     "--zero_stage 2",
     "transformers.sh": "torchrun --nproc_per_node 8 clm.py --model_name_or_path Qwen/Qwen2.5-7B "
