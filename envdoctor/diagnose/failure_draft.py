@@ -79,6 +79,7 @@ _OF_CALL = pattern(r"\bargument\b|\.(?:clone|contiguous|detach|reshape|view)\(|\
 _ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
 #: What a GPU's runtime says: torch adds lines of its own, and no blank one.
 _OF_DEVICE = pattern(r"(?:CUDA|HIP|XPU) error: ")
+_AT_CODE = pattern(r"^at \d{1,9}:\d{1,9}:")
 _SHOWN = 400  # characters of a message
 #: How a line begins that goes on with the one above: as of yaml, transformers, multiprocessing.
 _GOING_ON = pattern(r'\s*(?:- \w|in "[^"\n]{1,300}", line \d|(?!what\b)[a-z]{2,20} [a-z])')
@@ -353,7 +354,7 @@ def _joined(*sentences: str) -> str:
 
 def _worded(raised: Raised) -> str:
     """Return name and message in one line; one that only leads to the next is joined with it."""
-    said, lines = "", raised.message.split("\n")
+    said, lines = "", _without_code(raised.message.split("\n"))
     for number, line in enumerate(lines):
         said = f"{said} {line.strip()}".strip()
         if said and not said.endswith(":") and not _goes_on(said, lines, number):
@@ -364,6 +365,18 @@ def _worded(raised: Raised) -> str:
     said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
     name = raised.kind.rpartition(".")[2]
     return f"{name}: {said}" if name and said else name or said
+
+
+def _without_code(lines: List[str]) -> List[str]:
+    """Return the lines of a message; of one that shows code with a mark below the place that it is
+    about (triton/compiler/errors.py) the place, the line with the mark, and what is said of it.
+    """
+    marks = [number for number, line in enumerate(lines) if line.strip() == "^"]
+    if not marks or marks[0] < 2 or not _AT_CODE.match(lines[0]):
+        return lines
+    code = lines[marks[0] - 1].strip().rstrip(":")
+    reasons = [line.strip() for line in lines[marks[0] + 1 :] if line.strip()]
+    return [": ".join([f"{lines[0].strip()} {code}", *reasons])]
 
 
 def _goes_on(said: str, lines: Sequence[str], number: int) -> bool:

@@ -344,6 +344,25 @@ _WITHIN: Tuple[Tuple[re.Pattern[str], Tuple[Saying, ...]], ...] = (
         ),
     ),
     (
+        # triton 2.1 to 3.5, compiler/code_generator.py
+        pattern(r"/triton/"),
+        (
+            Saying(
+                pattern(
+                    r"[Ii]nitial value for `(?P<name>\w{1,80})` is of type (?P<one>\w{1,20})\b"
+                    r".{0,60}redefines it as (?P<other>\w{1,20})\b"
+                ),
+                lambda match: (
+                    f"A kernel takes {match.group('name')} from two tensors of different types, "
+                    f"{match.group('one')} and {match.group('other')}, and Triton wants one: a "
+                    "cache or a state is of another type than the model's weights."
+                ),
+                "Give the model, its caches and its states one type (dtype, kv_cache_dtype and the "
+                "like)",
+            ),
+        ),
+    ),
+    (
         # peft 0.5 to 0.18, tuners/tuners_utils.py
         pattern(r"/peft/"),
         (

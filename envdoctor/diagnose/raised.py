@@ -38,6 +38,7 @@ _RUNS = 3  # that fail one after the other
 #: failed: the summary of a logger, the epilogue of a scheduler.
 _FEW_BEHIND = 200
 NEXT_STEP = 100  # lines between what ended a program and what ended the next one for lack of it
+_NUMBERS = pattern(r"\d+")
 _LAST_WORDS = 3  # lines behind an exception that was logged, and that nothing came after
 _WHO_ENDED = 1  # line in which a scheduler says that it ended a job
 LAST_LINES = 40  # behind an exception that was logged
@@ -133,7 +134,12 @@ def failure_of(
     if certain:
         last = _of_most_runs(certain, living) or _first_process(certain)
         return Failure(last, True, stopped, raised)
-    logged = [entry for entry in own if _was_last_word(entry, signs)]
+    logged = [
+        entry
+        for entry in own
+        if _was_last_word(entry, signs)
+        and (after(entry, signs) or not _was_logged_before(entry, raised))
+    ]
     if logged and logged[-1].fate in ("said", "quoted") and any(draft.is_sure for draft in drafts):
         return Failure(None, False, stopped)
     if logged:
@@ -324,6 +330,27 @@ def _came_again(raised: Raised) -> bool:
     # Ranks of one run print the same one after the other.
     own = raised.times * max(raised.until - raised.first.number + 1, 1)
     return raised.times > 1 and raised.before is None and raised.spread - own > LAST_LINES
+
+
+def _was_logged_before(raised: Raised, others: Sequence[Raised]) -> bool:
+    """Tell whether a program had logged the same of other values again and again, each time long
+    before it logged the next: it handles what it logs so.
+    """
+    form = _form(raised)
+    before = [
+        entry.until
+        for entry in others
+        if entry.fate == raised.fate == "logged"
+        and entry.first.source == raised.first.source
+        and raised.first.number - entry.until > LAST_LINES
+        and _form(entry) == form
+    ]
+    return max(before, default=0) - min(before, default=0) > LAST_LINES
+
+
+def _form(raised: Raised) -> Tuple[str, str]:
+    """Return the kind of an exception and the first line of its message without its numbers."""
+    return raised.kind, _NUMBERS.sub("", raised.message.partition("\n")[0])
 
 
 def _was_last_word(raised: Raised, signs: Sequence[int]) -> bool:

@@ -127,12 +127,13 @@ def state_beside(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
         lines = [event.first.text for event in draft.events[:1]] or [draft.quoted[0].text]
         # Of a line that a signature knows, the signature says which package it is about.
         unknown = draft.signature is None and not draft.finding.row
+        own = draft.exception(run.exception)
         values = [
             value
             for value in _values(f"{message} {lines[0]}", run.context, unknown)
             if value[0].rpartition(" ")[2] not in message
+            and not (own is not None and _is_assigned_in(own.message, value[0]))
         ]
-        own = draft.exception(run.exception)
         values += _given(own, run.report) if own is not None else ()
         values = values[:_MOST]
         if own is not None and draft.signature is None:
@@ -146,6 +147,12 @@ def state_beside(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
             message=f"{draft.finding.message.rstrip('.')}. Here {said}.",
             evidence=tuple(dict.fromkeys((*draft.finding.evidence, *read))),
         )
+
+
+def _is_assigned_in(message: str, said: str) -> bool:
+    """Tell whether the code that a compiler shows in its message assigns a value: nobody set it."""
+    name = said.partition(" is ")[0]
+    return re.search(rf"(?m)^\s*{re.escape(name)} = ", message) is not None
 
 
 def _tell_warning(draft: TraceDraft, raised: Raised, report: str) -> None:

@@ -73,7 +73,12 @@ def take_survived(drafts: List[TraceDraft], run: LoggedRun) -> List[TraceDraft]:
     """Take away and return what the logs only tell of where nothing failed: what programs worked on
     after, or warn of, where nobody shows these lines because something is wrong.
     """
-    ended = has_failed(drafts, run.failure)
+    outlived = [
+        draft
+        for draft in drafts
+        if draft.certainty == "candidate" and _was_outlived(draft, run.lived)
+    ]
+    ended = has_failed([draft for draft in drafts if draft not in outlived], run.failure)
     passed = _passed(run)
 
     def is_note(draft: TraceDraft) -> bool:

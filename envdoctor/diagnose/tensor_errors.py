@@ -64,6 +64,30 @@ def _of_sizes(match: re.Match[str]) -> str:
     )
 
 
+#: What is taken for a tensor, by its type, and where the tensor is.
+_HOLDERS: Tuple[Tuple[re.Pattern[str], str], ...] = (
+    (
+        pattern(r"^(?:Generate|Greedy|Beam|Sample)\w*Output$"),
+        "is what generate() gives with return_dict_in_generate=True: its tokens are .sequences",
+    ),
+    (
+        pattern(r"Output(?:With\w+)?$"),
+        "is what a model gives with return_dict=True: .logits or .last_hidden_state is the tensor",
+    ),
+    (pattern(r"^Batch(?:Encoding|Feature)$|^dict$"), "holds tensors under their names: take one"),
+    (pattern(r"^NoneType$"), "was never set, or comes of a function that returns nothing"),
+    (pattern(r"^(?:list|tuple)$"), "is none yet: torch.tensor() or torch.stack() makes one of it"),
+    (pattern(r"^ndarray$"), "is NumPy's: torch.from_numpy() makes a tensor of it"),
+)
+
+
+def _of_argument(match: re.Match[str]) -> str:
+    kind = match.group("kind").rpartition(".")[2]
+    said = next((words for form, words in _HOLDERS if form.search(kind)), "came in its place")
+    what = f"{match.group('argument')} of {match.group('function')} is to be a tensor"
+    return f"{what}; {kind} {said}."
+
+
 def _of_widths(match: re.Match[str]) -> str:
     has, takes = match.group("has"), match.group("takes")
     return (
@@ -248,6 +272,13 @@ _SAYINGS: Tuple[Saying, ...] = (
     Saying(
         pattern(r'^"(?P<kernel>\w{1,80})" not implemented for \'(?P<type>\w{1,30})\''),
         _of_kernel,
+    ),
+    Saying(  # torch/csrc/utils/python_arg_parser.cpp
+        pattern(
+            r"^(?P<function>[\w.]{1,80})\(\): argument '(?P<argument>\w{1,60})' "
+            r"\(position \d{1,2}\) must be (?:tuple of )?Tensors?, not (?P<kind>[\w.]{1,80})"
+        ),
+        _of_argument,
     ),
     Saying(
         pattern(r"is not on the expected device meta\b|at least two devices.{0,60}\bmeta\b"),

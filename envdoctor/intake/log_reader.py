@@ -95,13 +95,13 @@ _IS_VARIABLE = re.compile(
 #: and uvicorn.
 _MARKED = re.compile(
     r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?:^|[\s\[(])(?:INFO|DEBUG|TRACE)\b(?!=)"
-    r"|\w{0,40}_TRACE:|\S{0,20}\[?[ID]\d{3,4} \d\d:"
+    r"|\w{0,40}_TRACE:|(?:[\w.-]{1,60}: )?\S{0,20}\[?[ID]\d{3,4} \d\d:"
     r"|\S{0,40}\[[\d :.,-]{10,30} [ID] \d|[\d :.,-]{8,30}\[[ID]\] )|^.{0,80}\bNCCL INFO\b"
 )
 #: A line that its writer marks as a warning, in the same forms, and in that of Python's warnings.
 _WARNED = re.compile(
     r"^(?:\([^()]{1,80}\) ?)?(?:.{0,60}?(?<!NCCL)(?:^|[\s\[(])WARN(?:ING)?\b(?!=)"
-    r"|\w{0,40}_TRACE:|\S{0,20}\[?W\d{3,4} \d\d:"
+    r"|\w{0,40}_TRACE:|(?:[\w.-]{1,60}: )?\S{0,20}\[?W\d{3,4} \d\d:"
     r"|\S{0,40}\[[\d :.,-]{10,30} W \d|[\d :.,-]{8,30}\[W\] |Warning: "
     r"|.{0,300}\b[A-Z]\w{0,40}Warning: )"
 )

@@ -25,6 +25,13 @@ COUNT = (
 @pytest.mark.parametrize(
     ("line", "signature"),
     [
+        (
+            (
+                "ninja: error: '/srv/my', needed by '/srv/my models/b/a.o', missing and no known "
+                "rule to make it"
+            ),
+            "ninja-lacks-input",
+        ),
         ("FAILED: [code=137] CMakeFiles/_C.dir/csrc/ops.cu.o ", "compiler-killed"),
         (
             f"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset={SCOPE},mems_allowed=0-1,oom_memcg={POD},task_memcg={POD},task=python",

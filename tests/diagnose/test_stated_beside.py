@@ -57,6 +57,15 @@ def test_the_value_stands_in_the_message(text, value, tmp_path):
     assert value in message(text, tmp_path)
 
 
+def test_code_that_a_compiler_shows_sets_nothing(tmp_path):
+    code = "    if flag_a == 2:\n        row_y = col7\n    ^\nAssertionError('row_y redefined as bf16')"
+    said = message(
+        f"triton.compiler.errors.CompilationError: at 9:4:\n{code}\ntorch==2.9.0\n", tmp_path
+    )
+    assert "Here row_y" not in said
+    assert "at 9:4: row_y = col7: AssertionError('row_y redefined as bf16')" in said
+
+
 def test_nothing_is_said_of_what_the_message_is_not_about(tmp_path):
     text = "GPU: Tesla V100\nexport NCCL_SOCKET_IFNAME=eth2\nvllm 0.8.5\nKeyError: 'answer'\n"
     assert "Here" not in message(text, tmp_path)

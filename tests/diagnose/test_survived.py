@@ -47,6 +47,49 @@ def noted(diagnosis):
     return [(finding.severity, finding.subject) for finding in diagnosis.findings]
 
 
+LOST = "store of port 29511: recv failed: Connection reset by peer"
+
+
+@pytest.mark.parametrize(
+    "form", ["{}", "node-3: {}", "10.1.2.3: [rank4]:[W403 01:10:27.6 a.cpp:1] {}"]
+)
+def test_a_connection_that_was_lost_before_a_run_worked_on_ended_nothing(said, form):
+    severity = {entry.severity for entry in said(f"{form.format(LOST)}\n{STEPS}\n").traces}
+    assert not severity
+    assert said(f"{STEPS}\n{LOST}\n").traces
+
+
+@pytest.mark.parametrize("prefix", ["", "node-3: ", "10.1.2.3: "])
+def test_the_level_of_a_line_behind_the_name_of_its_host(said, prefix):
+    """DeepSpeed's launcher and pdsh put the host before each line."""
+    line = f"{prefix}[rank1]:[W403 01:10:27.604964889 Store.cpp:125] {LOST}"
+    assert not said(f"{line}\n").traces
+    assert said(f"{line.replace('[W403', '[E403')}\n").traces
+
+
+LOGGING = """
+    import logging, string
+    def answer(item):
+        try:
+            raise ValueError(f"no answer in item {{item}}")
+        except ValueError:
+            logging.exception("skipped")
+    for item in ({items}):
+        answer(item)
+        for number in range({lines}):
+            print("answered", 9 * string.ascii_letters[(item + number) % 52])
+    print("bye")
+"""
+
+
+@pytest.mark.parametrize(("items", "lines", "told"), [("7, 12, 31, 44", 60, 0), ("7,", 5, 1)])
+def test_what_a_program_logs_of_one_item_after_the_other(said, tmp_path, items, lines, told):
+    """The last one stands near the end of the log, and was handled as those before it were."""
+    text = output_of(LOGGING.format(items=items, lines=lines), tmp_path)
+    cut = text.rfind("ValueError") + 200
+    assert len(said(text[:cut]).traces) == told
+
+
 PASSED_OVER = (
     "2026-02-03 10:00:01 WARNING registry.py:7 fused kernels are off:\n{notice}\n",
     "[2026-02-03 10:00:01] Ignoring an optional import error of plugins.audio: {notice}\n",

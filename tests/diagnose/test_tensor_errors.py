@@ -9,6 +9,32 @@ from envdoctor.diagnose.tensor_errors import of_tensors, remedy_of_tensors
 
 
 @pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("GenerateEncoderDecoderOutput", "its tokens are .sequences"),
+        ("MaskedLMOutput", ".logits"),
+        ("transformers.modeling_outputs.BaseModelOutputWithPast", ".last_hidden_state"),
+        ("BatchEncoding", "under their names"),
+        ("NoneType", "returns nothing"),
+        ("Lamp", "Lamp came in its place"),
+    ],
+)
+def test_what_came_in_the_place_of_a_tensor(given, words):
+    message = f"linear(): argument 'input' (position 1) must be Tensor, not {given}"
+    assert words in of_tensors(message)
+    assert not of_tensors(f"the input must be Tensor, not {given}")
+
+
+def test_torch_names_the_argument_that_is_no_tensor(torch_python):
+    program = "import torch\ntorch.embedding({'a': 1}, torch.tensor([0]))"
+    done = subprocess.run(
+        [torch_python, "-c", program], capture_output=True, text=True, check=False
+    )
+    message = done.stderr.strip().splitlines()[-1].partition(": ")[2]
+    assert "weight of embedding is to be a tensor; dict holds" in of_tensors(message)
+
+
+@pytest.mark.parametrize(
     ("message", "words"),
     [
         ("\"normal_kernel_cuda\" not implemented for 'Char'", "on a GPU for tensors of torch.int8"),
