@@ -23,7 +23,14 @@ from .adapter import Run, read_small
 from .key_tables import KeyTable, common_values, own_table, parents_of
 from .settings import Setting, read_config
 
-__all__ = ["Composition", "compose_run", "composed_table", "entry_file", "named_configuration"]
+__all__ = [
+    "Composition",
+    "compose_named",
+    "compose_run",
+    "composed_table",
+    "entry_file",
+    "named_configuration",
+]
 
 _MAX_LEVELS = 8
 _MAX_FILES = 200
@@ -77,7 +84,20 @@ def compose_run(run: Run) -> Optional[Composition]:
     name = re.sub(r"\.ya?ml\Z", "", str(given["name"] or name))
     if not folders or not name:
         return None
-    composer = _Composer(folders, (root, run.base), _choices(run))
+    return _composed(folders, name, root, run.base, _choices(run))
+
+
+def compose_named(folder: str, name: str, root: str, base: str) -> Optional[Composition]:
+    """Return the configuration of a name in a folder, for programs that compose it themselves; None
+    where it is not at hand. ``base``: the folder that relative paths start from.
+    """
+    return _composed([folder], re.sub(r"\.ya?ml\Z", "", name), root, base, {})
+
+
+def _composed(
+    folders: Sequence[str], name: str, root: str, base: str, choices: Mapping[str, str]
+) -> Optional[Composition]:
+    composer = _Composer(folders, (root, base), dict(choices))
     if not composer.add("", name, "", ""):
         return None
     source = os.path.relpath(os.path.join(folders[0], f"{name}.yaml"), root)

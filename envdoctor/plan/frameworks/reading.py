@@ -51,6 +51,8 @@ ADAPTERS = (
     "slime",
     "areal",
     "skyrl",
+    "oat",
+    "roll",
     "verl-sft",
     "deepspeed-chat",
     "megatron-bridge",

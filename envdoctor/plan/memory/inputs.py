@@ -39,8 +39,9 @@ class _Traits(NamedTuple):
 _RAY = _Traits(ray=True, full=True, flash=True)
 _FRAMEWORKS: Mapping[str, _Traits] = {
     **dict.fromkeys(("verl", "easyr1", "tinyzero", "simplerl", "verl-sft"), _RAY),
-    **dict.fromkeys(("slime", "areal", "skyrl"), _RAY),
+    **dict.fromkeys(("slime", "areal", "skyrl", "roll"), _RAY),
     "openrlhf": _Traits(ray=True, full=True),
+    "oat": _Traits(full=True),
     "nemo-rl": _Traits(ray=True, full=True, sdpa=True),
     **dict.fromkeys(
         ("trl", "llamafactory", "axolotl"), _Traits(plain=True, sdpa=True, embedding=True)

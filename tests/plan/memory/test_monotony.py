@@ -8,6 +8,7 @@ from envdoctor.plan.frameworks import ADAPTERS
 from envdoctor.sources import Sources, gather
 
 from ..frameworks.test_nemo_rl import NEMO
+from ..frameworks.test_roll import RLVR, STARTER
 from ..frameworks.test_trainers import AREAL, CHAT, MEGATRON, TUNE
 
 A100 = "gpu=A100-SXM4-80GB:8"
@@ -92,6 +93,9 @@ RUNS = {
     "generator.inference_engine.backend=vllm trainer.placement.colocate_all=true "
     "generator.inference_engine.tensor_parallel_size=2 generator.n_samples_per_prompt=4 "
     "generator.inference_engine.gpu_memory_utilization=0.6",
+    "oat.sh": "python -m oat.experiment.run_math_rl --gpus 8 --collocate --vllm_sleep "
+    "--pretrain Qwen/Qwen2.5-1.5B --zero-stage 2 --vllm_gpu_ratio 0.35 --beta 0",
+    "roll.sh": "python examples/start_rlvr_pipeline.py --config_path runs --config_name one",
     "deepspeed-chat.sh": "deepspeed --num_gpus 4 main.py --model_name_or_path Qwen/Qwen2.5-7B "
     "--zero_stage 2",
     "transformers.sh": "torchrun --nproc_per_node 8 clm.py --model_name_or_path Qwen/Qwen2.5-7B "
@@ -99,6 +103,10 @@ RUNS = {
 }
 #: What stands beside a run.
 BESIDE = {
+    "roll.sh": {
+        "examples/start_rlvr_pipeline.py": STARTER.format("rlvr"),
+        "examples/runs/one.yaml": RLVR,
+    },
     "deepspeed-chat.sh": {"main.py": CHAT},
     "transformers.sh": {
         "clm.py": "from transformers import HfArgumentParser, Trainer, TrainingArguments\n",
@@ -110,6 +118,7 @@ BESIDE = {
 def written(name, folder):
     """Write a run of :data:`RUNS`; return its path."""
     for other, text in {**BESIDE.get(name, {}), name: f"{RUNS[name]}\n"}.items():
+        (folder / other).parent.mkdir(parents=True, exist_ok=True)
         (folder / other).write_text(text)
     return folder / name
 
