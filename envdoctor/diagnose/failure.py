@@ -116,8 +116,8 @@ _TELL_LINES: Tuple[Step, ...] = (
 _WEIGH: Tuple[Step, ...] = (join_rows, join_findings, weigh_causes)
 #: What followed from what; the failure last, which then has a draft of its own or is quoted by one.
 _JOIN: Tuple[Step, ...] = (
-    join_refused_installs,
     link,
+    join_refused_installs,
     merge,
     name_what_stopped_pip,
     join_failure,

@@ -22,7 +22,11 @@ _BELOW = 16  # lines, which a window may have broken
 _BARE = pattern(r"\s+(?:[╰└]─>\s+)?")
 #: pip's errors, broken or not (``_internal/exceptions.py`` of pip 23 to 25).
 _NAMES = (
-    pattern(r"Encountered error while generating package metadata\. (?P<name>[A-Za-z][\w.-]*)"),
+    # Of what has no name yet pip prints where it is from, or that all stands above: no names.
+    pattern(
+        r"Encountered error while generating package metadata\. (?P<name>[A-Za-z][\w.-]*)"
+        r"(?:\[[\w.,-]{1,80}\])?\s*(?:$|(?:note|hint):)"
+    ),
     pattern(r"\bCannot uninstall (?P<name>[A-Za-z][\w.-]*) "),
     pattern(
         r"Failed to build installable wheels for some pyproject\.toml based projects "
@@ -36,6 +40,8 @@ _REFUSALS = frozenset(
      "pip-resolution-impossible", "rust-missing", "uv-no-solution", "wheel-build-failed",
      "wheel-no-platform", "wheel-no-python", "wheel-unsupported")
 )  # fmt: skip
+#: What pip prints last, whatever stopped it.
+_STOPPED = "pip-stopped"
 _MISSING = ("module-missing",)
 _INSTALLED = "installed-as-asked"
 
@@ -85,7 +91,12 @@ def join_refused_installs(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
     """Put a module that Python did not find under what had kept pip from installing all that it was
     given, where that stands right above, and nothing was installed since.
     """
-    refusals = [draft for draft in drafts if draft.is_made_by(*_REFUSALS) and draft.is_sure]
+    refusals = [
+        draft
+        for draft in drafts
+        if (draft.is_made_by(*_REFUSALS) and draft.is_sure)
+        or (draft.is_made_by(_STOPPED) and draft.root.is_sure)
+    ]
     for draft in drafts:
         if not (draft.is_made_by(*_MISSING) and draft.parent is None):
             continue
@@ -94,7 +105,7 @@ def join_refused_installs(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
         if name not in run.context.matrix.packages_known or name in run.context.distributions:
             continue
         refusal = _refusal_before(draft, refusals, run.events)
-        if refusal is not None:
+        if refusal is not None and not refusal.under(draft):
             draft.parent = refusal
             draft.finding = draft.finding._replace(remedies=())
             root = refusal.root

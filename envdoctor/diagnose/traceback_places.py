@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
-from ..intake.distribution_names import known_distribution
-from ..intake.failed_installs import failing_to_install
 from ..model.calls import InstallerCall
 from ..model.finding import Remedy, hint
 from ..model.log import Event, Frame, Raised, within_packages
@@ -19,6 +17,7 @@ from ..model.requirement import try_requirement
 from ..model.versions import canonicalize_name
 from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
+from .build_isolation import tell_build
 from .code_owner import is_own, is_standard, package_of
 from .logged_run import LoggedRun
 from .memory_shortage import tell_phase
@@ -28,10 +27,6 @@ from .python_releases import ADDED_IN, REMOVED_IN, of_python_release
 from .trace_draft import TraceDraft, groups_of
 
 __all__ = ["tell_places"]
-
-
-_LONGEST_OUTPUT = 80  # lines of one step of pip
-_ISOLATED = pattern(r"pip-build-env-|/build-env-|/builds-v0/|\.tmp[\w-]{4,20}/(?:lib|bin)/")
 
 
 def tell_places(drafts: List[TraceDraft], run: LoggedRun) -> None:
@@ -51,7 +46,7 @@ def tell_places(drafts: List[TraceDraft], run: LoggedRun) -> None:
         frames = _frames_of(draft.events, run.raised)
         groups = groups_of(draft.events[0], run.modules)
         if name == "module-missing":
-            if not _tell_build(draft, drafts, frames, groups, run.context, run.report):
+            if not tell_build(draft, drafts, frames, run):
                 _tell_holder(draft, groups, run.context)
                 _tell_importer(draft, frames, groups, run.modules, run.context)
                 _tell_own_folder(draft, frames, groups.get("module", ""), run.context)
@@ -308,35 +303,6 @@ def _asks_for(importer: str, package: str, context: Context) -> Tuple[Optional[b
     if asking and not extras:
         return None, []  # under a condition of the platform
     return False, sorted(extras)[:_FEW_EXTRAS]
-
-
-def _is_asked_by_pip(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:
-    """Tell whether a line stands in what pip printed of asking a package for its requirements."""
-    return any(
-        asked.first.source == event.first.source
-        and 0 < event.first.number - asked.first.number <= _LONGEST_OUTPUT
-        for other in drafts
-        if other.signature is not None and other.signature.id == "pip-build-requirements"
-        for asked in other.events
-        if "what" in asked.groups and "egg_info" not in asked.groups["what"]
-        for event in draft.events
-    )
-
-
-#: With these a build sees what is installed.
-_BESIDE = ("no-build-isolation", "no_build_isolation", "--no-isolation")
-
-
-def _is_met_in_build(module: str, report: str, context: Context) -> bool:
-    """Tell whether a report says that a package fails to install or to build, which misses what is
-    stated as installed, or is known to be built where it is installed.
-    """
-    missing = known_distribution(module)
-    if missing is None or any(map(report.__contains__, _BESIDE)):
-        return False
-    built = failing_to_install(report) - {missing}
-    stated = context.facts.version_of(missing) is not None
-    return bool(built) and (stated or not built.isdisjoint(context.matrix.source_builds))
 
 
 def _frames_of(events: Sequence[Event], raised: Sequence[Raised]) -> List[Frame]:
@@ -639,68 +605,6 @@ _BY_FRAMES: Mapping[str, _TellFrames] = {
     "argument-not-taken": _tell_argument,
     "file-missing": _tell_program,
 }
-
-
-def _tell_isolation(draft: TraceDraft, module: str) -> None:
-    draft.finding = draft.finding._replace(
-        message=f"{module} is not in the environment of its own in which pip builds a package: the "
-        "package imports it while it is built and does not say so, and what is installed beside "
-        "it is hidden there.",
-        remedies=(
-            Remedy(
-                f"Install {module} first, then build without isolation: pip install "
-                "--no-build-isolation with the same arguments (uv: --no-build-isolation-package)."
-            ),
-        ),
-    )
-
-
-#: How an attempt to install or build something is announced, before what it ended with.
-_OF_BUILD = pattern(r"(?i)\b(?:install|build|compil|setup)\w*\b.{1,120}No module named")
-
-
-def _tell_build(
-    draft: TraceDraft,
-    drafts: Sequence[TraceDraft],
-    frames: Sequence[Frame],
-    groups: Mapping[str, str],
-    context: Context,
-    report: str,
-) -> bool:
-    """Say of a module what hides it: an isolated build, or, of one that is told as installed,
-    perhaps another interpreter; tell whether anything was said.
-    """
-    package = groups.get("@module", "")
-    version = context.facts.version_of(package)
-    isolated = any(_ISOLATED.search(frame.file) for frame in frames)
-    if version is not None:
-        isolated |= any(_OF_BUILD.search(event.first.text) for event in draft.events)
-    isolated |= not frames and _is_met_in_build(groups.get("module", ""), report, context)
-    if isolated or _is_asked_by_pip(draft, drafts):
-        _tell_isolation(draft, groups.get("module", ""))
-    elif version is not None and not frames:
-        _tell_hidden(draft, f"{package} {version}")
-    else:
-        return False
-    return True
-
-
-def _tell_hidden(draft: TraceDraft, package: str) -> None:
-    """Say of a module that is told as installed what may hide it: to install it helps in neither
-    case.
-    """
-    draft.finding = draft.finding._replace(
-        message=f"{draft.finding.message.rstrip('.')}, and {package} is told as installed: another "
-        "interpreter ran, or it is a build in an environment of its own, which hides what is "
-        "installed.",
-        remedies=(
-            Remedy(
-                "Do not install it once more. Where a package is being installed, build it without "
-                "isolation (--no-build-isolation); else run with the interpreter that has it: "
-                "python -c 'import sys; print(sys.executable)' says which one runs."
-            ),
-        ),
-    )
 
 
 def _tell_own_folder(
