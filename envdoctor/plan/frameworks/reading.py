@@ -266,9 +266,11 @@ class _Source:
             read=partial(_sourced, os.path.dirname(whole), _tree_of(whole)),
         )
         script = reader()
-        if script.ends and not _best(list(started(script, base, text))):
-            beyond = reader(past_ends=True)
-            script = beyond if _best(list(started(beyond, base, text))) else script
+        if not _best(list(started(script, base, text))):
+            ways = [partial(reader, past_ends=True)] if script.ends else []
+            others = (way() for way in (*ways, partial(reader, calls=True)))
+            telling = (one for one in others if _best(list(started(one, base, text))))
+            script = next(telling, script)
         return self._of_commands(script, text, base)
 
     def _remark(self, script: Script) -> None:

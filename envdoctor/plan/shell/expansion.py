@@ -36,6 +36,7 @@ _FIELD = 30  # work that any field takes, in characters
 _MAX_WORK = 1 << 24
 #: A number that is the same to bash and to Python; bash takes 010 for 8.
 NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d{0,17})\Z", re.ASCII)
+_SLICE = re.compile(r"([@*]|[A-Za-z_]\w*\[[@*]\]):\s*(\d{1,6})(?::\s*(\d{1,6}))?\Z")
 _PARAMETER = re.compile(
     r"([A-Za-z_]\w*|[@*#?$!-]|\d+)(\[(?:[@*]|\d{1,6})\])?(?:(:?[-=+?])(.*))?\Z", re.DOTALL
 )
@@ -57,7 +58,7 @@ _PRINTS: Mapping[str, Callable[[str], str]] = {
 _BLANKS = re.compile(r"[ \t\n]+")
 _SEPARATORS = " \t\n"  # of IFS in each new shell, whatever its environment has
 _TILDE = re.compile(r"(?:[A-Za-z_]\w*=)?~(?=/|\Z)")
-_ALL_FIELDS = re.compile(r"(\"?)(?:\$@|\$\{@\}|\$\{\w+\[@\]\})\1\Z")
+_ALL_FIELDS = re.compile(r"(\"?)(?:\$@|\$\{(?:@|\w+\[@\])(?::[\d\s:]*)?\})\1\Z")
 _OF_THE_RUN = frozenset(
     words(
         "RANDOM SRANDOM SECONDS LINENO EPOCHSECONDS EPOCHREALTIME BASHPID FUNCNAME PIPESTATUS "
@@ -356,6 +357,10 @@ class Expander:
 
     def _parameter(self, body: str, line: int, quoted: str, alone: bool) -> Iterator[_Piece]:
         match = _PARAMETER.match(body)
+        part = _SLICE.match(body) if match is None else None
+        if part is not None:
+            yield from self._slice(part, line, quoted, alone)
+            return
         if match is None:
             yield self._unclear(f"${{{redacted_start(body, 60)}}} is not read", quoted)
             return
@@ -374,6 +379,20 @@ class Expander:
             yield self._unclear(_unset(name), quoted)
         else:
             yield from self._several(values, line, quoted, alone, star="*" in (name, index[1:-1]))
+
+    def _slice(self, part: re.Match[str], line: int, quoted: str, alone: bool) -> Iterator[_Piece]:
+        """Expand ``${@:2}`` or ``${NAMES[@]:0:3}``: the words from a number on, or some of them.
+        Arguments are numbered from 1; ``${@:0}`` begins with the script itself.
+        """
+        name, first, count = part.group(1), int(part.group(2)), part.group(3)
+        is_arguments = name in "@*"
+        values = self._values(name.partition("[")[0], name[len(name.partition("[")[0]) :], True)
+        if any(word.text == MARK for word in values) or (is_arguments and not first):
+            yield self._unclear(f"${{{part.group()}}}: not all before it is known", quoted)
+            return
+        values = values[first - is_arguments :]
+        kept = values if count is None else values[: int(count)]
+        yield from self._several(kept, line, quoted, alone, star="*" in name)
 
     def _alternative(
         self, name: str, sign: str, alternative: str, line: int, quoted: str

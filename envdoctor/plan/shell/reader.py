@@ -57,6 +57,11 @@ _OPTIONS = re.compile(r"(?:[-+]\w*(?:o [a-z]+)?(?: |\Z))*\Z")
 _SETS_UP = re.compile(
     r"(?:^|/)(?:activate|conda\.sh|\.bashrc|\.(?:bash_)?profile|setvars\.sh)\Z|\$\((?:conda|mamba) "
 )
+#: What stands before a script that is started, and options of a shell without a value.
+_STARTS_ANOTHER = frozenset(words("nohup exec time"))
+_MOST_STARTED = 3
+_SHELL = re.compile(r"(?:.*/)?(?:bash|sh|zsh|dash)\Z")
+_SWITCH = re.compile(r"-[aefhlmnptuvxBCEHT]+\Z")
 _DECLARES = frozenset(words("export declare typeset local readonly"))
 _FILLS = frozenset(words("read mapfile readarray getopts printf let unset"))
 _SETS_ANY = frozenset(words("eval source ."))
@@ -114,6 +119,7 @@ def read_script(
     past_ends: bool = False,
     path: str = "",
     read: Optional[Callable[[str], Optional[str]]] = None,
+    calls: bool = False,
 ) -> Script:
     """Read a script. ``environ`` None: nothing is known of the environment it starts in.
 
@@ -121,7 +127,8 @@ def read_script(
     in it, and this is the reason. ``past_ends``: read on behind an ``if`` that ends the script;
     what it asks for is unclear then. ``path``: the script's own, whole. ``read``: gives the text of
     a file that the script sources, by the path that it names, None for one that is not at hand.
-    Raises :class:`InputError`.
+    ``calls``: the commands of scripts that it starts stand in the place of these. Raises
+    :class:`InputError`.
     """
     if len(text) > MAX_SCRIPT_BYTES:
         raise InputError(
@@ -130,7 +137,7 @@ def read_script(
         )
     if "\x00" in text:
         raise InputError(f"{name}: expected a launch script, found binary data")
-    reader = _Reader(environ, why, path, read, past_ends=past_ends)
+    reader = _Reader(environ, why, path, read, past_ends=past_ends, calls=calls)
     reader.variables["@"] = ShellVariable(tuple(Word(one, 0) for one in arguments), array=True)
     text = text if why else text.replace(MARK, "\ufffd")
     try:
@@ -162,8 +169,11 @@ class _Reader(Expander):
         read: Optional[Callable[[str], Optional[str]]],
         *,
         past_ends: bool,
+        calls: bool = False,
     ) -> None:
         super().__init__(environ, why, path)
+        self.calls = calls
+        self.running: List[str] = []  # the texts of scripts that others started
         self.read = read
         self.past_ends = past_ends
         self.rounds = 0  # of loops over words; as many as may be while a loop around is unclear
@@ -434,6 +444,8 @@ class _Reader(Expander):
             if raw.elements is None and _IDENTIFIER.match(name):
                 word = self.text(value, raw.line)
                 exported[name] = word._replace(line=self.line_of(raw.line), raw=raw.text)
+        if self.calls and self._start_script(fields, exported):
+            return
         if _SETTING.match(fields[0].text):
             self.remarks.append(Remark("lost-line", fields[0].line, fields[0].text))
         known = (one for one in self._documents(command) if one[0] and MARK not in "".join(one))
@@ -573,6 +585,38 @@ class _Reader(Expander):
         text = self.read(fields[1].text) if known and self.read is not None else None
         if text is None or not self._follow(fields[1], text, fields[2:]):
             self._loosen(f"{name} may set it", fields[0].line)
+
+    def _start_script(self, fields: Sequence[Word], exported: Mapping[str, Word]) -> bool:
+        """Run a script that is started by a shell or by its own path: it has the environment and
+        its arguments, and leaves nothing behind. False where it is not at hand, is running already,
+        or was started by too many others.
+        """
+        rest = list(fields)
+        while rest and rest[0].text in _STARTS_ANOTHER:
+            rest = rest[1:]
+        if rest and _SHELL.match(rest[0].text):
+            rest = rest[1:]
+            while rest and _SWITCH.match(rest[0].text):
+                rest = rest[1:]
+        elif not rest or not rest[0].text.endswith(".sh"):
+            return False
+        text = self.read(rest[0].text) if rest and rest[0].known and self.read else None
+        if text is None or text in self.running or len(self.running) >= _MOST_STARTED:
+            return False
+        before = (self.variables, self.functions, self.loose, self.path)
+        self.variables = {
+            name: ShellVariable((word,), exported=True) for name, word in exported.items()
+        }
+        self.variables["@"] = ShellVariable(tuple(rest[1:]), array=True)
+        self.functions, self.path = {}, rest[0].text
+        self.running.append(text)
+        try:
+            return self._follow(rest[0], text, ())
+        except _Leaves:
+            return True
+        finally:
+            self.variables, self.functions, self.loose, self.path = before
+            self.running.pop()
 
     def _follow(self, file: Word, text: str, arguments: Sequence[Word]) -> bool:
         """Run a file that is sourced: what stands in it stands at the line that names it, and the

@@ -660,3 +660,49 @@ def test_an_error_is_of_a_run_that_is_started(tmp_path, script, certain):
     assert problems
     assert {one.certain for one in problems} == {certain}
     assert ("which of the script's runs is started" in workload.unread) is not certain
+
+
+CALLED = (
+    "MODEL=${MODEL:-Qwen/Qwen2.5-7B}\nset -x\n"
+    'vllm serve $MODEL -tp ${1:-4} --max-model-len $LENGTH "${@:2}"\n'
+)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "export LENGTH=2048\nbash jobs/one.sh 8 --enforce-eager",
+        "LENGTH=2048 nohup bash -x jobs/one.sh 8 --enforce-eager &",
+        'H="$(cd "$(dirname "$0")" && pwd)"\nLENGTH=2048 bash "$H/jobs/one.sh" 8 --enforce-eager',
+        "export LENGTH=2048\n./jobs/one.sh 8 --enforce-eager",
+    ],
+)
+def test_a_script_that_another_starts_is_read_with_its_arguments(tmp_path, start: str) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "one.sh").write_text(CALLED)
+    script = tmp_path / "all.sh"
+    script.write_text(f"MODEL=mine/other-1B\n{start}\n")
+    workload = read_workload([str(script)], environ={})
+    # MODEL is not exported, so that the script that is started does not have it.
+    assert workload.value("actor.model") == "Qwen/Qwen2.5-7B"
+    assert workload.value("rollout.tensor_parallel") == 8
+    assert workload.value("rollout.max_model_len") == 2048
+    assert workload.value("rollout.enforce_eager") is True
+
+
+def test_a_script_that_trains_itself_keeps_to_its_own_run(tmp_path) -> None:
+    (tmp_path / "other.sh").write_text(CALLED)
+    script = tmp_path / "all.sh"
+    script.write_text(
+        "bash other.sh 8\nvllm serve Qwen/Qwen2.5-1.5B -tp 2\n",
+    )
+    workload = read_workload([str(script)], environ={})
+    assert workload.value("rollout.tensor_parallel") == 2
+    assert not workload.problems
+
+
+def test_a_script_that_starts_itself_ends(tmp_path) -> None:
+    script = tmp_path / "all.sh"
+    script.write_text("bash all.sh\n")
+    with pytest.raises(InputError):
+        read_workload([str(script)], environ={})
