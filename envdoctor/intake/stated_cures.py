@@ -56,8 +56,21 @@ _OF = (
 _VARIABLE = r"(?-i:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)"
 _FLAG = r"(?-i:--[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)"
 _KEY = r"(?-i:[a-z][a-z0-9]*(?:_[a-z0-9]+)+)"
-#: What a flag is given behind a blank: no word of the sentence.
-_GIVEN = r"\d[\w.]*|[a-z]+[_\d]\w*|true|false|none|auto|eager|sdpa|triton|spawn|fork|mp|ray|half"
+#: Words of a sentence that end a clause or go on behind a flag: none of them is its value.
+_NO_VALUE = (
+    r"(?:flags?|options?|arguments?|args?|parameters?|params?|settings?|only|alone|too|also|"
+    r"instead|again|enabled|disabled|is|was|set|on|off|here|now|it|them|and|or)\b"
+)
+#: What a flag is given behind a blank: no word of the sentence, unless its quote or its clause ends
+#: there.
+_GIVEN = (
+    r"\d[\w.]*|[a-z]+[_\d]\w*|true|false|none|auto|eager|sdpa|triton|spawn|fork|mp|ray|half|"
+    rf"(?!{_NO_VALUE})[a-z][\w-]*(?=[`'\"]|[,;:)]|\.(?:\s|$)|\s*$)"
+)
+#: Behind a value: that it is the first word of a description (``to a larger one``), or of a sum.
+_PROSE_VALUE = re.compile(r"(?:an?|the|my|our|some|its?|current|default|something|whatever)$", re.I)
+_OF_TYPE = re.compile(r"(?!True$|False$|None$)(?-i:[A-Z][A-Za-z]+)$")  # ``to UUID``: any of them
+_IN_A_SUM = re.compile(r"\s*(?:[*/^]|\*\*|\+)\s*\d")
 _NAME = r"[A-Za-z][A-Za-z0-9_-]{1,40}[A-Za-z0-9]"
 
 
@@ -77,7 +90,7 @@ _CHANGE = (
     rf"|(?<![\w.$/-])(?P<short>(?-i:[a-z][a-z0-9]{{1,15}}))=(?P<than>[\w.]*\w)))"
 )
 _CURED = (
-    r"(?:fix(?:es|ed)|(?:re)?solv(?:es|ed)|cure[sd]|help(?:s|ed)?(?! ?=| (?:me )?(?:to )?"
+    r"(?:\bfix(?:es|ed)|(?:re)?solv(?:es|ed)|cure[sd]|help(?:s|ed)?(?! ?=| (?:me )?(?:to )?"
     r"(?:find|understand|see|debug|narrow))|"
     r"(?:works?|worked|working) ?around|(?:did|does) the trick|"
     rf"(?:avoid|prevent|eliminate)(?:s|ed|d) (?:it|this|that|(?:the|my|this|these) (?:\w+ ){{0,2}}?"
@@ -89,8 +102,13 @@ _FAULT = rf"(?:\b{FAULT}|\b\w+(?:Error|Exception)\b|\b(?:hang|deadlock|segfault|
 _GONE = (
     rf"(?:{_FAULT}|\b(?:it|this|that))(?: (?!(?:{HOPED})\b)\w+){{0,2}}? "
     r"(?:gone|disappear\w*|went away|go(?:es)? away|vanish\w*|fixed|solved|resolved)\b|"
-    r"(?:\b(?:not|never|no longer)|n[’']t) (?:\w+ )?(?:happen|occur|reproduc|appear|fail|crash|"
-    r"break|hang|freez|deadlock|show|error|raise|throw|trigger)\w*|消失"
+    r"(?:\b(?:not|never|no longer)|n[’']t) (?:\w+ )?(?:happen|occur|reproduc|fail|crash|"
+    r"break|hang|freez|deadlock|error)\w*|消失|"
+    # Other things that do not show or start are no good; a fault that does not is gone.
+    rf"(?:{_FAULT}|\b(?:it|this|that))(?: \w+){{0,2}}?(?: (?:not|never|no longer)|n[’']t) (?:\w+ )?"
+    r"(?:appear|show|raise|throw|trigger)\w*"
+    rf"|(?:\b(?:not|never|no longer)|n[’']t) (?:show|raise|throw|trigger)\w* "
+    rf"(?:\w+ ){{0,2}}?{_FAULT}"
 )
 #: To work with something else, or for something else, is no cure.
 _WORKS = (
@@ -104,7 +122,8 @@ _TOKEN = re.compile(
     r"|(?P<no>\b(?:does|do|did|has|have|was|is)(?: not|n[’']t)(?: \w+)? (?:help|fix|solv|resolv|"
     rf"work|chang|cure)\w*|\b(?:neither|nor|none|nothing|no luck|still|continu(?:es|ed) to|"
     r"persist\w*|remain(?:s|ed)?|no (?:effect|difference|change|impact)|unchanged)\b)"
-    rf"|(?P<good>{_CURED}|{_GONE}|{_WORKS})|(?P<change>{_CHANGE})|(?P<bad>{BAD})"
+    rf"|(?P<good>{_CURED}|{_GONE}|{_WORKS})|(?P<change>{_CHANGE})"
+    rf"|(?P<bad>{BAD}|\bdespite\b)"
     r"|(?P<end>[,;，；。]|[.!?]\s|\b(?:but|while|whereas|though|although|however|yet|otherwise)\b"
     r"|\band(?= (?:it|that|then|the|everything|now)\b))",
     re.IGNORECASE,
@@ -143,8 +162,9 @@ _LEADS = re.compile(
 )
 #: Before a change: that somebody else says so, or that it is asked.
 _OF_OTHERS = re.compile(
-    r"\b(?:you|your|please|suggest\w*|recommend\w*|docs?|documentation|README|says?|said|according "
-    r"to|heard|supposed\w*|claims?|whether|can I|should I|why|how)\b",
+    r"\b(?:you|your|users?|people|others?|someone|their|would be (?:great|nice|good|better)|"
+    r"similar (?:issue|problem)s?|please|suggest\w*|recommend\w*|docs?|documentation|README|says?|"
+    r"said|according to|heard|supposed\w*|claims?|whether|can I|should I|why|how)\b",
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"(?:\b(?:not|never|cannot|hardly|barely)|n[’']t)(?: \w+){0,2}\s*$", re.I)
@@ -160,18 +180,34 @@ _ELSE = re.compile(r"\b(?:otherwise|else|before|previously|without|earlier)\b", 
 _FILLS = re.compile(r"(?:\s*(?:fine|ok|well|again|only|just|for me|normally))*\s*$", re.IGNORECASE)
 _ALONE = re.compile(
     r"(?:^|[({\[:,.;!]|\b(?:with|by|using|via|through|and|or|when|if|only|the|flag|option|under|"
-    r"export|set))\s*$",
+    r"export|set|to))\s*$",
     re.IGNORECASE,
 )
 #: Flags that change nothing of a run, and what comes before a change that did not cure.
 _OF_EACH_PROGRAM = ("--help", "--version")
 _CONCEDED = re.compile(r"\b(?:although|though|even (?:when|with|if)|despite)\b[^,;.]*$", re.I)
 #: Before a verdict: that it is thought, not seen; behind it: that something else is wrong then.
-_THOUGHT = re.compile(r"\b(?:could|would|might|may|should)(?: \w+){0,2}\s*$", re.IGNORECASE)
+_THOUGHT = re.compile(
+    r"\b(?:could|would|might|may|should|likely|probably)(?: \w+){0,2}\s*$", re.IGNORECASE
+)
 _BUT_NOT = re.compile(
-    r"[^.;]{0,80}?\bbut\b[^.;]{0,80}?(?:\b(?:not|never|no|only|different|another|then)\b|n[’']t)",
+    r"[^.;]{0,80}?\bbut\b[^.;]{0,80}?(?:\b(?:not|nothing|never|no|only|different|another|then)\b|n[’']t)",
     re.IGNORECASE,
 )
+#: Before a verdict: that it holds at times, or of a thing in quotes that is no change.
+_AT_TIMES = re.compile(r"\b(?:usually|sometimes|often|mostly|partly|occasionally)\s*$", re.I)
+_OF_QUOTED = re.compile(r"[\"'`]\s*$")
+#: Behind a change: that it is one of two that are wrong together, or that its value is spoken of.
+_NOT_ITSELF = re.compile(
+    r"[`'\"]?(?:,? (?:or|and) \S+)?\s+(?:alone\b|(?:argument |option )?values?\b)", re.IGNORECASE
+)
+#: A line of code with a remark, or what a program prints of an object with its fields.
+_CODE = re.compile(r"[)\]\w,]\s{2,}#\s|^\s*\w+(?:: ?[\w\[\]]+)? = .*[)\]]\s*#")
+_FIELDS = re.compile(r"(?:\b\w+=[^=]{0,80}, ){2}\w+=")
+#: A relative clause speaks of what stands before it.
+_RELATIVE = re.compile(r"\s*(?:which|that|where)\b", re.IGNORECASE)
+#: What is compared with a package is another way to do it, not the package's absence.
+_ANOTHER_WAY = re.compile(r"\b(?:directly|native(?:ly)?|plain|vanilla|raw|standalone)\b", re.I)
 _LEAD = 160  # characters of a line
 _KEPT = 240  # characters of a line that are shown
 _LONGEST = 600  # characters of a line
@@ -213,6 +249,8 @@ def read_cures(line: Line, draft: Draft) -> Line:
     if len(text) > _LONGEST or _MAY_CHANGE.search(text) is None:
         return line
     if _MAY_CURE.search(text) is None or _PRINTED.search(text[:_LEAD]):
+        return line
+    if _CODE.search(text) or _FIELDS.search(text):
         return line
     cures = list(_cures(text))
     for cure in cures:
@@ -259,7 +297,7 @@ def _of_sentence(sentence: str) -> Iterator[Cure]:
     is_asked = sentence.rstrip().endswith(("?", "？"))
     for place, number, match in _changes_of(clauses):
         cure = changes[match.start()]
-        if not _is_change(match, sentence) or _is_of_release(clauses[place], sentence):
+        if not _is_change(match, sentence) or _is_of_release(clauses, place, sentence):
             continue
         verdict = _verdict(clauses, place, number, sentence)
         if verdict == "bad" and (match.group("off") or "").lower().startswith("without"):
@@ -288,6 +326,10 @@ def _is_change(match: re.Match[str], sentence: str) -> bool:
     ahead = sentence[: match.start()]
     if match.group("flag") in _OF_EACH_PROGRAM or _CONCEDED.search(ahead):
         return False
+    if _NOT_ITSELF.match(sentence, match.end()) or _is_replaced(match, sentence):
+        return False
+    if match.group("out") and _ANOTHER_WAY.search(sentence):
+        return False
     if any(match.group(verb) for verb in ("on", "off", "in", "out", "it")):
         return True
     is_plain = bool(match.group("key") or match.group("short"))
@@ -297,9 +339,24 @@ def _is_change(match: re.Match[str], sentence: str) -> bool:
     return _ALONE.search(ahead.rstrip("`'\" ")) is not None
 
 
-def _is_of_release(clause: Sequence[re.Match[str]], sentence: str) -> bool:
-    """Tell whether a clause speaks of a release, whose verdict it then is."""
-    text = sentence[clause[0].start() : clause[-1].end() + _BEHIND]
+def _is_replaced(match: re.Match[str], sentence: str) -> bool:
+    """Tell whether a value is the one that goes: ``X=1 to X=2``, or is no value by itself."""
+    name, value = _setting(match) if match.group("variable") or match.group("key") else ("", "")
+    if name and re.match(rf"[`'\"]?\s+to\s+[`'\"]?{name}\b", sentence[match.end() :]):
+        return True
+    return bool(value) and _IN_A_SUM.match(sentence, match.end()) is not None
+
+
+def _is_of_release(clauses: Sequence[Sequence[re.Match[str]]], place: int, sentence: str) -> bool:
+    """Tell whether a clause speaks of a release, whose verdict it then is; a relative one, of that
+    of the words before it.
+    """
+    clause = clauses[place]
+    start = clause[0].start()
+    comma = sentence.rfind(",", 0, start) + 1
+    if _RELATIVE.match(sentence, comma):
+        start = 0
+    text = sentence[start : clause[-1].end() + _BEHIND]
     for match in clause:
         if match.group("change"):
             text = text.replace(match.group(), " ")
@@ -321,7 +378,9 @@ def _verdict(
     if any(entry.group("no") for entry in before):
         return "no"
     if behind:
-        return _kind(behind[0], sentence)
+        between = sentence[match.end() : behind[0].start()]
+        is_of_another = _OF_QUOTED.search(between) and between.strip(" `'\"")
+        return "" if is_of_another else _kind(behind[0], sentence)
     if before:
         between = f"{sentence[before[-1].end() : match.start()]} "
         return _kind(before[-1], sentence) if _joins(between, match) else ""
@@ -355,13 +414,22 @@ def _joins(between: str, match: re.Match[str]) -> bool:
 
 
 def _kind(verdict: re.Match[str], sentence: str) -> str:
-    kind = str(verdict.lastgroup)
-    if kind == "good" and _THOUGHT.search(sentence[: verdict.start()][-_LEAD:]):
+    kind, ahead = str(verdict.lastgroup), sentence[: verdict.start()]
+    if kind == "good" and _THOUGHT.search(ahead[-_LEAD:]):
         return "hoped"
     if kind == "good" and _BUT_NOT.match(sentence, verdict.end()):
         return "no"
-    is_denied = _DENIED.search(sentence[: verdict.start()][-_LEAD:]) is not None
+    if kind == "good" and _AT_TIMES.search(ahead[-_LEAD:]):
+        return "no"
+    if _WEAK.match(verdict.group()) and _is_cell(verdict, sentence):
+        return "no"
+    is_denied = _DENIED.search(ahead[-_LEAD:]) is not None
     return "no" if kind == "good" and is_denied else kind
+
+
+def _is_cell(verdict: re.Match[str], sentence: str) -> bool:
+    """Tell whether a verdict stands in a cell of its own: two blanks before a capital letter."""
+    return verdict.group()[:1].isupper() and sentence[: verdict.start()].endswith("  ")
 
 
 def _change(match: re.Match[str], last: Optional[Cure]) -> Optional[Cure]:
@@ -382,6 +450,8 @@ def _change(match: re.Match[str], last: Optional[Cure]) -> Optional[Cure]:
         specifier = specifier_of(match.group("range").strip())
         return Cure("install", name, specifier, *span) if name and specifier else None
     name, value = _setting(match)
+    if _PROSE_VALUE.match(value) or (match.group("key") and _OF_TYPE.match(value)):
+        return Cure("none", name, "", *span)
     off, on = (match.group("off") or "").lower(), (match.group("on") or "").lower()
     if off and not (value and off.startswith("disabl")):
         return Cure("unset", name, "", *span)

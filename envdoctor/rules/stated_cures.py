@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..model.calls import InstallerCall
 from ..model.evidence import Absent, Evidence
 from ..model.finding import Finding, Remedy
+from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.requirement import try_requirement
 from ..model.row import Source
@@ -69,7 +70,7 @@ def check_stated_regression(context: Context) -> Iterator[Finding]:
             trust="reported",
             message=f"{message}{changed}",
             evidence=context.evidence("report.works_with"),
-            remedies=(_back_to(name, good) if field is None else _where(title, good),),
+            remedies=(_back_to(name, good, here) if field is None else _where(title, good),),
             packages=(name,) if field is None else (),
         )
 
@@ -84,7 +85,9 @@ _COMPARED_FIELDS = {
 }
 
 
-def _back_to(name: str, good: str) -> Remedy:
+def _back_to(name: str, good: str, here: str) -> Remedy:
+    if good == f"<{here}":  # "since I upgraded to it": which of the older ones ran, nobody says
+        return Remedy(f"Look at what {name} {here} changed, and which release ran before.")
     asked = f"{name}{good if good[0] in '<>=' else f'=={good}'}"
     text = "Try an older release" if good[0] == "<" else "Install the release that works"
     return Remedy(f"{text}: {asked}.", (InstallerCall("install", (asked,)),))
@@ -191,12 +194,17 @@ _SWITCHES: Mapping[str, _Switch] = {
     "disable_radix_cache": _Switch("the prefix cache", _ON, _SGLANG),
     "torch_compile_disable": _Switch("torch.compile", ("1",), _COMPILE),
     "torchdynamo_disable": _Switch("torch.compile", ("1",), _COMPILE),
-    "cuda_launch_blocking": _Switch("kernels that run while the host goes on", ("1",), _CUDA),
     "num_workers": _Switch("worker processes of the DataLoader", ("0",), _LOADER),
     "dataloader_num_workers": _Switch("worker processes of the DataLoader", ("0",), _LOADER),
     "pin_memory": _Switch("pinned host memory of the DataLoader", _OFF, _LOADER),
     "dataloader_pin_memory": _Switch("pinned host memory of the DataLoader", _OFF, _LOADER),
 }
+#: By setting that only changes when things are done, at one of these values: what it makes wait.
+_TIMING: Mapping[str, _Switch] = {
+    "cuda_launch_blocking": _Switch("each kernel, for which the host then waits", ("1",), _CUDA),
+}
+#: Settings that only make a program print more, which cures nothing.
+_OF_OUTPUT = pattern(r"(?:\w+_)?(?:debug|log|log_?level|logging\w*|verbose|verbosity)(?:_\w+)?$")
 _MOST = 3
 
 
@@ -251,11 +259,16 @@ def _finding(change: str, evidence: Tuple[Evidence, ...], context: Context) -> O
         remedy = Remedy(f"Install {change}, as the writer did.", (call,))
     else:
         name, _, value = change.partition("=")
-        works = f"with {change}"
-        switch = _SWITCHES.get(name.lstrip("-").replace("-", "_").lower())
+        works, setting = f"with {change}", name.lstrip("-").replace("-", "_").lower()
+        if _OF_OUTPUT.match(setting):
+            return None
+        switch, timing = _SWITCHES.get(setting), _TIMING.get(setting)
         if switch is not None and value.lower() in switch.values:
             works += f", which switches off {switch.what}: there it fails"
             sources = (Source(switch.source, name),)
+        elif timing is not None and value.lower() in timing.values:
+            works += f", which changes only the timing of {timing.what}: look for a race"
+            sources = (Source(timing.source, name),)
         commands = (f"export {change}",) if name.isupper() and value else ()
         remedy = Remedy(f"Run it with {change}, as the writer did.", commands, "safe")
     return Finding(

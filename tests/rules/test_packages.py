@@ -388,6 +388,8 @@ def test_what_fails_from_a_release_on(judged: Judge) -> None:
     assert "own word it fails with transformers 4.48.0 and newer; 4.49.0 is here" in finding.message
     assert "works" not in finding.message + finding.remedies[0].text
     assert "transformers<4.48.0" in finding.remedies[0].text
+    same = facts_of(["transformers 4.48.0"], complete=False, report_works_with=works)
+    assert not by_code(judged(same), "ED312").remedies[0].commands
     older = facts_of(["transformers 4.47.1"], complete=False, report_works_with=works)
     assert "ED312" not in codes(judged(older))
 

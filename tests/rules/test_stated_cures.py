@@ -20,6 +20,8 @@ def cured(judged: Judge, change: str, *packages: str) -> Finding:
         ("NCCL_P2P_DISABLE=1", "NCCL_P2P_DISABLE", "misconfigured",
          "with NCCL_P2P_DISABLE=1, which switches off peer-to-peer copies", "export"),
         ("--enforce-eager", "enforce-eager", "misconfigured", "switches off CUDA graphs", ""),
+        ("CUDA_LAUNCH_BLOCKING=1", "CUDA_LAUNCH_BLOCKING", "misconfigured",
+         "changes only the timing", "export"),
         ("VLLM_USE_V1=1", "VLLM_USE_V1", "misconfigured", "works with VLLM_USE_V1=1.", "export"),
         ("use_cache=False", "use_cache", "misconfigured", "works with use_cache=False.", ""),
         ("unset NCCL_GRAPH_FILE", "NCCL_GRAPH_FILE", "misconfigured",
@@ -50,6 +52,12 @@ def test_what_is_done_already_is_no_finding(judged: Judge) -> None:
     facts = facts_of(["numpy 1.26.4"], report_cures={"uninstall xformers": "1: x"})
     assert "ED314" not in codes(judged(facts))
     assert cured(judged, "numpy<2", "numpy 2.1.0").severity == "warning"
+
+
+@pytest.mark.parametrize("change", ["NCCL_DEBUG=INFO", "--verbose", "VLLM_LOGGING_LEVEL=DEBUG"])
+def test_what_only_prints_more_cures_nothing(judged: Judge, change: str) -> None:
+    facts = facts_of([], complete=False, report_cures={change: "1: x"})
+    assert "ED314" not in codes(judged(facts))
 
 
 def test_metadata_of_both_releases_stand_beside_a_comparison(judged: Judge) -> None:
