@@ -16,6 +16,7 @@ from .hydra import entry_file
 from .own_script import ScriptOptions, modules_of_classes, script_options
 from .settings import Setting, read_config, scalar
 from .trainer import seen_gpus
+from .tree_paths import path_in_tree
 
 __all__ = [
     "TRAINING_DEFAULTS",
@@ -368,6 +369,8 @@ def file_settings(run: Run, path: str) -> List[Setting]:
     # Paths are relative to where the command is started: the script's folder or one above it.
     above = (os.path.join(run.base, *[os.pardir] * level) for level in range(_LEVELS))
     text = run.text(path, [*above, *([run.checkout.folder] if run.checkout is not None else [])])
+    if text is None and run.at_hand and os.path.isabs(path):
+        text = read_small(path_in_tree(run.base, path))
     return read_config(text, path) if text is not None else []
 
 

@@ -22,6 +22,7 @@ from ..shell.reader import MARK, Word
 from .adapter import Run, read_small
 from .key_tables import KeyTable, common_values, own_table, parents_of
 from .settings import Setting, read_config
+from .tree_paths import path_in_tree
 
 __all__ = [
     "Composition",
@@ -122,6 +123,9 @@ def entry_file(run: Run) -> Optional[Tuple[str, str]]:
         return None
     if run.entry.endswith(".py"):
         tails = [os.path.normpath(run.entry)]
+        if os.path.isabs(run.entry) and not os.path.isfile(run.entry):
+            path = path_in_tree(run.base, run.entry)
+            return (path, os.path.dirname(path)) if path else None
     elif re.fullmatch(r"\w+(?:\.\w+)*", run.entry):
         parts = run.entry.split(".")
         # A repository of recipes is mounted as a package: recipe.dapo.main_dapo is its dapo/….

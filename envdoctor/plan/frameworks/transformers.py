@@ -19,6 +19,7 @@ from .hf_trainer import (
     entry_source,
     imports,
     options_of,
+    packed_by_name,
     sharding,
 )
 from .optimizers import optimizer_fields
@@ -27,15 +28,14 @@ from .trainer import Launch, Trainer, TrainerReading
 
 __all__ = ["ADAPTER"]
 
+#: Options that bound a text, by their usual names.
+_LENGTHS = ("model_max_length", "max_seq_length", "max_length", "block_size", "cutoff_len")
 _FIELDS: Fields = {
     **TRAINING_FIELDS,
     "actor.model": (("model_name_or_path", "model_name", "model_path"), text_of),
     "actor.micro_batch": (("per_device_train_batch_size",), integer),
     "actor.gradient_checkpointing": (("gradient_checkpointing",), boolean),
-    "data.max_prompt_length": (
-        ("model_max_length", "max_seq_length", "max_length", "block_size", "cutoff_len"),
-        integer,
-    ),
+    "data.max_prompt_length": (_LENGTHS, integer),
     "checkpoint.save_freq": (("save_steps",), integer),
 }
 #: It is off in all releases.
@@ -100,7 +100,7 @@ class _Transformers(Trainer):
         """
         options = options_of(run, entry_source(run))
         named = (options.model, options.length, options.rank, options.adapters)
-        known = {*self.defaults, *named}
+        known = {*self.defaults, *named, *_LENGTHS}
         own = {name: value for name, value in options.defaults.items() if name in known}
         return own if _is_loop(run) else {**self.defaults, **own}
 
@@ -113,6 +113,10 @@ class _Transformers(Trainer):
         reading.put("algorithm", "sft")
         fields = reading.fields
         fields["actor.lora_rank"] = self._rank(reading)
+        packed = packed_by_name(reading.number("actor.model"))
+        if packed:
+            # Packed weights have no gradients: what is trained are adapters.
+            reading.put("actor.quantization", packed, fields["actor.model"])
         derive_processes(reading.run, fields, reading.keys)
         state = sharding(reading.run, reading.configuration)
         fields.update(state.fields)

@@ -27,6 +27,8 @@ Bounds = Tuple[float, float]
 _PACKED: Mapping[str, Bounds] = {"int4": (0.5, 0.6), "int8": (1.0, 1.1)}
 #: Of a model that sees and whose tower nobody here knows: Qwen2-VL-2B's is 0.30 of it.
 _LARGEST_TOWER = 0.35
+#: The largest rank that vLLM has slots for (vllm/config/lora.py, MaxLoRARanks).
+_LARGEST_RANK = 512
 #: Moments that an optimizer keeps of each parameter, by how its name begins.
 _COUNTS = {"adamw": 2, "one_moment": 1, "three_moments": 3}
 #: Bytes of a moment, by how the name ends; without such an end they are the parameters' own. Of
@@ -91,12 +93,14 @@ class ModelState:
 
     def trained(self, per: Bounds) -> Bounds:
         """Return bytes of what exists for trained parameters only: adapters have little of it, and
-        where LoRA is not known it may be either.
+        where LoRA is not known it may be either, and below weights that are packed adapters of any
+        rank.
         """
         if self.lora == 0:
             least, most = self._frozen_share()
             return (per[0] * (1 - most), per[1] * (1 - least))
-        return (0.0, per[1] if self.lora is None else per[1] * min(1.0, self.adapter_share()))
+        whole = self.lora is None and self._packing() is None
+        return (0.0, per[1] if whole else per[1] * min(1.0, self.adapter_share()))
 
     def _frozen_share(self) -> Bounds:
         """Return the share of the parameters that a full update leaves as they are: the tower of
@@ -150,7 +154,7 @@ class ModelState:
         """Return the bytes of a weight: ``plain``, or what quantised weights below adapters take
         on the average of the model.
         """
-        packed = _PACKED.get(str(self.inputs.get(f"{self.role.name}.quantization")))
+        packed = self._packing()
         if packed is None or self.lora == 0:
             return plain
         size = self.role.size
@@ -160,6 +164,9 @@ class ModelState:
             packed[0] * (1 - root) + min(plain[0], 2) * root,
             packed[1] * (1 - most) + 4 * most,
         )
+
+    def _packing(self) -> Optional[Bounds]:
+        return _PACKED.get(str(self.inputs.get(f"{self.role.name}.quantization")))
 
     def freed(self, per: Bounds) -> Bounds:
         """Return the bytes of gradients: of one layer at a time where the optimizer steps inside
@@ -171,11 +178,15 @@ class ModelState:
         return (0.0, per[1] / 2) if inside else per
 
     def adapter_share(self) -> float:
-        """Return adapters as a share of the model, where every linear layer has one."""
-        size, rank = self.role.size, self.lora or 0
-        whole = size.root / size.high if self.get("trains_embedding") else 0.0
+        """Return adapters as a share of the model, where every linear layer has one; of a rank that
+        is not known the largest that is usual.
+        """
+        size, rank = self.role.size, _LARGEST_RANK if self.lora is None else self.lora
+        embeds = self.get("trains_embedding")
+        embeds = self.lora is None if embeds is None else embeds
+        whole = size.root / size.high if embeds else 0.0
         if not size.adapted_width:
-            return 0.1 + whole
+            return (0.1 if self.lora is not None else 0.5) + whole
         side_by_side = int(self.inputs.get(f"{self.role.name}.adapters") or 1)
         # A magnitude for each output is less than one rank more.
         rank += self.inputs.may(f"{self.role.name}.dora") is not False

@@ -2,9 +2,12 @@
 
 import pytest
 
+from envdoctor.app import plan
 from envdoctor.errors import InputError
+from envdoctor.matrix.loader import load_matrix
 from envdoctor.plan.frameworks import read_workload
 from envdoctor.plan.frameworks.own_script import ScriptOptions, script_options
+from envdoctor.sources import Sources, gather
 
 #: As people write them: the arguments in dataclasses, one of them of a trainer's own.
 SCRIPT = """
@@ -274,3 +277,37 @@ def test_a_command_that_a_program_is_handed_is_what_it_starts(tmp_path) -> None:
 def test_what_stands_behind_two_dashes_may_be_no_command(tmp_path) -> None:
     with pytest.raises(InputError):
         _planned(tmp_path, "python loop2.py -- --model_name_or_path Qwen/Qwen2.5-7B")
+
+
+def test_a_length_by_its_usual_name_counts_by_its_default(tmp_path) -> None:
+    """A dataclass that declares it says how long texts are, wherever the code cuts them."""
+    code = SCRIPT.replace("window: int", "max_seq_length: int").replace(
+        "model_max_length=config.window", "use_fast=True"
+    )
+    (tmp_path / "fit.py").write_text(code)
+    script = tmp_path / "run.sh"
+    script.write_text("torchrun --nproc_per_node 4 fit.py --bf16\n")
+    workload = read_workload([str(script)], environ={})
+    assert workload.value("data.max_prompt_length") == 2048
+
+
+@pytest.mark.parametrize(
+    ("model", "packing"),
+    [("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "int4"), ("Qwen/Qwen2.5-7B-Instruct", None)],
+)
+def test_below_packed_weights_adapters_of_some_rank_are_trained(tmp_path, model, packing) -> None:
+    (tmp_path / "fit.py").write_text(SCRIPT)
+    script = tmp_path / "run.sh"
+    script.write_text(
+        f"torchrun --nproc_per_node 4 fit.py --base {model} --bf16 --per_device_train_batch_size 1"
+        " --gradient_checkpointing true\n"
+    )
+    workload = read_workload([str(script)], environ={})
+    assert workload.value("actor.quantization") == packing
+    assert workload.value("actor.lora_rank") is None
+    (facts,) = gather(Sources(assume=["memory=500GiB", "gpu=A100-SXM4-80GB:4"], elsewhere=True))
+    made, _ = plan([str(script)], facts, load_matrix())
+    terms = [term for pool in made.plan.pools if pool.name == "gpu" for term in pool.terms]
+    (optimizer,) = {term.high for term in terms if term.name == "optimizer"}
+    # Two moments of a full update are 61 GB in fp32, of adapters at rank 512 a fifth of that.
+    assert (optimizer < 25e9) is (packing is not None)

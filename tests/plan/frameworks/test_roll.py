@@ -70,8 +70,8 @@ def test_roles_in_one_list_take_turns(planned):
     [("list(range(8,16))", 2, 8), ("[8, 9]", 2, 2), ("list(range(8,10)) + [12]", 2, 3)],
 )
 def test_roles_apart_have_gpus_of_their_own(planned, devices, nodes, each):
-    head, found, rest = RLVR.partition("actor_infer:")
-    workload = planned(head + found + rest.replace("list(range(0,8))", f'"{devices}"', 1))
+    head, mark, rest = RLVR.partition("actor_infer:")
+    workload = planned(head + mark + rest.replace("list(range(0,8))", f'"{devices}"', 1))
     assert values(workload, "colocated", "nodes", "actor.gpus_per_node") == [False, nodes, 8]
     assert workload.value("rollout.engines") == max(each // 2, 1)
 
