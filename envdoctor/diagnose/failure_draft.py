@@ -54,8 +54,8 @@ _ADVICE = pattern(rf"(?i)(?:^|(?<=[.;!?:] )|(?<=\n))\s*((?:{_ADVISING}){_REST}")
 _ADVICE_WITHIN = pattern(rf"\b((?:[Pp]lease|[Yy]ou (?:must|need to)){_REST}")
 #: A heading within a message, of what it came of.
 _CAME_OF = pattern(
-    r"(?i)^\s{0,8}(?:the )?(?:original|underlying|inner|root) (?:error|exception|cause)(?: was)?:"
-    r"\s*(?P<rest>.{0,300})$"
+    r"(?i)^\s{0,8}(?:(?:the )?(?:original|underlying|inner|root) (?:error|exception|cause)"
+    r"(?: was)?|stderr):\s*(?P<rest>.{0,300})$"
 )
 #: What a program says of the reason.
 _REASON = pattern(
@@ -79,6 +79,8 @@ _OF_CALL = pattern(r"\bargument\b|\.(?:clone|contiguous|detach|reshape|view)\(|\
 _ECHOED = pattern(r"['\"](?:input|content|prompt|loc)['\"]: ")
 #: What a GPU's runtime says: torch adds lines of its own, and no blank one.
 _OF_DEVICE = pattern(r"(?:CUDA|HIP|XPU) error: ")
+#: What is left of a bar of progress that a message was written over.
+_BAR = pattern(r"\s+\|\s{0,3}\d{1,9}/\d{1,9} \[[\d:?]{1,9}<[^\]\n]{0,40}\]?$")
 _AT_CODE = pattern(r"^at \d{1,9}:\d{1,9}:")
 _SHOWN = 400  # characters of a message
 #: How a line begins that goes on with the one above: as of yaml, transformers, multiprocessing.
@@ -363,6 +365,7 @@ def _worded(raised: Raised) -> str:
     if len(said) > _SHOWN and len(inner_message(said)) < len(said):
         said = f"… {inner_message(said)}"
     said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+    said = _BAR.sub("", said)
     name = raised.kind.rpartition(".")[2]
     return f"{name}: {said}" if name and said else name or said
 

@@ -38,8 +38,9 @@ _WENT_ON = 3  # lines behind it of something else
 
 
 def doubt(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
-    """Take back what is sure only by its words: a warning, an exception that ended nothing, or one
-    that its program told of before it went on, of which nothing came.
+    """Take back what is sure only by its words: a warning, an exception that ended nothing, one
+    that its program told of before it went on, of which nothing came, or a command that a script
+    went on without.
     """
     led = {id(draft.parent) for draft in drafts}
     passed = _passed(run)
@@ -49,7 +50,7 @@ def doubt(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
         is_over = (
             run.exception is None and draft.role == "cause" and _was_handled(draft, run.report)
         )
-        if _is_only_warned(draft, passed) or is_over:
+        if _is_only_warned(draft, passed) or is_over or _shell_went_on(draft, run):
             draft.certainty = "candidate"
 
 
@@ -62,6 +63,16 @@ def _was_handled(draft: TraceDraft, report: str) -> bool:
     last = max(event.last.number for event in draft.events)
     behind = [line for line in report.split("\n")[last:] if line.strip()]
     return len(behind) >= _WENT_ON and not any(map(_FAILING.search, behind))
+
+
+def _shell_went_on(draft: TraceDraft, run: LoggedRun) -> bool:
+    """Tell whether a script went on, for many lines and to no exception, after a command that its
+    shell did not have.
+    """
+    if run.exception is not None or not draft.is_made_by("command-not-found"):
+        return False
+    last = max(event.last.number for event in draft.events)
+    return len(list(filter(str.strip, run.report.split("\n")[last:]))) > LAST_LINES
 
 
 def has_failed(drafts: Sequence[TraceDraft], failure: Failure) -> bool:

@@ -112,7 +112,10 @@ _LOGGED = re.compile(
 )
 _REPEATED = re.compile(r" ?\[repeated \d{1,9}x across cluster\].{0,200}$")
 #: What prints an exception and goes on: Lib/multiprocessing/resource_tracker.py (main).
-_GOES_ON = re.compile(r"\bmultiprocessing[/\\]resource_tracker\.py$")
+_GOES_ON = re.compile(
+    r"\bmultiprocessing[/\\]resource_tracker\.py$"
+    r"|\bwandb[/\\]sdk[/\\](?:interface[/\\]router\w*|lib[/\\]sock_client)\.py$"
+)
 #: What stands above a traceback that ends nothing.
 _IGNORED = re.compile(
     r"Exception ignored (?:in|on)|--- Logging error ---|Error in (?:atexit|sys\.excepthook)"

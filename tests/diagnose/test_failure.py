@@ -266,3 +266,23 @@ def test_who_waits_in_vain_fails_by_what_failed_before(said):
     )
     assert "no such adapter" in said(engine + client).traces[0].finding.message
     assert "Timed out waiting" in said(client).traces[0].finding.message
+
+
+def test_what_a_command_said_stands_with_the_exception(said):
+    head = (
+        'Traceback (most recent call last):\n  File "/opt/own.py", line 3, in <module>\n    run()\n'
+    )
+    text = (
+        f"{head}RuntimeError: cannot fetch it.\nCommand: git fetch\nstderr: fatal: no such host\n"
+    )
+    assert "cannot fetch it. (fatal: no such host)" in said(text).traces[0].finding.message
+
+
+def test_the_rest_of_a_bar_is_no_part_of_a_message(said):
+    head = (
+        'Traceback (most recent call last):\n  File "/opt/own.py", line 3, in <module>\n    run()\n'
+    )
+    text = f"{head}RuntimeError: File a.pt cannot be opened. | 2/24 [00:24<04:33, 12.42s/it]\n"
+    message = said(text).traces[0].finding.message
+    assert "cannot be opened" in message
+    assert "/24" not in message

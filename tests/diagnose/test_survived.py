@@ -67,6 +67,38 @@ def test_the_level_of_a_line_behind_the_name_of_its_host(said, prefix):
     assert said(f"{line.replace('[W403', '[E403')}\n").traces
 
 
+ROUTER = """Traceback (most recent call last):
+  File "/x/site-packages/wandb/sdk/interface/router.py", line 70, in message_loop
+    msg = self._read_message()
+  File "/x/site-packages/wandb/sdk/interface/router_sock.py", line 30, in _read_message
+    raise MessageRouterClosedError from e
+wandb.sdk.interface.router.MessageRouterClosedError
+"""
+
+
+def test_a_thread_of_wandb_that_ends_ends_no_run(said):
+    assert not said(f"{ROUTER}Closing mailbox, abandoning 1 handles.\n").traces
+    assert said(ROUTER.replace("wandb/sdk/interface/router", "own/router")).traces
+
+
+def test_what_wandb_sent_at_last_had_only_been_late(said):
+    refused = (
+        "ConnectTimeout: HTTPSConnectionPool(host='a.example', port=443): Max retries exceeded"
+    )
+    lines = f"upload failed: requests.exceptions.{refused} with url: /a\nuploading again\n"
+    assert said(lines).traces
+    assert not said(
+        f"{lines}SenderThread:12 [file_stream.py:finish():599] file stream finish is done\n"
+    ).traces
+
+
+def test_a_script_that_went_on_without_a_command(said):
+    line = "/opt/job.sh: line 7: ibstatus: command not found\n"
+    work = "".join(f"{'abcdefghij'[number % 10] * 5} prepared\n" for number in range(60))
+    assert said(line).traces[0].certainty == "likely"
+    assert said(f"{line}{work}").traces[0].certainty == "candidate"
+
+
 LOGGING = """
     import logging, string
     def answer(item):
