@@ -32,6 +32,19 @@ COUNT = (
             ),
             "ninja-lacks-input",
         ),
+        ("a.c:14: error: include file 'Python.h' not found", "build-python-headers"),
+        ("a.c:3:10: fatal error: 'Python.h' file not found", "build-python-headers"),
+        (
+            "a.c(2): fatal error C1083: Cannot open include file: 'Python.h': No",
+            "build-python-headers",
+        ),
+        (
+            'a.cu(3): catastrophic error: cannot open source file "cublas_v2.h"',
+            "build-cuda-headers",
+        ),
+        ("a.cc:1:9: fatal error: 'cudnn_ops.h' file not found", "build-cudnn-headers"),
+        ('a.cu(3): catastrophic error: cannot open source file "own.h"', "source-refused"),
+        ("a.c:3:10: fatal error: 'own.h' file not found", "source-refused"),
         ("FAILED: [code=137] CMakeFiles/_C.dir/csrc/ops.cu.o ", "compiler-killed"),
         (
             f"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset={SCOPE},mems_allowed=0-1,oom_memcg={POD},task_memcg={POD},task=python",
