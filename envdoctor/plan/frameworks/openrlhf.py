@@ -93,7 +93,13 @@ _FIELDS: Fields = {
     "checkpoint.limit": (("ckpt.max_num", "max_ckpt_num"), integer),
 }
 #: Tools that generate nothing, as this model of memory knows them.
-_ALGORITHMS = {"train_sft": "sft", "train_dpo": "dpo", "train_kto": "dpo", "train_rm": "rm"}
+_ALGORITHMS = {
+    "train_sft": "sft",
+    "train_dpo": "dpo",
+    "train_kto": "dpo",
+    "train_rm": "rm",
+    "train_prm": "sft",
+}
 _MISSING: Mapping[str, Any] = {
     "rollout.n": 1,
     "actor.sequence_parallel": 1,

@@ -13,7 +13,14 @@ from ...model.record import NamedTuple
 from .configuration import Fields
 from .declared import class_defaults, syntax_tree
 
-__all__ = ["ScriptOptions", "modules_of_classes", "script_options"]
+__all__ = [
+    "ScriptOptions",
+    "bounds_of_texts",
+    "loaded_weights",
+    "modules_of_classes",
+    "parsed_classes",
+    "script_options",
+]
 
 #: Parsers that make instances of dataclasses (transformers/hf_argparser.py, trl/scripts/utils.py,
 #: alignment-handbook's configs.py, open-instruct's utils.py): what argparse's takes is no class.
@@ -62,12 +69,12 @@ def script_options(source: str, beside: str = "") -> ScriptOptions:
     if tree is None:
         return ScriptOptions()
     nodes = list(ast.walk(tree))
-    classes = _parsed_classes(nodes)
+    classes = parsed_classes(nodes)
     declared = _fields_of([*nodes, *(ast.walk(others) if others is not None else ())], classes)
     if not declared:
         return ScriptOptions()
-    models = set(_options(_loaded(nodes), declared))
-    lengths = set(_options(_bounds(nodes), declared))
+    models = set(_options(loaded_weights(nodes), declared))
+    lengths = set(_options(bounds_of_texts(nodes), declared))
     return ScriptOptions(
         models.pop() if len(models) == 1 else "",
         lengths.pop() if len(lengths) == 1 else "",
@@ -84,7 +91,7 @@ def modules_of_classes(source: str) -> Tuple[str, ...]:
     """
     tree = syntax_tree(source)
     nodes = list(ast.walk(tree)) if tree is not None else []
-    classes = set(_parsed_classes(nodes))
+    classes = set(parsed_classes(nodes))
     return tuple(
         dict.fromkeys(
             "." * node.level + (node.module or "")
@@ -95,7 +102,7 @@ def modules_of_classes(source: str) -> Tuple[str, ...]:
     )
 
 
-def _parsed_classes(nodes: List[ast.AST]) -> List[str]:
+def parsed_classes(nodes: List[ast.AST]) -> List[str]:
     """Return the names of the classes that a parser is given, in their order."""
     names: List[str] = []
     for node in nodes:
@@ -174,7 +181,7 @@ def _is_once(nodes: List[ast.AST]) -> bool:
     return len(targets) == 1 and len(loads) == sum(map(_is_load, nodes))
 
 
-def _loaded(nodes: List[ast.AST]) -> Iterator[ast.expr]:
+def loaded_weights(nodes: List[ast.AST]) -> Iterator[ast.expr]:
     """Yield what the weights of models are loaded from."""
     for node in nodes:
         if isinstance(node, ast.Call) and _is_load(node):
@@ -184,7 +191,7 @@ def _loaded(nodes: List[ast.AST]) -> Iterator[ast.expr]:
             yield from (*node.args[:1], *named)
 
 
-def _bounds(nodes: List[ast.AST]) -> Iterator[ast.expr]:
+def bounds_of_texts(nodes: List[ast.AST]) -> Iterator[ast.expr]:
     """Yield what bounds a text: ``max_length=X`` of a call, ``args.max_seq_length = X``."""
     for node in nodes:
         if isinstance(node, ast.Call):

@@ -10,6 +10,7 @@ from typing import Any, Mapping, Tuple
 
 from ...model.evidence import Fact, Known, Unknown
 from .adapter import CERTAIN, Run
+from .code_arguments import code_settings
 from .configuration import Fields, boolean, integer, text_of
 from .hf_trainer import (
     TRAINING_DEFAULTS,
@@ -91,8 +92,9 @@ class _Transformers(Trainer):
         return (trains or _is_loop(run)) and not any(imports(source, name) for name in _OTHERS)
 
     def launch(self, run: Run) -> Launch:
-        """Return the options of the script."""
-        return Launch(flags(run.arguments, run.name)[0], run.files)
+        """Return the options of the script, over what its code gives the trainer's arguments."""
+        made = code_settings(run, entry_source(run))
+        return Launch(flags(run.arguments, run.name)[0], [*made, *run.files])
 
     def defaults_of(self, run: Run) -> Mapping[str, Any]:
         """Return the defaults of TrainingArguments, over them those of the script's own classes for

@@ -12,6 +12,7 @@ from ...model.layout import Layout
 from ...model.workload import ConfigurationProblem
 from .adapter import CERTAIN, Run, RunReading
 from .attention import attention_of
+from .code_arguments import code_settings
 from .configuration import (
     Configuration,
     Fields,
@@ -149,7 +150,8 @@ class _Trl:
         trained = table.versions_of("per_device_train_batch_size")
         versions, version = possible_versions(table, run, [*files, *settings], trained)
         table = checkout_table(run, table, versions, _declared(method))
-        configuration = Configuration(table, versions, settings, files, run.environ)
+        made = code_settings(run, _source(run) or "")
+        configuration = Configuration(table, versions, settings, [*made, *files], run.environ)
         own = options_of(run, _source(run) or "")
         facts, keys = configuration.read(own.over(_PAIRS if method in _ALGORITHMS else _FIELDS), {})
         place = Evidence(run.name, run.entry)
@@ -174,7 +176,7 @@ class _Trl:
         foreign = is_own and not self._is_package(run)
         problems = [one for one in problems if not foreign or one.nearest or not _is_unknown(one)]
         problems += value_problems(fields, keys)
-        unread = unread_settings(configuration, [*files, *settings])
+        unread = unread_settings(configuration, [*made, *files, *settings])
         fields.update(other_models(configuration, [*files, *settings]))
         if not self._is_positive(run):
             unread = (*unread, f"the program {run.entry or run.name}")
