@@ -14,7 +14,14 @@ from .marked import Marked
 from .presence import is_advised
 from .word_lists import words
 
-__all__ = ["LaunchReader", "beside_command", "launched_runs", "read_launch", "split_command"]
+__all__ = [
+    "LaunchReader",
+    "beside_command",
+    "launched_runs",
+    "note_engine",
+    "read_launch",
+    "split_command",
+]
 
 _MOST = 20  # commands of one report
 _MOST_NEEDED = 200  # assignments that one of them refers to, and lines of a list
@@ -43,6 +50,18 @@ _SERVED = re.compile(r"\b(?:vllm|sglang) serve ([A-Za-z0-9./~][^\s=]*/?[^\s=]*)"
 _SERVED_ALONE = re.compile(r"(?:vllm|sglang) serve [\w.~-]*/[\w./-]+")
 _SETTINGS = re.compile(r"--| -tp|=")
 _IMAGE = re.compile(r"[\w./-]*(?:vllm|sglang)[\w./-]*(?::[\w.-]+)?")
+#: Commands and images of engines that no plan reads, by what an engine is called; a model that
+#: stands behind one by its place.
+_OTHER_ENGINES = Marked(
+    "lmdeploy, text-generation, fastchat",
+    r"(?P<lmdeploy>(?<![\w./-])lmdeploy +serve +(?:api_server|gradio)\b)"
+    r"|(?P<tgi>(?<![\w./-])text-generation-launcher(?= +-)"
+    r"|(?:docker|podman|nerdctl) +run\b.*/text-generation-inference(?::[\w.-]+)?(?= +-))"
+    r"|(?P<fastchat>-m +fastchat\.serve\.(?:cli|model_worker)\b)",
+    0,
+)
+_MODEL_BEHIND = re.compile(r" +(?!-)([A-Za-z0-9~./][\w./~-]*)(?=\s|[`'\"]|$)")
+_MODEL_FLAG = re.compile(r"--model(?:[-_](?:id|path))?[ =][\"']?([A-Za-z0-9~./][\w./~-]*)")
 #: Where a sentence or the next command goes on behind a command.
 _END = re.compile(
     r" (?:&&|\|\|?|2?>&?1?|;|&) |[;|&]$| (?:and|but|which|then|where|when|with) [a-z]"
@@ -65,6 +84,11 @@ _SHORT = {
     "-dp": "data_parallel_size",
     "--dp": "data_parallel_size", "--dp-size": "data_parallel_size",
 }  # fmt: skip
+#: Flags that say over how many GPUs an engine spreads a model, or that its weights are packed.
+_SIZE_FLAG = re.compile(
+    r"(--(?:tp|num-shard|num-gpus|quantize|model-format|load-8bit|cpu-offloading))\b[ =]?"
+    r"((?!-)[\w.-]+|)"
+)
 _NAMES = words(
     """
     tensor_parallel_size pipeline_parallel_size data_parallel_size gpu_memory_utilization
@@ -186,6 +210,23 @@ class LaunchReader:
         if engine and len(text) < 200:
             draft.request("engine", "V" + next(filter(None, engine.groups())), line)
         return False
+
+
+def note_engine(line: Line, draft: Draft) -> None:
+    """Note which engine a command starts that no plan reads, its model and the size by which it
+    spreads the weights.
+    """
+    match = _OTHER_ENGINES.search(line.text)
+    if match is None or is_advised(line.text[: match.start()]):
+        return
+    draft.request("served_by", str(match.lastgroup), line)
+    command = line.text[match.end() :]
+    model = _MODEL_BEHIND.match(command) if match.group("lmdeploy") else None
+    model = model or _MODEL_FLAG.search(command)
+    if model:
+        draft.request("model", model.group(1), line)
+    for name, value in _SIZE_FLAG.findall(command):
+        draft.request(_SHORT.get(name, name), value, line)
 
 
 # --------------------------------------------------------------------------------------------------

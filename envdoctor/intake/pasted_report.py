@@ -21,7 +21,7 @@ from .environment_modules import ModuleReader
 from .grammar import StatementReader
 from .hinted_machine import read_hints_of_machine
 from .json_lists import read_json_lists
-from .launch_commands import LaunchReader, beside_command, launched_runs
+from .launch_commands import LaunchReader, beside_command, launched_runs, note_engine
 from .machine_limits import LimitsReader
 from .marked import Marked
 from .meant_for import VENDORS, meant_for_cpu, meant_for_vendor
@@ -371,6 +371,7 @@ class _Readers:
         """Give a line to the readers; tell whether it says something to one of them."""
         draft, text = self._draft, line.text
         claims = draft.claims
+        note_engine(line, draft)
         self._note_models(line)
         families = named_families(text)
         for family in families:

@@ -82,6 +82,20 @@ _PACKING = (
     "cpu_offload",
     "cpu_offload_gb",
     "torchao_config",
+    "quantize",  # text-generation-launcher
+    "model_format",  # lmdeploy
+    "load_8bit",  # FastChat, as the next
+    "cpu_offloading",
+)
+#: By engine, the setting of its own that says over how many GPUs it spreads weights.
+_SPREADS = {"tgi": "num_shard", "fastchat": "num_gpus"}
+#: By engine, the flag for it.
+_FLAGS = {"tgi": "--num-shard", "fastchat": "--num-gpus", "lmdeploy": "--tp"}
+#: Engines that take all GPUs of the machine where no size is stated.
+_TAKES_ALL = ("tgi",)
+_SHARDS = Source(
+    "https://huggingface.co/docs/text-generation-inference/reference/launcher",
+    "--num-shard: the number of shards to use if you don't want to use all GPUs on a given machine",
 )
 #: Settings that these alone have.
 _OF_ENGINES = ("max_model_len", "gpu_memory_utilization", "mem_fraction_static")
@@ -350,9 +364,12 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
         return
     whole, total = held.whole, held.memory
     enough = next((size for size in _SPLITS if whole / size < 0.85 * total), None)
-    stated = workload.number("tensor_parallel_size") is not None
+    stated = _stated_split(workload) is not None
     split, how = _split(workload), "as stated"
     counted = len(devices) > 1 or not _is_named(facts)
+    takes_all = workload.setting("served_by") in _TAKES_ALL and not stated
+    if takes_all and whole < total * (len(devices) if counted else _LARGEST_NODE):
+        return
     if not stated and counted and whole >= total * len(devices):
         stated, split, how = True, float(len(devices)), "all there are"
     elif not stated:
@@ -360,7 +377,9 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
     over = f"{split:g} GPUs" if split > 1 else "one GPU"
     more = []
     if enough is not None:
-        commands = (f"--tensor-parallel-size {enough}",) if enough <= len(devices) else ()
+        is_fitting = enough <= len(devices) and not takes_all
+        flag = _FLAGS.get(workload.setting("served_by") or "", "--tensor-parallel-size")
+        commands = (f"{flag} {enough}",) if is_fitting else ()
         more.append(Remedy(f"Spread the weights over {enough} GPUs.", commands, "safe"))
     yield Finding(
         "ED617",
@@ -371,7 +390,7 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
         f"two bytes for each parameter; over {over} ({how}) that is {gib_text(whole / split)} of "
         f"{gib_text(total)} GiB each, as far as the launch settings tell.",
         evidence=_evidence(facts, "gpus"),
-        sources=(_WHOLE_WEIGHTS,),
+        sources=(_SHARDS if takes_all else _WHOLE_WEIGHTS,),
         remedies=(
             *more,
             Remedy("Or take quantized weights (AWQ, GPTQ, FP8), or a smaller model.", (), "safe"),
@@ -564,9 +583,16 @@ def _is_named(facts: Facts) -> bool:
     return evidence is not None and evidence.detail == NAMED
 
 
+def _stated_split(workload: Workload) -> Optional[float]:
+    """Return the tensor parallel size that is stated, in the words of the engine that serves."""
+    own = _SPREADS.get(workload.setting("served_by") or "")
+    size = workload.number(own) if own is not None else None
+    return size if size is not None else workload.number("tensor_parallel_size")
+
+
 def _split(workload: Workload) -> float:
     """Return over how many GPUs the settings spread the weights."""
-    tensor = workload.number("tensor_parallel_size") or 1
+    tensor = _stated_split(workload) or 1
     return tensor * (workload.number("pipeline_parallel_size") or 1)
 
 

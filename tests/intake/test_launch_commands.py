@@ -123,3 +123,29 @@ def test_a_model_is_named_once_or_not_at_all():
     assert two.value("request") is None
     stated = parse_report("vllm serve a/b\nas with Yi-34B\nGPU 0: NVIDIA L4\n")
     assert stated.value("request").value("actor.model") == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("command", "engine", "model"),
+    [
+        ("lmdeploy serve api_server Qwen/Qwen2.5-32B-Instruct --server-port 23333", "lmdeploy",
+         "Qwen/Qwen2.5-32B-Instruct"),
+        ("text-generation-launcher --model-id a/b-70b --port 80", "tgi", "a/b-70b"),
+        ("docker run --gpus all ghcr.io/huggingface/text-generation-inference:2.0 --model-id a/b-7b",
+         "tgi", "a/b-7b"),
+        ("python3 -m fastchat.serve.cli --model-path a/b-33b-v1.3", "fastchat", "a/b-33b-v1.3"),
+    ],
+)  # fmt: skip
+def test_engines_that_no_plan_reads(command, engine, model):
+    settings = parse_report(f"GPU 0: NVIDIA L4\n{command}\n").value("request").settings()
+    assert (settings["served_by"], settings["model"]) == (engine, model)
+
+
+def test_an_engine_that_is_only_advised_or_installed_serves_nothing():
+    for text in (
+        "You should try `lmdeploy serve api_server a/b-7b` instead",
+        "pip install lmdeploy",
+        "docker pull ghcr.io/huggingface/text-generation-inference:2.0",
+    ):
+        request = parse_report(f"GPU 0: NVIDIA L4\npeft 0.12.0\n{text}\n").value("request")
+        assert request is None or "served_by" not in request.settings()

@@ -40,8 +40,20 @@ def said(matrix, text):
         ("python -m sglang.launch_server --model a/b --tp 2 --dp 2", ["ED615"]),
         ("python -m sglang.launch_server --model a/b --tp 2 --dp 2 --enable-dp-attention", []),
         ("vllm serve Qwen/Qwen2.5-7B-Instruct --config settings.yaml", []),
+        ("lmdeploy serve api_server Qwen/Qwen2.5-72B-Instruct --server-port 1", ["ED617"]),
+        ("lmdeploy serve api_server Qwen/Qwen2.5-32B-Instruct --tp 2", []),
+        ("lmdeploy serve api_server Qwen/Qwen2.5-72B-Instruct --model-format awq", []),
+        ("text-generation-launcher --model-id Qwen/Qwen2.5-72B-Instruct", ["ED617"]),
+        ("text-generation-launcher --model-id Qwen/Qwen2.5-72B-Instruct --quantize eetq", []),
+        ("text-generation-launcher --model-id Qwen/Qwen2.5-32B-Instruct", []),
+        ("text-generation-launcher --model-id Qwen/Qwen2.5-32B-Instruct --num-shard 1", ["ED617"]),
+        ("podman run ghcr.io/huggingface/text-generation-inference:3.0 --model-id Qwen/Qwen2.5-72B",
+         ["ED617"]),
+        ("python3 -m fastchat.serve.cli --model-path Qwen/Qwen2.5-72B-Instruct", ["ED617"]),
+        ("python3 -m fastchat.serve.cli --model-path Qwen/Qwen2.5-32B-Instruct --num-gpus 2", []),
+        ("python3 -m fastchat.serve.cli --model-path Qwen/Qwen2.5-32B-Instruct --load-8bit", []),
     ],
-)
+)  # fmt: skip
 def test_what_a_command_asks_of_the_gpus_of_its_report(matrix, command, codes):
     findings = said(matrix, TWO_A100 + command)
     assert sorted(findings) == codes
