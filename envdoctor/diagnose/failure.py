@@ -42,6 +42,7 @@ from .pip_ends import join_refused_installs, name_what_stopped_pip
 from .raised import failure_of, was_stopped
 from .refused_types import tell_refused_types
 from .releases_in_text import tell_releases_in_text
+from .replicas import tell_replicas
 from .shared_modules import tell_shared_modules
 from .sonames import tell_sonames
 from .stated_beside import state_beside
@@ -139,6 +140,7 @@ _TELL_FAILURE: Tuple[Step, ...] = (
     tell_shared_modules,
     tell_releases_in_text,
     relate_numbers,
+    tell_replicas,
     doubt,
 )
 #: What to do about what is left, and the values that it is about.

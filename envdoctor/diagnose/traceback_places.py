@@ -19,6 +19,7 @@ from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
 from .build_isolation import tell_build
 from .code_owner import is_own, is_standard, package_of
+from .compiled_parts import tell_compiled_module, tell_compiled_part
 from .logged_run import LoggedRun
 from .memory_shortage import tell_phase
 from .missing_names import is_checkout
@@ -50,8 +51,10 @@ def tell_places(drafts: List[TraceDraft], run: LoggedRun) -> None:
                 _tell_holder(draft, groups, run.context)
                 _tell_importer(draft, frames, groups, run.modules, run.context)
                 _tell_own_folder(draft, frames, groups.get("module", ""), run.context)
+                tell_compiled_module(draft, frames, groups, run.modules, run.context)
         elif name == "module-part-missing":
             _tell_own_part(draft, frames, groups, run.modules, run.context)
+            tell_compiled_part(draft, groups, run.context)
         elif name in _BY_WORDS:
             _tell_words(draft, _BY_WORDS[name])
         elif name in _BY_FRAMES:

@@ -724,3 +724,24 @@ def test_a_module_that_newer_releases_lack_is_no_reason_to_install_the_newest(sa
     finding = said("ModuleNotFoundError: No module named 'pkg_resources'\n").traces[0].finding
     (call,) = [call for remedy in finding.remedies for call in remedy.commands]
     assert call.packages[0].startswith("setuptools<=")
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("RuntimeError: Unrecognized CachingAllocator option: expandable_segments", "expandable_"),
+        ("[rank3]: RuntimeError: Unrecognized CachingAllocator option: max_size", "max_size"),
+        ("ValueError: Unrecognized key 'split_mb=3' in CUDA allocator config.", "split_mb=3"),
+        ("ValueError: Unrecognized key 'fast' in Accelerator allocator config.", "fast"),
+    ],
+)
+def test_a_setting_of_the_allocator_is_told_with_its_variable(said, line, key):
+    trace = said(f"{line}\n").traces[0]
+    assert trace.finding.component == "PYTORCH_CUDA_ALLOC_CONF"
+    assert key in trace.finding.message
+    assert trace.finding.remedies[0].text.startswith(f"Take {key}")
+
+
+def test_a_key_of_another_configuration_is_none_of_the_allocator(said):
+    found = said("ValueError: Unrecognized key 'fast' in trainer config.\n").traces
+    assert all(trace.finding.component != "PYTORCH_CUDA_ALLOC_CONF" for trace in found)
