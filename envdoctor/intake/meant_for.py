@@ -42,6 +42,12 @@ def _said(names: str) -> re.Pattern[str]:
     )
 
 
+#: Intel's devices by their names (https://dgpu-docs.intel.com/devices/hardware-table.html).
+_OF_INTEL = (
+    r"(?:Intel(?:\(R\)|®)? )?(?:(?:Data Cent(?:er|re) GPU )?Max (?:Series\b|1100\b|1350\b|1550\b)"
+    r"|(?:Data Cent(?:er|re) GPU )?Flex (?:Series\b|140\b|170\b)|Iris(?:\(R\)|®)? Xe\b"
+    r"|Arc(?:\(TM\)|™)? (?:(?:Pro )?[AB]\d{2,3}\w?\b|1[34]0[TUV]\b|GPUs?\b|[Gg]raphics\b))"
+)
 #: By the field that says that a report is of these devices.
 VENDORS: Mapping[str, _Vendor] = {
     "report.for_rocm": _Vendor(
@@ -75,7 +81,23 @@ VENDORS: Mapping[str, _Vendor] = {
         ),
     ),
     "report.for_xpu": _Vendor(
-        ("xpu", "ipex", "XPU", "Arc", "Max Series", "oneapi", "sycl", "SYCL", "bigdl"),
+        (
+            "xpu",
+            "ipex",
+            "XPU",
+            "Arc",
+            "Max ",
+            "Flex ",
+            "Iris",
+            "oneapi",
+            "sycl",
+            "SYCL",
+            "bigdl",
+            "Intel GPU",
+            "Intel iGPU",
+            "Intel dGPU",
+            "Intel integrated",
+        ),
         re.compile(
             r"\bDockerfile\.xpu\b|\bVLLM_TARGET_DEVICE=[\"']?xpu\b|(?<!\S)--device[= ]xpu\b"
             r"|\bdevice(?:_map)?\s?=\s?[\"']xpu[\"']|\.to\([\"']xpu[\"']\)"
@@ -83,10 +105,14 @@ VENDORS: Mapping[str, _Vendor] = {
             r"|\b(?:ipex_llm|bigdl[./]llm)[./]\w*[./]?xpu\b|\bONEAPI_DEVICE_SELECTOR=\S+"
             r"|\bintel_extension_for_pytorch/lib/libintel-ext-pt-gpu\.so|\bxpu-smi\b|\bsycl-ls\b"
             r"|(?<![\w./-])intelanalytics/ipex-llm-[\w.-]*xpu[\w.-]*(?::[\w.-]+)?"
+            # As the driver names a device, and as people do behind a label.
+            r"|\bIntel\(R\) (?:Arc\(TM\)|Iris\(R\)|Data Center GPU)(?: [\w()]+)?"
+            rf"|\b(?:GPU|[Gg]raphics(?: [Cc]ard)?|[Dd]evice)s?\W{{1,4}}(?:\d ?[x×*] ?)?{_OF_INTEL}"
         ),
         _said(
             r"XPUs?\b(?!\s+(?:support|users?|build|backend))|"
-            r"(?:Data Cent(?:er|re) GPU )?Max Series\b|Arc (?:Pro )?[AB]\d{2,3}\w?\b"
+            rf"{_OF_INTEL}|(?<=Intel )(?:(?:integrated |discrete )?GPUs?|[id]GPUs?)\b"
+            r"(?!\s+(?:support|users?|build|backend))"
         ),
     ),
     "report.for_npu": _Vendor(
