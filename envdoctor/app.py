@@ -190,6 +190,8 @@ def _with_tried_remedies(
 
     if len(nodes) != 1:
         return without_repeated(findings)
+    from .rules.remedy_place import fitted_to_place
+
     if any(finding.remedies for finding in findings):
         from .rules.remedy_place import without_other_places
 
@@ -203,7 +205,7 @@ def _with_tried_remedies(
         from .fix.joint_remedies import reconciled
 
         tried = reconciled(tried, nodes[0], matrix, judge_changed, within)
-    return without_repeated(tried)
+    return without_repeated(fitted_to_place(tried, nodes[0], matrix))
 
 
 def _changes(nodes: Sequence[Facts], since: Optional[Snapshot]) -> Optional[TargetChanges]:

@@ -8,11 +8,16 @@ import pytest
 from envdoctor import app
 from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
+from envdoctor.model.calls import InstallerCall
 from envdoctor.model.evidence import Evidence, Known
 from envdoctor.model.facts import Distribution, Facts
 from envdoctor.model.finding import Finding, Remedy
 from envdoctor.rules.built_on_torch import ways_by_torch
-from envdoctor.rules.remedy_place import is_of_another_place, without_other_places
+from envdoctor.rules.remedy_place import (
+    fitted_to_place,
+    is_of_another_place,
+    without_other_places,
+)
 
 MATRIX = load_matrix()
 
@@ -121,3 +126,57 @@ def test_a_library_of_the_system_is_not_built_against_torch(code, kind, is_built
     ways = ways_by_torch(finding, facts)
     assert bool(ways) is is_built
     assert all("glibc" not in way.text for way in ways or ())
+
+
+def fitted(remedy, facts):
+    finding = Finding("ED390", "a", "too-old", "error", "It fails.", remedies=(remedy,))
+    return fitted_to_place([finding], facts, MATRIX)[0].remedies[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "facts", "expected"),
+    [
+        ("export NCCL_P2P_DISABLE=1", WINDOWS, ("set NCCL_P2P_DISABLE=1",)),
+        ("export CUDA_HOME=/usr/local/cuda-12.4", WINDOWS, ()),
+        ("unset NCCL_GRAPH_FILE", WINDOWS, ("set NCCL_GRAPH_FILE=",)),
+        ("wsl --shutdown", WINDOWS, ("wsl --shutdown",)),
+        ("export NCCL_P2P_DISABLE=1", LINUX, ("export NCCL_P2P_DISABLE=1",)),
+        (
+            "export CUDA_HOME=/usr/local/cuda-12.4",
+            MACOS,
+            ("export CUDA_HOME=/usr/local/cuda-12.4",),
+        ),
+        ("export NCCL_P2P_DISABLE=1", Facts(), ("export NCCL_P2P_DISABLE=1",)),
+    ],
+)
+def test_variables_are_set_as_the_shell_of_the_system_does(command, facts, expected):
+    assert fitted(Remedy("Set it.", (command,)), facts).commands == expected
+
+
+@pytest.mark.parametrize(
+    ("package", "facts", "is_kept"),
+    [
+        ("vllm>=0.8.5", ROCM, False),
+        ("vllm>=0.8.5", CUDA, True),
+        ("vllm>=0.8.5", Facts(), True),
+        ("torch==2.6.0", ROCM, False),
+        ("transformers<4.50", ROCM, True),
+        ("bitsandbytes>=0.49", ROCM, True),
+        ("uvloop", WINDOWS, False),
+        ("uvloop", LINUX, True),
+        ("uvicorn", WINDOWS, True),
+    ],
+)
+def test_what_is_not_made_for_a_place_is_not_installed_there(package, facts, is_kept):
+    remedy = fitted(Remedy("Install it.", (InstallerCall("install", (package,)),)), facts)
+    assert bool(remedy.commands) is is_kept
+    assert (remedy.text == "Install it.") is is_kept
+
+
+def test_an_index_that_is_named_decides():
+    call = InstallerCall(
+        "install", ("torch==2.6.0",), indexes=("https://download.pytorch.org/whl/rocm6.2",)
+    )
+    assert fitted(Remedy("Install it.", (call,)), ROCM).commands == (call,)
+    gone = InstallerCall("uninstall", ("vllm",))
+    assert fitted(Remedy("Take it out.", (gone,)), ROCM).commands == (gone,)
