@@ -201,7 +201,9 @@ def _tell_holder(draft: TraceDraft, groups: Mapping[str, str], context: Context)
         remedy = Remedy(f"Run it with Python {ADDED_IN[module]} or newer.")
     else:
         package = groups.get("@module", "")
-        is_known = package in context.matrix.packages_known
+        # A row says whose module it is, where the two have different names.
+        is_told = "." not in module and package not in ("", canonicalize_name(module))
+        is_known = is_told or package in context.matrix.packages_known
         if not is_known or package in context.distributions or draft.is_dated:
             return  # which releases of it have the module says more
         call = InstallerCall("install", (package,))

@@ -46,7 +46,7 @@ _KNOWN = words(
     tiktoken tilelang tokenizers torch torch-memory-saver torchao torchaudio torchdata torchmetrics
     torchtext torchvision tqdm transformer-engine transformers triton triton-kernels trl typer
     typing-extensions unsloth unsloth-zoo uv uvicorn uvloop verl vllm vllm-flash-attn vllm-nccl-cu11
-    vllm-nccl-cu12 vllm-ascend wandb watchfiles wheel xformers xgrammar xinference zmq tvm-ffi
+    vllm-nccl-cu12 vllm-ascend wandb watchfiles wheel xformers xgrammar xinference tvm-ffi
     torchtitan torchrec torchtune slime rl-games nemo-rl fbgemm-gpu fbgemm-gpu-genai axolotl
     lightllm mlc-llm ctranslate2 dlinfer exllamav2 exllamav3 faster-whisper jax jaxlib keras
     bigdl-llm ipex-llm pyannote-audio torch-npu whisperx
@@ -87,6 +87,7 @@ _ALIASES = {
     "hf-transformers": "transformers",
     "hf-hub": "huggingface-hub",
     "bnb": "bitsandbytes",
+    "zmq": "pyzmq",
     "te": "transformer-engine",
     "transformerengine": "transformer-engine",
     "megatron-lm": "megatron-core",

@@ -310,3 +310,16 @@ def test_a_neighbour_without_which_it_had_been_enough(said):
     )
     assert "nvidia-smi" in trace.finding.remedies[0].text
     assert "logits_to_keep" in trace.finding.remedies[1].text
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [("zmq", "pyzmq"), ("bs4", "beautifulsoup4"), ("skimage", "scikit-image"), ("ours", "")],
+)
+def test_a_module_is_installed_by_the_name_of_its_distribution(tmp_path, module, package):
+    path = tmp_path / "run.log"
+    last = f"ModuleNotFoundError: No module named '{module}'"
+    path.write_text(traceback("run", last), encoding="utf-8")
+    (remedy,) = diagnose([str(path)], Facts(), MATRIX).traces[0].finding.remedies
+    commands = [command.packages for command in remedy.commands]
+    assert commands == ([(package,)] if package else [])
