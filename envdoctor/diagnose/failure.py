@@ -59,6 +59,7 @@ from .survived import (
 from .trace_draft import Knowledge, TraceDraft, advice_of, drafts_of, groups_of, traces_of
 from .traceback_places import tell_places
 from .two_packages import tell_two_packages
+from .unexpanded_names import tell_unexpanded
 
 if TYPE_CHECKING:
     from ..model.calls import Call
@@ -141,6 +142,7 @@ _TELL_FAILURE: Tuple[Step, ...] = (
     tell_releases_in_text,
     relate_numbers,
     tell_replicas,
+    tell_unexpanded,
     doubt,
 )
 #: What to do about what is left, and the values that it is about.

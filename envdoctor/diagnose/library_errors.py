@@ -32,6 +32,7 @@ def _sayings(raised: Raised) -> Iterator[Saying]:
     have count where the traceback goes through their library.
     """
     yield from _ANYWHERE
+    yield from _STATUSES
     files = [frame.file for frame in raised.frames]
     for form, sayings in _WITHIN:
         if any(map(form.search, files)) or not files:
@@ -55,6 +56,71 @@ def _of_unpickled(match: re.Match[str]) -> str:
         f"default from torch 2.6 on), and the file holds {holds}."
     )
 
+
+def _of_no_forward(name: str) -> str:
+    if name in ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict"):
+        return f"{name} only holds modules or parameters: it cannot be called itself."
+    return (
+        f"The class {name} was called as a module, and has no method forward: it is spelt "
+        "otherwise or stands within another method, or the class is a base whose subclass was "
+        "meant."
+    )
+
+
+#: What comes before the code of an error of botocore's (exceptions.py, ClientError).
+_STORE = r"^An error occurred \("
+#: The status of an answer as requests, httpx and urllib tell it.
+_STATUS = (
+    r"^(?:\(Request ID[^)]{{0,100}}\) ?)?(?:(?:Client |Server )?error '(?={0})|HTTP Error (?={0})"
+    r"|(?={0}\d* (?:Client|Server) Error\b))(?P<code>\d{{3}})\b"
+)
+
+
+def _of_status(code: str, words: str, fix: str) -> Saying:
+    return Saying(pattern(_STATUS.format(code)), words, fix)
+
+
+#: What statuses of HTTP mean (https://www.rfc-editor.org/rfc/rfc9110#name-status-codes), and what
+#: is to be done.
+_STATUSES: Tuple[Saying, ...] = (
+    _of_status(
+        "401",
+        "The server does not know who asks (401): no token was sent, or none that is valid.",
+        "Log in, or set the token for every process that fetches (HF_TOKEN for the hub)",
+    ),
+    _of_status(
+        "403",
+        "The server refuses that to whoever asks (403): access was not granted, an address that "
+        "was signed for a time has run out, or a proxy or a region is not served.",
+        "Ask for access on the page of what is fetched and take a token that may read it; fetch an "
+        "address that was signed anew",
+    ),
+    _of_status(
+        "404",
+        "The server has nothing at that address (404): a name, a branch or a file that is misspelt "
+        "or not there any more; what is private is answered so too.",
+        "Correct the name, the branch or the path of the address",
+    ),
+    _of_status(
+        "416",
+        "What was asked for lies behind the end of the file (416): an earlier download left a part "
+        "that is as long as the file already, or of another one.",
+        "Delete what is incomplete in the cache (*.incomplete under HF_HOME) and fetch it again "
+        "(force_download=True)",
+    ),
+    _of_status(
+        "429",
+        "The server refuses more requests for now (429): many processes ask at once, or without "
+        "an account.",
+        "Let one process fetch before the others start, log in, and wait between attempts",
+    ),
+    _of_status(
+        r"5\d\d",
+        "The server, or a proxy before it, failed itself (5xx).",
+        "Look at the log of that server where it is your own; else try again later, or take what "
+        "was fetched before (HF_HUB_OFFLINE=1 for the hub)",
+    ),
+)
 
 _ANYWHERE: Tuple[Saying, ...] = (
     # transformers 4.30 to 5.0, tokenization_utils_base.py
@@ -155,6 +221,40 @@ _ANYWHERE: Tuple[Saying, ...] = (
         "of them, no role of the machine.",
         "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or mount ~/.aws; a public bucket takes "
         "anonymous requests (anon=True of s3fs)",
+    ),
+    Saying(
+        pattern(rf"{_STORE}(?:AccessDenied|403|Forbidden)\)"),
+        "The object store knows the credentials of this run and does not let them do that (403). "
+        "For an object that is not there it answers so too, where the bucket may not be listed.",
+        "Compare bucket and key with what is there; else have the policy of that account or role "
+        "grant the operation (s3:GetObject, s3:PutObject, s3:ListBucket), or take the profile that "
+        "may (AWS_PROFILE)",
+    ),
+    Saying(
+        pattern(rf"{_STORE}(?:NoSuchKey|NoSuchBucket|NotFound|404)\)"),
+        "The object store has no such bucket or key (404).",
+        "Compare bucket, key and endpoint with what is there (aws s3 ls): upper and lower case "
+        "count, and a key has no slash in front",
+    ),
+    Saying(
+        pattern(
+            rf"{_STORE}(?:SlowDown|Throttling\w{{0,20}}|RequestLimitExceeded|TooMany\w+|503)\)"
+        ),
+        "The object store gets more requests than it takes for now: many ranks or workers at once.",
+        "Let fewer processes fetch at once, or each file once per machine, with more retries "
+        "(AWS_RETRY_MODE=adaptive, AWS_MAX_ATTEMPTS)",
+    ),
+    Saying(
+        pattern(rf"{_STORE}(?:PermanentRedirect|AuthorizationHeaderMalformed|301)\)"),
+        "The bucket is of another region than the one that was asked.",
+        "Set AWS_DEFAULT_REGION, or the endpoint, to the region of the bucket",
+    ),
+    # torch 1.13 to 2.15, nn/modules/module.py (_forward_unimplemented)
+    Saying(
+        pattern(r"^Module \[(?P<name>\w{1,80})\] is missing the required \"forward\" function"),
+        lambda match: _of_no_forward(match.group("name")),
+        "Call the modules that it holds one after the other, or define forward(self, …) in the "
+        "class itself, not within __init__ and under just that name",
     ),
     # openai 1.0 to 2.8, _exceptions.py; what servers of its interface answer:
     # https://platform.openai.com/docs/guides/error-codes

@@ -86,8 +86,8 @@ def test_the_texts_are_those_of_the_packages(matrix, message, package, words):
         ("permission denied", "/p/own/program.py", ""),
         (WANDB_WAITED, "/p/wandb/sdk/wandb_init.py", "wandb's server did not answer"),
         (STORE.format("ExpiredToken"), "", "credentials of this run (ExpiredToken)"),
-        (STORE.format("NoSuchKey"), "", ""),
-        (STORE.format("AccessDenied"), "", ""),
+        (STORE.format("NoSuchKey"), "", "no such bucket or key"),
+        (STORE.format("AccessDenied"), "", "does not let them do that"),
         ("The Access Key Id you provided does not exist in our records.", "", "credentials"),
         ("Unable to locate credentials", "", "No credentials"),
         (MPS, "", "Apple's GPU"),
@@ -180,3 +180,43 @@ def test_what_a_parser_of_yaml_says_is_told_with_its_place(said, tmp_path):
         pytest.skip("PyYAML is not installed")
     (trace,) = said(done.stderr).traces[:1]
     assert 'mapping values are not allowed here in "base.yaml", line 2' in trace.finding.message
+
+
+@pytest.mark.parametrize(
+    ("message", "words", "fix"),
+    [
+        ("403 Client Error: Forbidden for url: https://x.org/a", "(403)", "Ask for access"),
+        ("HTTP Error 404: Not Found", "(404)", "Correct the name"),
+        ("Client error '416 Range Not Satisfiable' for url 'https://x.org/a'", "(416)", "Delete"),
+        (
+            "(Request ID: 1-a;2) 429 Client Error: Too Many for url: https://x",
+            "(429)",
+            "one process",
+        ),
+        ("502 Server Error: Bad Gateway for url: https://x.org/a", "failed itself", "later"),
+        ("Server error '503 Service Unavailable' for url 'https://x'", "failed itself", "later"),
+        (STORE.format("AccessDenied"), "does not let them do that", "s3:GetObject"),
+        (STORE.format("404"), "no such bucket or key", "aws s3 ls"),
+        (STORE.format("SlowDown"), "more requests than it takes", "AWS_RETRY_MODE"),
+        (STORE.format("PermanentRedirect"), "another region", "AWS_DEFAULT_REGION"),
+        (
+            'Module [ModuleDict] is missing the required "forward" function',
+            "cannot be called itself",
+            "one after the other",
+        ),
+        (
+            'Module [Head] is missing the required "forward" function',
+            "has no method forward",
+            "in the class itself",
+        ),
+        ("the run has seen 403 rows of 404", "", ""),
+        ("error 416 of the reader", "", ""),
+        ("took 503 Server steps", "", ""),
+        (STORE.format("BucketAlreadyExists"), "", ""),
+    ],
+)
+def test_what_a_server_or_a_store_answers(message, words, fix):
+    said = of_library(raised(message))
+    assert words in said
+    assert bool(said) is bool(words)
+    assert fix in remedy_of_library(raised(message))
