@@ -431,3 +431,16 @@ def test_what_the_writers_program_asks_for_stands_against_a_pin(judged: Judge) -
     assert finding.packages == ("axolotl", "torch")
     met = facts_of([pins], complete=False, report_wanted={"torch": ">=2.5"})
     assert "ED301" not in codes(judged(met))
+
+
+@pytest.mark.parametrize(("value", "is_checked"), [(None, True), ("0", True), ("1", False)])
+def test_the_check_of_xformers_that_a_variable_turns_off(
+    judged: Judge, value: str | None, is_checked: bool
+) -> None:
+    name = "XFORMERS_IGNORE_FLASH_VERSION_CHECK"
+    facts = facts_of(
+        ["torch 2.7.0", "xformers 0.0.30", "flash-attn 2.8.3"],
+        variables={name: value} if value is not None else {},
+    )
+    said = [one for one in judged(facts) if "refuses flash-attn newer" in one.message]
+    assert bool([one for one in said if one.verdict == "violated"]) is is_checked
