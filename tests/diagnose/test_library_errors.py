@@ -187,6 +187,7 @@ def test_what_a_parser_of_yaml_says_is_told_with_its_place(said, tmp_path):
     [
         ("403 Client Error: Forbidden for url: https://x.org/a", "(403)", "Ask for access"),
         ("HTTP Error 404: Not Found", "(404)", "Correct the name"),
+        ("The requested URL returned error: 403", "(403)", "Ask for access"),
         ("Client error '416 Range Not Satisfiable' for url 'https://x.org/a'", "(416)", "Delete"),
         (
             "(Request ID: 1-a;2) 429 Client Error: Too Many for url: https://x",

@@ -745,3 +745,28 @@ def test_a_setting_of_the_allocator_is_told_with_its_variable(said, line, key):
 def test_a_key_of_another_configuration_is_none_of_the_allocator(said):
     found = said("ValueError: Unrecognized key 'fast' in trainer config.\n").traces
     assert all(trace.finding.component != "PYTORCH_CUDA_ALLOC_CONF" for trace in found)
+
+
+RAY_LOST = (
+    "(raylet) A worker died or was killed while executing a task by an unexpected system error. To "
+    "troubleshoot the problem, check the logs for the dead worker.\n"
+    "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+    "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker "
+    "exit detail: Worker unexpectedly exits with a connection error code 2. End of file. There are "
+    "some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high "
+    "memory usage. (2) ray stop --force is called.\n"
+)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "RuntimeError: torch.cuda.MemPool doesn't currently support expandable_segments.",
+        "RuntimeError: Expandable segments are not compatible with memory pool.",
+    ],
+)
+def test_what_ray_lost_is_under_what_the_worker_says_itself(said, cause):
+    cause = f"(Rollout pid=71) {cause}\n"
+    for text in (cause + RAY_LOST, RAY_LOST + cause):
+        assert len(roots(said(text))) == 1, roots(said(text))
+    assert roots(said(RAY_LOST))[0][2] == "candidate"
