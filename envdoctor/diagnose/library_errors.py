@@ -71,7 +71,8 @@ def _of_no_forward(name: str) -> str:
 _STORE = r"^An error occurred \("
 #: The status of an answer as requests, httpx, urllib and curl tell it.
 _STATUS = (
-    r"^(?:\(Request ID[^)]{{0,100}}\) ?)?(?:(?:Client |Server )?error '(?={0})|HTTP Error (?={0})|The requested URL returned error: (?={0})"
+    r"^(?:\(Request ID[^)]{{0,100}}\) ?)?(?:(?:Client |Server )?error '(?={0})|HTTP Error (?={0})"
+    r"|The requested URL returned error: (?={0})"
     r"|(?={0}\d* (?:Client|Server) Error\b))(?P<code>\d{{3}})\b"
 )
 
