@@ -30,7 +30,9 @@ __all__ = ["with_stated_runs"]
 _OF_MEMORY = ("ED601", "ED602", "ED603", "ED604", "ED605")
 #: What a rule on settings says more plainly than the plan does: no room for weights leaves none for
 #: a cache, and heads that a size does not divide are an impossible value.
-_PLAINER = {"ED617": "ED603", "ED618": "ED607"}
+_PLAINER = {"ED617": ("ED603",), "ED618": ("ED607",)}
+#: Of an engine that only serves, weights are what takes the GPU at the least.
+_PLAINER_OF_SERVERS = {"ED617": ("ED602", "ED603")}
 #: What a plan says of the GPUs that a run takes on each node, rules on settings need not.
 _OF_GPUS = "ED619"
 
@@ -39,11 +41,13 @@ def with_stated_runs(facts: Facts, matrix: Matrix) -> Tuple[Facts, List[Finding]
     """Return the facts with the settings of the run that a report starts, and what its launch
     settings ask in vain, each fault once.
     """
-    is_started = any(_workloads(facts))
+    started = list(_workloads(facts))
     facts, planned = _with_runs(facts, matrix)
-    codes = {finding.code for finding in planned} | ({_OF_GPUS} if is_started else set())
+    codes = {finding.code for finding in planned} | ({_OF_GPUS} if started else set())
     stated = [one for one in findings_of_settings(facts, matrix) if one.code not in codes]
-    plainer = {_PLAINER.get(one.code) for one in stated}
+    is_server = bool(started) and all(one.value("algorithm") == "serve" for one in started)
+    table = {**_PLAINER, **_PLAINER_OF_SERVERS} if is_server else _PLAINER
+    plainer = {code for one in stated for code in table.get(one.code, ())}
     return facts, [*(one for one in planned if one.code not in plainer), *stated]
 
 

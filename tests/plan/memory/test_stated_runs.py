@@ -40,6 +40,8 @@ def said(matrix, text):
         ("python -m sglang.launch_server --model a/b --tp 2 --dp 2", ["ED615"]),
         ("python -m sglang.launch_server --model a/b --tp 2 --dp 2 --enable-dp-attention", []),
         ("vllm serve Qwen/Qwen2.5-7B-Instruct --config settings.yaml", []),
+        ("python -m sglang.launch_server --model-path Qwen/Qwen2.5-72B-Instruct --port 1",
+         ["ED617"]),
         ("lmdeploy serve api_server Qwen/Qwen2.5-72B-Instruct --server-port 1", ["ED617"]),
         ("lmdeploy serve api_server Qwen/Qwen2.5-32B-Instruct --tp 2", []),
         ("lmdeploy serve api_server Qwen/Qwen2.5-72B-Instruct --model-format awq", []),
