@@ -24,6 +24,8 @@ _LONGEST_OUTPUT = 80  # lines of one step of pip
 _ISOLATED = pattern(r"pip-build-env-|/build-env-|/builds-v0/|\.tmp[\w-]{4,20}/(?:lib|bin)/")
 #: pip's caller of a setup.py without a pyproject.toml, which never has an environment of its own.
 _LEGACY = "<pip-setuptools-caller>"
+#: What calls a build's hooks: pip with what it brings, which Debian keeps beside it, and build.
+_CALLERS = ("pip/", "pyproject_hooks/", "pep517/", "build/")
 #: With these a build sees what is installed: options, and the variable (``PIP_…``).
 _BESIDE = ("no-build-isolation", "no_build_isolation", "--no-isolation")
 #: How an attempt to install or build something is announced, before what it ended with.
@@ -88,7 +90,7 @@ def _built_beside(event: Event, frames: Sequence[Frame], report: str) -> Optiona
     a plugin of theirs) was installed for it.
     """
     for frame in frames:
-        if frame.within and not frame.within.startswith(("pip/", "pyproject_hooks/", "build/")):
+        if frame.within and not frame.within.startswith(_CALLERS):
             return frame.file.rpartition("/lib/python")[0]
     if any(frame.file == _LEGACY for frame in frames):
         return ""

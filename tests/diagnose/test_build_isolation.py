@@ -38,6 +38,7 @@ def step(*places, module="wheelwright", kind="Getting requirements to build whee
         (step(f"{OVERLAY}/hatchling/build.py"), ISOLATED),
         (step(f"{OWN}/setuptools/build_meta.py"), BESIDE),
         (step(f"{OWN}/mesonpy/__init__.py", kind="Preparing metadata (pyproject.toml)"), BESIDE),
+        (step("/usr/lib/python3/dist-packages/pep517/in_process/_in_process.py"), ISOLATED),
         # Nothing but pip's own place: what it was called with tells.
         (step(), ISOLATED),
         ("$ pip install --no-build-isolation ./kernels\n" + step(), BESIDE),
