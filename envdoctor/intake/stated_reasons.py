@@ -335,14 +335,27 @@ _WITHOUT_SUBJECT = re.compile(
 
 
 def _sentences(text: str) -> List[str]:
-    """Return the sentences of a line, with what lacks a subject behind the one that has it."""
+    """Return the sentences of a line, with what lacks a subject behind the one that has it, and
+    what stands in quotes or brackets in the one that opens them.
+    """
     sentences: List[str] = []
     for sentence in _SENTENCES.split(text):
-        if sentences and _WITHOUT_SUBJECT.match(sentence):
+        if sentences and (_WITHOUT_SUBJECT.match(sentence) or _is_open(sentences[-1])):
             sentences[-1] = f"{sentences[-1]} {sentence}"
         else:
             sentences.append(sentence)
     return sentences
+
+
+def _is_open(sentence: str) -> bool:
+    """Tell whether a quotation or a bracket is opened in a sentence and not closed."""
+    sentence = sentence.replace(":(", "")
+    pairs = ("“”", "「」", "()")
+    is_short = len(sentence) < _SHOWN
+    return is_short and (
+        any(sentence.count(pair[0]) > sentence.count(pair[1]) for pair in pairs)
+        or sentence.count('"') % 2 == 1
+    )
 
 
 _PLAIN = re.compile(r"(?<![\w./=@:\\-])[A-Za-z][a-z']*(?![\w/=@\\(-]|\.\w)")

@@ -199,3 +199,16 @@ def test_a_title_may_be_all_there_is(behind):
     title = "The peft wheel fails to install: torch is missing in its build environment"
     assert reasons_of(f"{title}{behind}") == (f"1: {title}",)
     assert reasons_of(f"{title}\nNCCL INFO cudaDriverVersion 12040\n") == ()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The import fails because of flash-attn “compiled for 2.4. Not for 2.5” in this image.",
+        'The root cause is that vllm is built "for torch 2.4. Nothing else" in this image.',
+        "The problem is caused by the flash-attn wheel (for torch 2.4. Nothing else) we have.",
+    ],
+)
+def test_a_quotation_is_not_cut_where_it_has_a_full_stop(sentence):
+    text = f"peft 0.12.0\nIt fails at the start.\n\n{sentence}\n"
+    assert reasons_of(text) == (f"4: {sentence}",)
