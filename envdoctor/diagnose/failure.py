@@ -22,6 +22,7 @@ from ..rules.rule import Context, is_for_other_vendor
 from .architectures import tell_architectures
 from .checkpoint_keys import tell_checkpoint_keys
 from .collectives import tell_collectives
+from .conda_solver import tell_conda_problems
 from .conflicting_requirements import tell_conflicts
 from .consequences import join_comparisons, link, merge
 from .device_features import tell_lacking_features
@@ -136,6 +137,7 @@ _TELL_FAILURE: Tuple[Step, ...] = (
     tell_refused_types,
     tell_index_files,
     tell_conflicts,
+    tell_conda_problems,
     tell_checkpoint_keys,
     tell_hidden_modules,
     tell_shared_modules,

@@ -142,6 +142,37 @@ _ANYWHERE: Tuple[Saying, ...] = (
         "Look what the folder holds (ls): load an adapter with peft on its base model, merge "
         "shards first (zero_to_fp32.py, accelerate merge-weights), or name the checkpoint's folder",
     ),
+    # torch 1.13 to 2.13, serialization.py: caffe2/serialize/inline_container.cc
+    Saying(
+        pattern(
+            r"PytorchStreamWriter failed writing file|inline_container\.cc.{0,40}unexpected pos "
+        ),
+        (
+            "Fewer bytes were written than torch gave: mostly the disk or a quota of it is full, "
+            "else the file system refused them."
+        ),
+        "Look at df -h and the quota of that folder; keep fewer checkpoints (save_total_limit), "
+        "save without the optimizer's state, or save to another disk",
+    ),
+    # transformers 4.30 to 5.24, hf_argparser.py
+    Saying(
+        pattern(r"^Some keys are not used by the HfArgumentParser: \[(?P<keys>[^\]\n]{1,400})\]"),
+        lambda match: (
+            f"The configuration has {match.group('keys')}, which the arguments of this release do "
+            "not have: of another release of the program, or misspelt."
+        ),
+        "Take the key out of the configuration, or install the release of the program that it is "
+        "of; the program's own arguments (--help) have the names",
+    ),
+    # datasets 2.21 to 5.2, arrow_dataset.py
+    Saying(
+        pattern(r"^Index (?P<index>\d{1,15}) out of range for dataset of size (?P<size>\d{1,15})"),
+        lambda match: (
+            f"The data set has {match.group('size')} rows, and row {match.group('index')} was "
+            "asked for, counted from 0: more were to be taken than there are."
+        ),
+        "Take at most as many as there are: range(min(wanted, len(dataset)))",
+    ),
     # torch 2.6 to 2.13, serialization.py
     Saying(
         pattern(

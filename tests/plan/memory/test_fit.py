@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
+import yaml
 
 from envdoctor.app import plan
 from envdoctor.report.plan_text import summary
@@ -64,9 +65,25 @@ SMALL = {
 }
 
 
+#: Runs that take no settings behind their command, and the file that has them.
+IN_FILE = {"roll.sh": "examples/runs/one.yaml"}
+
+
 def pasted(path, settings):
     """Return the run with settings as one pastes them: behind the command, or in its file."""
     text = path.read_text()
+    if path.name in IN_FILE:
+        file = path.parent / IN_FILE[path.name]
+        tree = yaml.safe_load(file.read_text())
+        for setting in settings:
+            names, _, value = setting.partition("=")
+            *above, last = names.split(".")
+            place = tree
+            for name in above:
+                place = place.setdefault(name, {})
+            place[last] = yaml.safe_load(value)
+        file.write_text(yaml.safe_dump(tree))
+        return [str(path)]
     if path.suffix == ".toml":
         return ["uv", "run", "rl", "@", str(path), *settings]
     if path.suffix == ".yaml":
@@ -84,6 +101,7 @@ def pasted(path, settings):
 def test_what_is_found_is_the_same_run_when_it_is_pasted(fitted, tmp_path, name):
     """As a user pastes it, and not as --what-if takes it: the framework's reader reads it again."""
     for other, text in {**BESIDE.get(name, {}), name: f"{WRITTEN[name]}\n"}.items():
+        (tmp_path / other).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / other).write_text(text)
     path = tmp_path / name
     assume = ["memory=150GiB", f"gpu={SMALL.get(name, 'A10:8')}"]
