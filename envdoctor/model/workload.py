@@ -116,6 +116,11 @@ _ROLE_FIELDS: Mapping[str, Field] = {
     "scored_tokens": Field("int", "Token budget of such a pass where batches are dynamic."),
     "padding_free": Field("bool", "Sequences are packed without padding."),
     "filled": Field("bool", "Each sequence is as long as the longest may be: cut from one stream."),
+    "packed": Field(
+        "bool",
+        "Whole texts are put together to sequences of up to the longest length, each into one that "
+        "it still fits into: all but one are more than half full.",
+    ),
     "attention": Field(
         "str",
         "How attention is computed: eager (all of its scores are made, and kept for the backward "

@@ -270,6 +270,7 @@ def _derive_lengths(reading: TrainerReading, *, generates: bool) -> None:
     packed = reading.get("sample_packing", convert=boolean)
     if isinstance(packed, Known) and packed.value:
         reading.put("actor.padding_free", True, packed)
+        reading.put("actor.packed", True, packed)  # utils/samplers/multipack.py: first fit
     if not generates:
         return
     reading.fields["data.max_response_length"] = reading.get(

@@ -123,8 +123,11 @@ class _LlamaFactory(Trainer):
         packed = f"int{bits}" if bits in (4, 8) else packed_by_name(reading.number("actor.model"))
         if packed:
             reading.put("actor.quantization", packed)
-        # Texts that are packed fill up rows of the same length.
-        reading.consider("packing", "neat_packing")
+        # data/processor/processor_utils.py, greedy_knapsack: the longest that still fits
+        if reading.value("packing", convert=boolean) or reading.value(
+            "neat_packing", convert=boolean
+        ):
+            reading.put("actor.packed", True)
         if reading.value("enable_liger_kernel", convert=boolean):
             reading.put("actor.loss_chunks", 8)
         _derive_reference(configuration, fields, stage)

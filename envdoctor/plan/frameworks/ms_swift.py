@@ -320,6 +320,9 @@ def _derive_lengths(reading: TrainerReading, *, generates: bool) -> None:
         reading.keys["data.max_response_length"] = "max_completion_length"
         return
     packed = reading.value("packing", convert=boolean)
+    if packed:
+        # llm/dataset/utils.py: binpacking.to_constant_volume, into the fullest that it fits into
+        reading.put("actor.packed", True)
     if packed is False and reading.value("padding_free", convert=boolean) is False:
         return
     reading.put("actor.padding_free", True)

@@ -297,7 +297,8 @@ def _derive_texts(
     """
     packing = configuration.get("packing", convert=boolean)
     way = configuration.get("packing_strategy", convert=text_of, missing="wrapped")
-    keys["actor.filled"] = "packing"
+    keys["actor.filled"] = keys["actor.packed"] = "packing"
+    fields["actor.packed"] = packing
     if isinstance(packing, Known) and isinstance(way, Known):
         fields["actor.filled"] = Known(packing.value and way.value == "wrapped", packing.evidence)
     loss = configuration.get("loss_type", convert=text_of, missing="nll")

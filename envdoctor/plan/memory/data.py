@@ -121,7 +121,9 @@ def _micro_batch(inputs: Inputs, name: str, context: int = 0) -> Optional[Tuple[
     tokens = sequences * length // ways
     # Without padding a batch is as long as its texts are, which nobody knows.
     is_full = inputs.get(f"{name}.padding_free") is False or inputs.get(f"{name}.filled") is True
-    low = tokens if is_full and not uncut else 0
+    is_packed = inputs.get(f"{name}.packed") is True
+    share = 0 if uncut else 2 if is_full else 1 if is_packed else 0
+    low = tokens * share // 2
     text = f"{sequences} x {'up to ' if uncut else ''}{length} tokens"
     return low, tokens, text + (f" / {ways}" if ways > 1 else "")
 
@@ -171,6 +173,7 @@ def activation_terms(inputs: Inputs, role: Role) -> Tuple[List[MemoryTerm], List
         f"{name}.micro_batch",
         f"{name}.padding_free",
         f"{name}.filled",
+        f"{name}.packed",
         "data.max_prompt_length",
         "data.max_response_length",
         f"{name}.gradient_checkpointing",

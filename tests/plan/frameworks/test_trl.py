@@ -177,6 +177,15 @@ def test_fsdp_makes_fp32_of_the_weights_in_mixed_precision_alone(tmp_path):
         assert fields_of(tmp_path, mixed).value("actor.param_dtype") is None
 
 
+def test_packed_texts_fill_more_than_half(tmp_path):
+    """Whichever way a release packs, two pieces that are half empty would have been one."""
+    for options in ("", "--packing"):
+        command = f"accelerate launch --num_processes 1 {SFT} --max_length 4096 {options}"
+        workload = fields_of(tmp_path, f"{command} --packing_strategy bfd")
+        assert workload.value("actor.packed") is bool(options)
+        assert workload.value("actor.filled") is not True
+
+
 @pytest.mark.parametrize(
     ("options", "filled", "chunks"),
     [

@@ -118,6 +118,21 @@ def test_what_a_backward_pass_begins_and_ends_with_is_not_surely_there_at_once(m
         assert all(terms[name].high for name in pair)
 
 
+def test_texts_that_are_packed_fill_half_for_sure(matrix):
+    lows = []
+    for way in ({}, {"actor__packed": True}, {"actor__filled": True}):
+        plan = plan_of(matrix, actor__micro_batch=64, **{"actor__padding_free": True, **way})
+        (low,) = (
+            term.low
+            for term in plan.pool("gpu").terms
+            if (term.role, term.name) == ("actor", "activations")
+        )
+        lows.append(low)
+    nothing, half, whole = lows
+    assert nothing == 0 < whole
+    assert half == pytest.approx(whole / 2, rel=0.01)
+
+
 def test_offload_moves_state_to_the_host_between_phases_only(matrix):
     plain, offloaded = (
         plan_of(matrix),

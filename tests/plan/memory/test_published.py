@@ -38,7 +38,8 @@ def test_of_what_was_drawn_nine_in_ten_lie_inside(script, rows, matrix):
     allocator had reserved says nothing of an upper bound.
     """
     cases = script["read_published"]()["case"]
-    drawn = [row for row in rows.values() if row.get("drawn") not in (None, *script["_HELD"])]
+    others = (None, *script["_HELD"], *script["_TRANSLATED"])
+    drawn = [row for row in rows.values() if row.get("drawn") not in others]
     states = [script["judge"](row, cases, matrix).state for row in drawn]
     judged = [state for state in states if state not in ("no verdict", "not contradicted")]
     assert len(judged) > 100
@@ -70,3 +71,13 @@ def test_every_figure_outside_the_bounds_says_why(script, rows, matrix):
 
 def test_every_row_has_a_source(rows):
     assert all(row["source"].startswith("https://") for row in rows.values())
+
+
+def test_of_other_trainers_most_lie_within_the_bounds(script, rows, matrix):
+    """However far these are apart: what another program does differently is in them."""
+    cases = script["read_published"]()["case"]
+    drawn = [row for row in rows.values() if row.get("drawn") in script["_TRANSLATED"]]
+    states = [script["judge"](row, cases, matrix).state for row in drawn]
+    within, outside = states.count("inside") + states.count("no answer"), states.count("outside")
+    assert within > 50
+    assert within >= 0.85 * (within + outside)
