@@ -143,7 +143,8 @@ def failure_of(
     if logged and logged[-1].fate in ("said", "quoted") and any(draft.is_sure for draft in drafts):
         return Failure(None, False, stopped)
     if logged:
-        return Failure(logged[-1], _is_last_line(logged[-1]), stopped, raised)
+        last = _around(logged[-1], logged)
+        return Failure(last, _is_last_line(last), stopped, raised)
     others = (entry for entry in living if _ended_run(entry, signs))
     return Failure(next(others, None), False, stopped)
 
@@ -330,6 +331,21 @@ def _came_again(raised: Raised) -> bool:
     # Ranks of one run print the same one after the other.
     own = raised.times * max(raised.until - raised.first.number + 1, 1)
     return raised.times > 1 and raised.before is None and raised.spread - own > LAST_LINES
+
+
+def _around(raised: Raised, logged: Sequence[Raised]) -> Raised:
+    """Return what processes logged before and after an exception, which is of one that depends on
+    them, as an engine's is on its workers'; the exception itself where there is none.
+    """
+    others = (
+        entry
+        for entry in logged
+        if entry.first.source == raised.first.source
+        and entry.first.number < raised.first.number
+        and entry.spread > 0
+        and entry.behind < raised.behind
+    )
+    return next(others, raised)
 
 
 def _was_logged_before(raised: Raised, others: Sequence[Raised]) -> bool:

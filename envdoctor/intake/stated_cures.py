@@ -203,7 +203,9 @@ _NOT_ITSELF = re.compile(
 )
 #: A line of code with a remark, or what a program prints of an object with its fields.
 _CODE = re.compile(r"[)\]\w,]\s{2,}#\s|^\s*\w+(?:: ?[\w\[\]]+)? = .*[)\]]\s*#")
-_FIELDS = re.compile(r"(?:\b\w+=[^=]{0,80}, ){2}\w+=")
+_FIELDS = re.compile(
+    r"(?:\b\w+=[^=]{0,80}, ){2}\w+=|['\"]\w+['\"]: ?['\"{\[\d].{0,80}['\"]\w+['\"]: ?['\"{\[\d]"
+)
 #: A relative clause speaks of what stands before it.
 _RELATIVE = re.compile(r"\s*(?:which|that|where)\b", re.IGNORECASE)
 #: What is compared with a package is another way to do it, not the package's absence.

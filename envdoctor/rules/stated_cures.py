@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..model.calls import InstallerCall
 from ..model.evidence import Absent, Evidence
-from ..model.finding import Finding, Remedy
+from ..model.finding import Finding, Remedy, hint
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
 from ..model.requirement import try_requirement
@@ -87,7 +87,7 @@ _COMPARED_FIELDS = {
 
 def _back_to(name: str, good: str, here: str) -> Remedy:
     if good == f"<{here}":  # "since I upgraded to it": which of the older ones ran, nobody says
-        return Remedy(f"Look at what {name} {here} changed, and which release ran before.")
+        return hint(f"Look at what {name} {here} changed, and which release ran before.")
     asked = f"{name}{good if good[0] in '<>=' else f'=={good}'}"
     text = "Try an older release" if good[0] == "<" else "Install the release that works"
     return Remedy(f"{text}: {asked}.", (InstallerCall("install", (asked,)),))

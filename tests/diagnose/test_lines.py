@@ -32,6 +32,8 @@ COUNT = (
             ),
             "ninja-lacks-input",
         ),
+        ("0: jobs/train.sh: error reading input file: Stale file handle", "stale-file-handle"),
+        ("OSError: [Errno 116] Stale file handle: '/mnt/a'", "stale-file-handle"),
         ("a.c:14: error: include file 'Python.h' not found", "build-python-headers"),
         ("a.c:3:10: fatal error: 'Python.h' file not found", "build-python-headers"),
         (

@@ -543,3 +543,23 @@ def test_an_index_that_pip_could_not_ask_before_it_built(tmp_path):
         "'pypi.local' ([Errno -2] Name or service not known) - skipping\nSuccessfully built vllm\n"
     )
     assert not diagnose([str(log)]).traces
+
+
+def test_what_workers_logged_around_their_engines_exception_comes_first(said):
+    """The engine's own one came of them, and stands between two of theirs."""
+
+    def logged(who, kind, line):
+        place = f'File "/opt/own/{who}.py", line {line}, in step'
+        lines = ("Traceback (most recent call last):", f"  {place}", "    run(self)", kind)
+        return "".join(f"({who} pid=7) ERROR 05-04 22:15:14 [run.py:9] {text}\n" for text in lines)
+
+    worker, engine = (
+        logged("Worker_TP1", "AssertionError: 2 kernels", 4),
+        logged("EngineCore", "KeyError: 'request-7'", 8),
+    )
+    died = "EngineCore encountered a fatal error.\n" * 3
+    others = "".join(f"(Worker_TP2 pid=8) INFO state {chr(97 + n % 26) * 5}\n" for n in range(50))
+    first = said(worker + others + engine + died + others + worker.replace("TP1", "TP2")).traces[0]
+    assert "2 kernels" in first.finding.message
+    alone = said(worker + others + engine + died).traces[0]
+    assert "request-7" in alone.finding.message

@@ -114,6 +114,7 @@ def test_what_cures(text, cure):
         "It fails. Tool(name=a, kind=b, description=Use, origin=local) fixed by b",
         "It fails. The endpoint, called directly without litellm, works.",
         'It fails. I set BASE_URL=http://a:1 and checked that "curl http://a:1/v1" works fine.',
+        "It hangs.\n'lamp': {'lamp_scale': 0.5, 'kind': 'fixed'},",
     ],
 )
 def test_what_cures_nothing(text):
