@@ -36,7 +36,8 @@ CHILD = {
     # folder: in a checkout, to see whether it was compiled.
     # measured_rows: what torch refuses of Python was measured.
     "envdoctor.matrix": (
-        "bind compiled derive derived_rows folder loader measured_rows place table_views tables"
+        "bind compiled compiled_files derive derived_rows folder loader measured_rows place "
+        "table_views tables"
     ),
     "envdoctor.model": (
         "calls cause_tree evidence facts finding pattern record redaction report row serde "
