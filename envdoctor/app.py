@@ -190,8 +190,6 @@ def _with_tried_remedies(
 
     if len(nodes) != 1:
         return without_repeated(findings)
-    from .rules.remedy_place import fitted_to_place
-
     if any(finding.remedies for finding in findings):
         from .rules.remedy_place import without_other_places
 
@@ -205,7 +203,11 @@ def _with_tried_remedies(
         from .fix.joint_remedies import reconciled
 
         tried = reconciled(tried, nodes[0], matrix, judge_changed, within)
-    return without_repeated(fitted_to_place(tried, nodes[0], matrix))
+    if any(finding.remedies for finding in tried):
+        from .rules.remedy_place import fitted_to_place
+
+        tried = fitted_to_place(tried, nodes[0], matrix)
+    return without_repeated(tried)
 
 
 def _changes(nodes: Sequence[Facts], since: Optional[Snapshot]) -> Optional[TargetChanges]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Mapping
+from typing import Mapping, Optional, Sequence
 
 from ..matrix.signatures import distribution_of
 from ..model.log import Frame
 from ..model.pattern import pattern
 
-__all__ = ["STANDARD", "is_own", "is_standard", "package_of"]
+__all__ = ["STANDARD", "importing_frame", "is_own", "is_standard", "package_of"]
 
 #: The place of a file in Python's own library.
 STANDARD = pattern(
@@ -31,3 +31,9 @@ def is_standard(frame: Frame) -> bool:
 def package_of(frame: Frame, modules: Mapping[str, str]) -> str:
     """Return the distribution that a place is of, "" where it is of no installed package."""
     return distribution_of(frame.file, modules) if frame.within else ""
+
+
+def importing_frame(frames: Sequence[Frame], module: str) -> Optional[Frame]:
+    """Return the place that imports a module, None where a traceback does not show it."""
+    frame = next((frame for frame in reversed(frames) if "importlib" not in frame.file), None)
+    return frame if frame is not None and module and module in frame.code else None

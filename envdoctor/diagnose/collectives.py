@@ -10,6 +10,7 @@ from ..model.finding import Remedy
 from ..model.log import Event
 from ..model.pattern import pattern
 from ..model.record import NamedTuple
+from ..model.versions import enumerated
 from ..rules.rule import visible_count
 from .logged_run import LoggedRun
 from .trace_draft import TraceDraft
@@ -33,7 +34,6 @@ _OF_GROUP = pattern(
 #: Collectives that take as many elements of each rank (nccl.h); the others may differ.
 _EVEN = ("ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE")
 _PROGRAM = "application"
-_IF_ONE_GROUP = ": where they are of one process group, "
 _APART = (
     "these ranks took different ways through the program, such as a step, a branch or a layer that "
     "only some of them do (with ZeRO-3 and FSDP each of them gathers weights)."
@@ -70,9 +70,8 @@ def _tell_waiting(draft: TraceDraft, run: LoggedRun) -> None:
     if not ranks:
         return
     is_one_group = _is_one_group(ranks, run.report)
-    text = _different_ways(waits)
+    text = _different_ways(waits, is_one_group)
     if text and is_one_group:
-        text = text.replace(_IF_ONE_GROUP, ": ")
         _tell_apart(draft)
     elif not text and len({wait.number for wait in waits}) > 1:
         text = _different_numbers(waits) if is_one_group else ""
@@ -111,7 +110,7 @@ def _is_one_group(ranks: Set[str], report: str) -> bool:
     return all(len(entry) == 1 and "" not in entry and entry == every[0] for entry in every)
 
 
-def _different_ways(waits: Sequence[_Wait]) -> str:
+def _different_ways(waits: Sequence[_Wait], is_one_group: bool) -> str:
     """Return a sentence about the first number under which ranks wait in different collectives, or
     in one with inputs of different sizes where it takes the same of all.
     """
@@ -136,7 +135,8 @@ def _different_ways(waits: Sequence[_Wait]) -> str:
                 f"{_named(ranks)} in {name.partition(' ')[0] if len(kinds) > 1 else name}"
                 for name, ranks in ranks_of.items()
             )
-            return f"At number {number} there is {places}{_IF_ONE_GROUP}{_APART}"
+            where = "" if is_one_group else "where they are of one process group, "
+            return f"At number {number} there is {places}: {where}{_APART}"
     return ""
 
 
@@ -206,7 +206,7 @@ def _named(ranks: Sequence[str]) -> str:
         return f"rank {ordered[0]}"
     if len(ordered) > 4:
         return f"ranks {ordered[0]}, {ordered[1]}, … {ordered[-1]} ({len(ordered)} of them)"
-    return f"ranks {', '.join(ordered[:-1])} and {ordered[-1]}"
+    return f"ranks {enumerated(ordered)}"
 
 
 def _tell_apart(draft: TraceDraft) -> None:

@@ -12,7 +12,7 @@ from ..model.log import Frame
 from ..model.pattern import pattern
 from ..model.versions import canonicalize_name
 from ..rules.rule import Context
-from .code_owner import is_own, package_of
+from .code_owner import importing_frame, is_own, package_of
 from .trace_draft import TraceDraft
 
 __all__ = ["tell_compiled_module", "tell_compiled_part"]
@@ -46,7 +46,7 @@ def tell_compiled_module(
     is_part = _COMPILED.search(module) is not None or package in _ASKED_FOR
     if draft.is_dated or not is_part or canonicalize_name(module) == package:
         return
-    frame = _importing(frames, module)
+    frame = importing_frame(frames, module)
     importer = package_of(frame, modules) if frame is not None else ""
     if not package and not _is_a_package(module, context):
         package = importer
@@ -73,12 +73,6 @@ def tell_compiled_part(draft: TraceDraft, groups: Mapping[str, str], context: Co
     if draft.is_dated or not _COMPILED.search(part) or package not in context.matrix.packages_known:
         return
     _tell_part(draft, f"{groups['module']}.{groups['part']}", package, None, context, is_here=True)
-
-
-def _importing(frames: Sequence[Frame], module: str) -> Optional[Frame]:
-    """Return the place that imports a module, None where the traceback does not show it."""
-    frame = next((frame for frame in reversed(frames) if "importlib" not in frame.file), None)
-    return frame if frame is not None and module in frame.code else None
 
 
 def _is_a_package(module: str, context: Context) -> bool:

@@ -18,7 +18,7 @@ from ..model.versions import canonicalize_name
 from ..rules.requirement_lines import requirements_of
 from ..rules.rule import Context
 from .build_isolation import tell_build
-from .code_owner import is_own, is_standard, package_of
+from .code_owner import importing_frame, is_own, is_standard, package_of
 from .compiled_parts import tell_compiled_module, tell_compiled_part
 from .logged_run import LoggedRun
 from .memory_shortage import tell_phase
@@ -222,8 +222,8 @@ def _tell_importer(
     an extra, or not at all.
     """
     module = groups.get("module", "")
-    frame = next((frame for frame in reversed(frames) if "importlib" not in frame.file), None)
-    if frame is None or not module or module not in frame.code:
+    frame = importing_frame(frames, module)
+    if frame is None:
         return
     importer = package_of(frame, modules)
     if not importer:

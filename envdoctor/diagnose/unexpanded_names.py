@@ -18,7 +18,8 @@ _VARIABLE = (
     r"\$\{[A-Za-z_]\w{0,60}(?::?[-=?+][^}'\"\s]{0,60})?\}|\$[A-Z_][A-Z0-9_]{1,60}\b|%[A-Z_]{2,60}%"
 )
 _IN_QUOTES = pattern(
-    rf"(?P<quote>['\"`])(?P<value>[^'\"`\s]{{0,200}}?(?P<name>{_VARIABLE})[^'\"`\s]{{0,200}})(?P=quote)"
+    rf"(?P<quote>['\"`])(?P<value>[^'\"`\s]{{0,200}}?(?P<name>{_VARIABLE})[^'\"`\s]{{0,200}})"
+    r"(?P=quote)"
 )
 _IN_FRONT = pattern(
     rf"(?:^|Error: )(?P<value>(?P<name>{_VARIABLE})[^\s'\"]{{0,200}})(?= (?:is|does|was|not)\b)"

@@ -191,7 +191,8 @@ _THOUGHT = re.compile(
     r"\b(?:could|would|might|may|should|likely|probably)(?: \w+){0,2}\s*$", re.IGNORECASE
 )
 _BUT_NOT = re.compile(
-    r"[^.;]{0,80}?\bbut\b[^.;]{0,80}?(?:\b(?:not|nothing|never|no|only|different|another|then)\b|n[’']t)",
+    r"[^.;]{0,80}?\bbut\b[^.;]{0,80}?"
+    r"(?:\b(?:not|nothing|never|no|only|different|another|then)\b|n[’']t)",
     re.IGNORECASE,
 )
 #: Before a verdict: that it holds at times, or of a thing in quotes that is no change.

@@ -745,8 +745,8 @@ def test_a_setting_of_the_allocator_is_told_with_its_variable(said, line, key):
 
 
 def test_a_key_of_another_configuration_is_none_of_the_allocator(said):
-    found = said("ValueError: Unrecognized key 'fast' in trainer config.\n").traces
-    assert all(trace.finding.component != "PYTORCH_CUDA_ALLOC_CONF" for trace in found)
+    traces = said("ValueError: Unrecognized key 'fast' in trainer config.\n").traces
+    assert all(trace.finding.component != "PYTORCH_CUDA_ALLOC_CONF" for trace in traces)
 
 
 RAY_LOST = (

@@ -114,12 +114,12 @@ LOGGING = """
 """
 
 
-@pytest.mark.parametrize(("items", "lines", "told"), [("7, 12, 31, 44", 60, 0), ("7,", 5, 1)])
-def test_what_a_program_logs_of_one_item_after_the_other(said, tmp_path, items, lines, told):
+@pytest.mark.parametrize(("items", "lines", "traces"), [("7, 12, 31, 44", 60, 0), ("7,", 5, 1)])
+def test_what_a_program_logs_of_one_item_after_the_other(said, tmp_path, items, lines, traces):
     """The last one stands near the end of the log, and was handled as those before it were."""
     text = output_of(LOGGING.format(items=items, lines=lines), tmp_path)
     cut = text.rfind("ValueError") + 200
-    assert len(said(text[:cut]).traces) == told
+    assert len(said(text[:cut]).traces) == traces
 
 
 PASSED_OVER = (

@@ -124,9 +124,8 @@ class _LlamaFactory(Trainer):
         if packed:
             reading.put("actor.quantization", packed)
         # data/processor/processor_utils.py, greedy_knapsack: the longest that still fits
-        if reading.value("packing", convert=boolean) or reading.value(
-            "neat_packing", convert=boolean
-        ):
+        ways = [reading.value(name, convert=boolean) for name in ("packing", "neat_packing")]
+        if any(ways):
             reading.put("actor.packed", True)
         if reading.value("enable_liger_kernel", convert=boolean):
             reading.put("actor.loss_chunks", 8)
