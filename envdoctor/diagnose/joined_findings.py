@@ -122,13 +122,9 @@ def join_findings(drafts: List[TraceDraft], run: LoggedRun) -> None:
             and not _names_another(finding, draft, run)
             and not _asks_for_another(finding, draft, run.context)
         ]
-        # The nearest first: the same component, then the gravest.
-        matching.sort(
-            key=lambda finding: (
-                finding.component != draft.finding.component,
-                finding.severity != "error",
-            )
-        )
+        # Those of its own component, where there are any; the gravest first.
+        near = [entry for entry in matching if entry.component == draft.finding.component]
+        matching = sorted(near or matching, key=lambda entry: entry.severity != "error")
         if matching:
             _put_under_findings(drafts, draft, matching)
 

@@ -31,7 +31,11 @@ def findings_of(traces: Sequence[Trace]) -> List[Finding]:
         if trace.is_failure or (is_open and trace.meaning):
             findings[number] = _open_failure(trace, findings[number])
             break
-    return findings
+    known = {entry.key for entry in roots}
+    # What the facts explain is no open question.
+    return [
+        entry for entry in findings if entry.verdict == "violated" or entry.caused_by not in known
+    ]
 
 
 def _as_stop(finding: Finding) -> Finding:

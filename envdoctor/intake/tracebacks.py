@@ -677,6 +677,9 @@ class _Block:
             return True
         if text == '"""' or _HEAD in text or any(link in text for link in _LINKS):
             return True
+        if _ALONE.match(text) and len(self._message) > 1 and not self._message[-1]:
+            # Another, pasted below it; what a message quotes stands behind a colon.
+            return not self._message[-2].endswith(":")
         forms = (_OF_PAGE, _LOGGED, _ANOTHER_WARNING, _WHOSE)
         return any(form.match(text) for form in forms)
 

@@ -6,7 +6,7 @@ from ..model.calls import InstallerCall
 from ..model.evidence import Evidence
 from ..model.facts import Distribution
 from ..model.finding import Finding, Remedy
-from ..model.requirement import try_requirement
+from ..model.requirement import requirement_fault, try_requirement
 from ..model.row import Source
 from ..model.versions import InvalidSpecifier, VersionSet, try_version
 from . import requirement_lines
@@ -381,9 +381,11 @@ def _beside_what_is_said(
     for violation in violations:
         requirer, measured = violation.requirer.name, violation.requirement
         said = context.facts.value("report.asked_otherwise", {}).get(requirer, "")
-        for requirement in map(try_requirement, said.split(", ")):
-            is_other = requirement is not None and requirement.specifier != measured.specifier
-            if requirement is not None and is_other and requirement.name == measured.name:
+        for line in said.split(", "):
+            requirement = None if requirement_fault(line) else try_requirement(line)
+            if requirement is None or requirement.name != measured.name:
+                continue
+            if requirement.versions != measured.versions:
                 words = f"The report has {requirement.line} for it, its metadata have not."
                 return finding._replace(message=f"{finding.message} {words}")
     return finding

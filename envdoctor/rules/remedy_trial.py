@@ -54,6 +54,8 @@ _MOST_REQUIRED = 12  # packages that an installer changes with those that are as
 _UPGRADING = frozenset(["--force-reinstall", "--upgrade", "-U"])
 #: What another build of torch cures.
 _CURED_BY_BUILDS = frozenset(["ED101", "ED120", "ED123"])
+#: What another release of the package that asks cures.
+_OF_REQUIRERS = frozenset(["ED301", "ED304"])
 _OF_LIBRARIES = "ED409"
 #: What was measured of two packages, release by release.
 _OF_PAIRS = ("ED308", "ED309", _OF_LIBRARIES)
@@ -101,8 +103,8 @@ def _tried(finding: Finding, trial: _Trial) -> Finding:
         else:
             fitting.append(trial.with_torch(trial.with_bound(remedy)) if is_judged else remedy)
     if is_judged and finding.severity != "advice":
-        if finding.code == "ED301":
-            fitting += trial.nearest_requirer(finding)
+        if finding.code in _OF_REQUIRERS:
+            fitting += trial.nearest_requirer(finding, beside=bool(fitting))
         build = trial.other_build(finding) if finding.code in _CURED_BY_BUILDS else None
         if build is not None:  # beside another driver, in the place of what names no release
             fitting = [*(fitting if finding.code == "ED101" else ()), build]
@@ -465,9 +467,9 @@ class _Trial:
                     stays = term.component
                     break
 
-    def nearest_requirer(self, finding: Finding) -> List[Remedy]:
+    def nearest_requirer(self, finding: Finding, beside: bool) -> List[Remedy]:
         """Return the nearest release of the one that asks for another release, and takes the one
-        that is there.
+        that is there; beside: another way is there, too.
         """
         requirers = [name for name in finding.packages if name != finding.component]
         installed = self.facts.value("distributions", {})
@@ -493,7 +495,7 @@ class _Trial:
             and takes(served_here(package.release(release), self.facts), finding.component, wanted)
         ]
         for release in fitting[:2]:
-            remedy = _exactly(requirers[0], release, finding.component)
+            remedy = _exactly(requirers[0], release, finding.component if beside else "")
             if not self._fails(remedy, lambda entry: entry.key == finding.key):
                 return [remedy]
         return self._both_moved(finding, requirers[0], version, wanted)

@@ -413,3 +413,22 @@ def test_lines_that_are_not_understood_are_shown(envdoctor, tmp_path):
     text = envdoctor("check", str(tmp_path / "issue"), "--verbose").stdout.decode()
     assert "1 of 2 lines not understood" in text
     assert "2: flux capacitor: 1.21 GW" in text
+
+
+def test_each_line_of_pip_is_what_the_check_says_of_the_same_package(envdoctor):
+    """Neither another package's finding nor a further open question; where a torch alone does not
+    go with its torchvision, a release of what asks for another torch does.
+    """
+    line = "vllm 0.6.3 requires {}=={}, but you have {} {} which is incompatible.\n"
+    asked = [("torch", "2.4.0", "2.5.1"), ("torchvision", "0.19.0", "0.20.1")]
+    lines = "".join([line.format(name, needs, name, has) for name, needs, has in asked])
+    data = checked(envdoctor, "-", input=f"Python 3.11.9\n{lines}".encode())
+    about = {entry["component"]: entry for entry in data["findings"] if "vllm" in entry["message"]}
+    for name, needs, _ in asked:
+        quoted = [entry["detail"] for entry in about[name]["evidence"]]
+        quoted = [text for text in quoted if text.endswith("which is incompatible.")]
+        assert quoted == [text for text in lines.splitlines() if f"{name}=={needs}" in text]
+        assert "The report has" not in about[name]["message"]  # the same, in other digits
+    assert not [entry for entry in data["undetermined"] if entry["code"] == "ED395"]
+    remedies = [remedy["text"] for remedy in about["torch"]["remedies"]]
+    assert remedies == ["Install vllm 0.6.4."]

@@ -251,6 +251,28 @@ def test_tracebacks_of_others_right_below_a_message_are_their_own(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("between", "is_quoted"),
+    [
+        ("", False),
+        ("2025-02-03T04:05:06.7Z ERROR gateway: no answer\n", False),
+        ("The first that was tried said:\n", True),
+    ],
+)
+def test_an_exception_pasted_below_a_blank_line_is_one_of_its_own(between, is_quoted):
+    """A message may quote another one behind a colon."""
+    log = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/run.py", line 3, in <module>\n'
+        "    start()\n"
+        f"RuntimeError: this device has no such kernel.\n{between}\n"
+        "some_library.errors.NothingFoundError: no weights of that name\n"
+    )
+    first = _read(log).raised[0]
+    assert first.kind == "RuntimeError"
+    assert ("weights" in first.message) is is_quoted
+
+
 def test_what_a_program_prints_of_its_own_end_has_ended_it():
     """Really run: pip catches what ends it, prints it and gives up; other lines follow."""
     program = (
