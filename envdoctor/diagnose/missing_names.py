@@ -130,11 +130,43 @@ def tell_histories(drafts: List[TraceDraft], run: LoggedRun) -> None:
         answer = _first_history(draft, alike, question, run.raised, run.modules, run.context)
         if answer is None and draft.signature.id in _ONLY_MEASURED:
             drafts.remove(draft)
+        elif answer is None and draft.signature.id == "import-name":
+            _tell_of_no_release(draft, run)
         elif answer is not None:
             if draft.signature.id in _ONLY_MEASURED and _is_said(draft, drafts):
                 drafts.remove(draft)
                 continue
             _tell(draft, *answer, run.context)
+
+
+def _tell_of_no_release(draft: TraceDraft, run: LoggedRun) -> None:
+    """Say of a name that the program itself imports that no release brought or took it: then it is
+    no other release that is missing.
+    """
+    event = draft.events[0]
+    groups = groups_of(event, run.modules)
+    module, name = groups.get("module", ""), groups.get("name", "")
+    asker, frame = _asker(_frames_of(event, run.raised), run.modules)
+    owners = run.context.matrix.owners_of(module.split(".")[0])
+    if asker or frame is None or _MADE_BY_BUILD.match(name) or len(owners) != 1:
+        return
+    read = owners[0].ends_without(module, name)
+    if read is None:
+        return
+    package = owners[0].package
+    draft.finding = draft.finding._replace(
+        message=f"{module} has no {name}, and another release of {package} hardly brings it: all "
+        f"of {releases_of(*read)} have it, or none has.",
+        remedies=(
+            Remedy(
+                f"Import {name} from the package and module that have it, as they spell it; where "
+                f"{package} itself should, install it anew: its files are not those of a release."
+            ),
+        ),
+        component=package,
+        kind="missing",
+        code=code_of_log(package, "missing"),
+    )
 
 
 def _is_said(draft: TraceDraft, drafts: Sequence[TraceDraft]) -> bool:

@@ -245,6 +245,18 @@ class PackageNames:
         history = self._history(module, name, "name", numbers, unclear - numbers, life)
         return history and history._replace(importers=importers, moved=moved)
 
+    def ends_without(self, module: str, name: str) -> Optional[Span]:
+        """Return the oldest and the newest release that were read where the names of a module were,
+        and none of them brought or took this one: all have it, or none. None where that is not
+        known.
+        """
+        document = self._document
+        if not document["names"] or document["dynamic"].get(module):
+            return None
+        if self.of_module(module, name) is not None:
+            return None
+        return self._versions[0], self._versions[-1]
+
     def _asking_below(self, module: str) -> Mapping[str, Sequence[Sequence[str]]]:
         """Return who imports something from what lies below a module, the first of each package."""
         below: Dict[str, Sequence[Sequence[str]]] = {}

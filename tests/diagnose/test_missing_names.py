@@ -496,3 +496,27 @@ def test_a_pin_of_one_package_is_no_cause_of_what_another_lacks(traces):
 def test_a_package_that_is_named_in_two_words(traces, line, package):
     (said,) = [entry.finding for entry in traces(f"{line}\n") if entry.finding.kind == "missing"]
     assert said.component == package
+
+
+@pytest.mark.parametrize(
+    ("place", "module", "name", "is_said"),
+    [
+        ("/home/u/run.py", "trl", "WobbleTrainer", True),
+        ("/home/u/run.py", "transformers", "WobbleTrainer", True),
+        ("/home/u/run.py", "trl", "DPOTrainer", False),  # of some releases alone
+        ("/home/u/run.py", "vllm._C", "wobble", False),  # a build makes it
+        ("/home/u/run.py", "wobble", "WobbleTrainer", False),  # nothing was read of it
+        ("/v/lib/python3.11/site-packages/axolotl/a.py", "trl", "WobbleTrainer", False),
+    ],
+)
+def test_a_name_that_no_release_brought_is_no_matter_of_releases(
+    finding, place, module, name, is_said
+):
+    """A package that asks for it was written for something that nobody published."""
+    said = finding(
+        "Traceback (most recent call last):\n"
+        f'  File "{place}", line 3, in <module>\n    from {module} import {name}\n'
+        f"ImportError: cannot import name '{name}' from '{module}' (/v/lib/python3.11/site-packages/{module}/a.py)\n"
+    )
+    assert ("or none has" in said.message) is is_said
+    assert ("another than its caller was written for" in said.message) is not is_said
