@@ -26,12 +26,13 @@ from .conda_solver import tell_conda_problems
 from .conflicting_requirements import tell_conflicts
 from .consequences import join_comparisons, link, merge
 from .device_features import tell_lacking_features
-from .failure_draft import advise, join_failure, tell_of_last
+from .failure_draft import advise, join_failure, keep_to_failure, tell_of_last
 from .hidden_modules import tell_hidden_modules
 from .hub_access import tell_hub_access
 from .hypotheses import weigh_causes
 from .index_files import tell_index_files
 from .joined_findings import join_findings, join_rows
+from .kernel_asserts import tell_kernel_asserts
 from .lacking_builds import tell_lacking_builds
 from .last_start import ends_of_earlier, of_last_start
 from .loading_progress import tell_loading_progress
@@ -45,6 +46,7 @@ from .refused_types import tell_refused_types
 from .releases_in_text import tell_releases_in_text
 from .replicas import tell_replicas
 from .shared_modules import tell_shared_modules
+from .shell_words import tell_shell_words
 from .sonames import tell_sonames
 from .stated_beside import state_beside
 from .stated_ranges import tell_stated_ranges
@@ -114,6 +116,7 @@ _TELL_LINES: Tuple[Step, ...] = (
     tell_architectures,
     tell_places,
     tell_loading_progress,
+    tell_kernel_asserts,
 )
 #: What the facts confirm, refute or leave open of what may stand behind a line.
 _WEIGH: Tuple[Step, ...] = (join_rows, join_findings, weigh_causes)
@@ -145,10 +148,11 @@ _TELL_FAILURE: Tuple[Step, ...] = (
     relate_numbers,
     tell_replicas,
     tell_unexpanded,
+    tell_shell_words,
     doubt,
 )
 #: What to do about what is left, and the values that it is about.
-_ADVISE: Tuple[Step, ...] = (trust_complaint, state_beside, advise)
+_ADVISE: Tuple[Step, ...] = (trust_complaint, state_beside, advise, keep_to_failure)
 
 
 def explain(

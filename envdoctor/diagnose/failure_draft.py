@@ -23,16 +23,19 @@ from .source_line import LOOKING_UP
 from .trace_draft import TraceDraft, code_of_log, fill, finding_of, groups_of
 from .why_raised import installed_version, why_raised
 
-__all__ = ["advise", "join_failure", "tell_of_last"]
+__all__ = ["advise", "join_failure", "keep_to_failure", "tell_of_last"]
 
 _ANNOUNCED = 3  # lines above a traceback in which its writer says that something failed
 _ABOVE = 5  # lines above a traceback in which another program says what it did not do
 #: What is printed of a process that ended without a word of its own.
 _DEADLY = ("shell", "kernel", "container", "slurm")
+_OF_SCRIPTS = ("command-not-found",)
 #: Of effects, those of what the program itself asked for at a line of its own.
 _ASKING = ("cuda", "python")
 #: Of causes, those that the line of the program only waited for.
 _WAITED_FOR = ("ray", "kernel")
+#: Of which only the operation tells what they are about.
+_OF_OPERATION = ("devices-differ",)
 _CRASHED = "Fatal Python error"
 #: What torch says of a kernel that failed: the call that it is raised from waited for it only.
 _LATE = pattern(r"errors might be asynchronously reported")
@@ -168,6 +171,22 @@ def advise(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
             draft.finding = draft.finding._replace(remedies=own_remedies(_origin(own)))
 
 
+def keep_to_failure(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
+    """Say what to do about the exception that ended a run alone: beside it what is only possible,
+    or came after it, has no cure that would be one of the failure.
+    """
+    failed = next((draft.root for draft in drafts if draft.is_failure), None)
+    if failed is None or run.exception is None or run.complained_of:
+        return
+    for draft in drafts:
+        is_beside = draft.parent is None and draft is not failed
+        is_late = draft.certainty == "likely" and draft.order > run.exception.order
+        if is_beside and (is_late or draft.certainty == "candidate"):
+            draft.finding = draft.finding._replace(remedies=())
+            draft.suspects = []
+            draft.is_without_steps = True
+
+
 def _is_error(draft: TraceDraft) -> bool:
     is_cause = draft.role == "cause" and draft.parent is None
     return is_cause and draft.certainty == "established" and not is_stopping(draft)
@@ -211,6 +230,9 @@ def _tell_own_place(draft: TraceDraft, raised: Raised) -> None:
     if frame is not None and frame.file not in message:
         came = "It came to light" if _LATE.search(raised.message) else "It came"
         place = f"{came} at {frame.file}, line {frame.line}{_code(frame)}."
+        inner = raised.frames[-1]
+        if draft.is_made_by(*_OF_OPERATION) and inner.within and _code(inner):
+            place += f" The operation is at {inner.within}, line {inner.line}{_code(inner)}."
         draft.finding = draft.finding._replace(message=f"{message}. {place}")
 
 
@@ -255,7 +277,8 @@ def _is_before(draft: TraceDraft, raised: Raised) -> bool:
     if draft.signature is None or first is None or first.source != raised.first.source:
         return False
     lines = raised.first.number - first.number
-    died = draft.signature.layer in _DEADLY or (
+    # A shell tells of a process that died, or of a command of its own, which ended no other.
+    died = (draft.signature.layer in _DEADLY and draft.made_by not in _OF_SCRIPTS) or (
         # Ray tells of a worker's death; whoever waits for that worker fails later.
         draft.signature.layer == "ray" and draft.role == "effect" and draft.root.is_sure
     )

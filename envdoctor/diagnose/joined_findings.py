@@ -43,6 +43,8 @@ def join_rows(drafts: List[TraceDraft], run: LoggedRun) -> None:
         for finding in confirmed:
             _put_under(causes_of(on_line), confirm(drafts, finding, [event]))
         undecided = _one_of_each([row for row in rows if not is_refuted(row, run.contexts)])
+        if event.warned and not run.complained_of:  # of what raises nothing a warning is all
+            undecided = [row for row in undecided if row.effect not in NOTHING_RAISED]
         if undecided and not confirmed:
             _join_undecided(drafts, event, undecided, on_line)
 

@@ -57,6 +57,8 @@ _STOPS = (
 _TELLING_BARE = frozenset(("AssertionError", "MemoryError", "NotImplementedError", "TimeoutError"))
 _STOPPING = pattern(r"(?:^|\.)KeyboardInterrupt$")
 _SIGNALLED = pattern(r"got signal: (?:2|15)\b|Signals\.SIG(?:TERM|INT)\b")
+#: What a parent says of a worker that it, or somebody, told to end: 15 is SIGTERM.
+_WORKER_TOLD = pattern(r"(?i)\b(?:exit ?code|code|status|signal)[:= ]{1,2}-15\b")
 #: Exceptions of which the message, or the name alone, says that another process failed.
 _OF_ANOTHER = pattern(
     r"(?:^|\.)(?:ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
@@ -224,7 +226,8 @@ def of_another(raised: Raised) -> bool:
 def is_stop(raised: Raised) -> bool:
     """Tell whether an exception is how a run ends that was stopped from outside."""
     signalled = raised.kind.endswith("SignalException") and _SIGNALLED.search(raised.message)
-    return _STOPPING.search(raised.kind) is not None or bool(signalled)
+    told = raised.fate == "said" and _WORKER_TOLD.search(raised.message)
+    return _STOPPING.search(raised.kind) is not None or bool(signalled or told)
 
 
 def is_stopping(draft: TraceDraft) -> bool:

@@ -115,6 +115,8 @@ class TraceDraft:
         self.is_dated = False
         #: Whether what is stated as installed has what a line misses: the line is of another run.
         self.is_of_another_run = False
+        #: Whether what its signature says is to be collected decides nothing about it.
+        self.is_without_steps = False
         #: A requirement: of what releases its lines do not come.
         self.releases = ""
 
@@ -495,7 +497,7 @@ def _trace(draft: TraceDraft) -> Trace:
         sum(event.times for event in draft.events),
         draft.meaning,
         tuple(draft.suspects),
-        draft.signature.collect if draft.signature is not None else (),
+        () if draft.signature is None or draft.is_without_steps else draft.signature.collect,
         draft.is_failure,
         draft.releases,
     )

@@ -669,7 +669,6 @@ def test_a_signal_has_its_own_name(text, name):
 @pytest.mark.parametrize(
     "line",
     [
-        "2 FutureWarning: The pynvml package is deprecated. Please install nvidia-ml-py instead.",
         "Detected kernel version 5.4.0, which is below the recommended minimum of 5.5.0; this can",
         "vllm 0.6.3 requires torch==2.4.0, but you have torch 2.5.1 which is incompatible.",
         "A module that was compiled using NumPy 1.x cannot be run in",
@@ -679,6 +678,15 @@ def test_what_is_only_warned_of_is_no_cause_where_nothing_failed(said, line):
     assert said(f"{line}\n" + "step 1\n" * 60).traces == ()
     failed = said(f"{line}\nAborted (core dumped)\n").traces
     assert len(failed) > 1
+
+
+def test_a_warning_of_what_raises_nothing_is_no_cause_of_a_death(said):
+    line = (
+        "2 FutureWarning: The pynvml package is deprecated. Please install nvidia-ml-py instead.\n"
+    )
+    assert said(line + "step 1\n" * 60).traces == ()
+    (trace,) = said(f"{line}Aborted (core dumped)\n").traces
+    assert "pynvml" not in trace.finding.message
 
 
 def test_an_error_that_a_server_survived_is_no_cause(said):

@@ -465,3 +465,31 @@ def test_releases_of_one_time_are_no_cure_for_those_that_are(reported, triton, i
     assert "does what triton" in finding.message
     assert ("Bring both" in words_of(finding)) is is_told
     assert ("Which triton xformers was made with" in finding.message) is not is_told
+
+
+RAISED = (
+    "Traceback (most recent call last):\n"
+    '  File "/srv/go.py", line 9, in <module>\n    fit(rows)\nValueError: rows are empty\n'
+)
+FEW = "Detected kernel version 4.4.0, which is below the recommended minimum of 5.5.0; this can\n"
+
+
+def test_what_came_beside_a_failure_has_no_cure(said):
+    failed, beside = said(FEW + RAISED).traces
+    assert [failed.is_failure, beside.is_failure] == [True, False]
+    assert [beside.finding.remedies, beside.collect, beside.suspects] == [(), (), ()]
+
+
+def test_what_may_have_led_to_a_failure_keeps_its_cure(said):
+    missing = "bash: tune: command not found\n"
+    for text, is_kept in ((missing + "go\n" * 9 + RAISED, True), (RAISED + missing, False)):
+        failed, beside = said(text).traces
+        assert [failed.is_failure, failed.finding.caused_by] == [True, None]
+        assert bool(beside.finding.remedies) == is_kept
+
+
+def test_a_worker_that_was_told_to_end_is_no_failure(said):
+    line = "ERROR 01-02 pool.py:7] Worker 3 died, exit code: {}\n"
+    assert said("rows 40\n" + line.format(-15)).traces == ()
+    assert said("rows 40\n" + line.format(-11)).traces
+    assert said("rows 40\n" + line.format(1)).traces

@@ -170,3 +170,16 @@ def test_what_to_do_about_labels_goes_by_what_they_lack():
     assert "pooling" in remedy_of_tensors("Expected target size (16, 30), got torch.Size([16])")
     assert "flatten both" in remedy_of_tensors("Expected target size [2, 5], got [2, 8]")
     assert "flatten both" in remedy_of_tensors("Expected target size [16, 30], got [1]")
+
+
+def test_tensors_on_different_devices_are_told_with_their_operation(said):
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/go.py", line 9, in <module>\n    out = net(rows)\n'
+        '  File "/v/site-packages/nets/wide.py", line 3, in forward\n    return rows * self.table\n'
+        "RuntimeError: Expected all tensors to be on the same device, but found at least two "
+        "devices, cuda:0 and cpu!\n"
+    )
+    trace = said(text).traces[0]
+    assert "nets/wide.py, line 3: return rows * self.table" in trace.finding.message
+    assert [remedy.label for remedy in trace.finding.remedies] == ["hint"]
