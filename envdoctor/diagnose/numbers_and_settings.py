@@ -529,7 +529,7 @@ def _of_weights(asked: _Asked) -> Optional[Relation]:
     over = f"on each of {held.split:g} GPUs" if held.split > 1 else "on one GPU"
     return Relation(
         f"The weights of {model} alone take {gib_text(held.of_gpu)} of "
-        f"{gib_text(held.memory)} GiB {over} at two bytes for each parameter",
+        f"{gib_text(held.memory)} GiB {over} at {held.each_in_words} for each parameter",
         "Take quantized weights (AWQ, GPTQ, FP8, 4 bit), spread the model over more GPUs, or take "
         "a smaller one",
     )

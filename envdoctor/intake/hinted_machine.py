@@ -1,5 +1,6 @@
 """What a whole text tells of the machine without stating it: the paths in its tracebacks, the tags
-in the names of its files, and where its writer says to be (``on Windows``, ``on my MacBook``).
+in the names of its files, the index that torch is installed from, and where its writer says to be
+(``on Windows``, ``on my MacBook``).
 
 Hints hold where nothing states a value, and only where all of them agree. That tracebacks go
 through another Python than is stated outweighs it: that of a host, beside what an image holds. The
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Iterator, List, NamedTuple
 
+from ..model.versions import cuda_of_variant
 from .claims import INTENT, SEEN
 from .clean_text import Line
 from .distribution_names import known_distribution
@@ -110,6 +112,13 @@ _ARM = re.compile(
 )
 #: Where setuptools puts what it builds: ``build/lib.linux-aarch64-cpython-310``.
 _BUILT_ON = re.compile(r"build/(?:lib|temp)\.linux-(aarch64|x86_64)\b")
+#: An index of torch's builds, and a command that takes torch from no other one, in its newest
+#: release.
+_TORCH_INDEX = re.compile(r"/whl/(?:test/|nightly/)?(cu\d{2,3}|cpu|rocm[\d.]+|xpu)\b")
+_TORCH_OF_INDEX = re.compile(
+    r"\binstall\b(?=[^\n;&|]{0,300}?\s[\"']?torch(?:[\"'\s]|$))[^\n;&|]{0,300}?"
+    r"(?:--index-url|--index|-i)[ =]\S{0,80}?/whl/(?:test/|nightly/)?(cu\d{2,3})\b"
+)
 _LONGEST = 200_000  # characters that are gone through: three times the longest issue
 _SEEN = 200  # marks of one kind
 _CONTAINED = re.compile(r"docker|container|podman|apptainer|kubernetes|k8s", re.IGNORECASE)
@@ -131,6 +140,8 @@ def read_hints_of_machine(text: str, draft: Draft) -> None:
     else:
         _read_frames(text, draft)
     _read_packages(text, draft)
+    if draft.claimed("torch.cuda") is None:
+        _read_index(text, draft)
     if draft.claimed("os.platform") is None:
         _read_ticked(text, draft)
     if draft.claimed("os.platform") is None:
@@ -170,6 +181,18 @@ def _read_packages(text: str, draft: Draft) -> None:
         name = known_distribution(match.group(1))
         if name is not None and match.group(2):
             draft.distribution(name, match.group(2), _line(text, match.start()), INTENT)
+
+
+def _read_index(text: str, draft: Draft) -> None:
+    """Take the CUDA of the one index that a command takes torch from, where no other is named."""
+    if len({match.group(1) for match in _first(_TORCH_INDEX, text)}) != 1:
+        return
+    for match in _first(_TORCH_OF_INDEX, text):
+        cuda = cuda_of_variant(match.group(1))
+        if cuda:
+            hint = _Hint(cuda, match.start(), match.group(1))
+            draft.put("torch.cuda", cuda, _line(text, hint.start), INTENT, _because(hint))
+            return
 
 
 def _read_ticked(text: str, draft: Draft) -> None:

@@ -87,7 +87,7 @@ _SHORT = {
 #: Flags that say over how many GPUs an engine spreads a model, or that its weights are packed.
 _SIZE_FLAG = re.compile(
     r"(--(?:tp|num-shard|num-gpus|quantize|model-format|load-8bit|cpu-offloading))\b[ =]?"
-    r"((?!-)[\w.-]+|)"
+    r"((?!-)[\w.${}-]+|)"
 )
 _NAMES = words(
     """

@@ -55,7 +55,8 @@ _ASSIGNMENT = re.compile(
 #: ``VLLM_USE_V1=1 vllm serve …``: the value, before the command.
 _BEFORE_COMMAND = re.compile(
     r"([^\s\"']+) (?:[A-Z_]+=\S* )*(?:vllm|python\d?|torchrun|sglang|deepspeed|accelerate|pip\d?|"
-    r"uv|docker|bash|sh|swift|llamafactory-cli|ray|nohup|srun|mpirun)\b"
+    r"uv|docker|bash|sh|swift|llamafactory-cli|ray|nohup|srun|mpirun|lmdeploy|trl|axolotl|tune|"
+    r"text-generation-launcher|xinference|ollama|litgpt|composer|fairseq-train)\b"
 )
 _DOCKER_ENV = Marked("env", r".{0,120}?\bENV\s+([A-Z_][A-Z0-9_]{1,80})\s+(\S.*)$", 0)
 _UNLISTED = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9]*_[A-Z0-9_]+=")

@@ -24,7 +24,7 @@ _MARKS = re.compile(
     r" (?:find|locate|have|import|load|open)|"
     r"\b(?:removed|gone|renamed|dropped|missing|exists?|found|available)\b|"
     r"\bOOM\b|out[ -]of[ -](?:\w+ )?memory|outofmemory|显存|"
-    r"flash[- _]?att|\bbf16|bfloat16|fp[48]\b|\bGPUs?\b|\bCPU\b",
+    r"flash[- _]?att|\bbf16|bfloat16|fp[48]\b|\bGPUs?\b|\bCPU\b|\bsm_?\d{2,3}",
     re.IGNORECASE,
 )
 #: What a program printed, or code, says it in its own form.
@@ -60,6 +60,9 @@ _MODULE = r"'?(?P<module>[A-Za-z_][\w.]{1,120})'?"
 _NOT_OPENED = "ImportError: {module}: cannot open shared object file: No such file or directory"
 #: What a device may lack, as people write it.
 _FEATURES = r"\b(?:flash[- _]?att(?:ention|n)[- ]?[23]?|bfloat16|bf16|fp8|(?:nv|mx)?fp4)\b"
+_NOT_FOR = (
+    r"(?:(?:is|are|was)(?: not|n't) (?:yet )?(?:compatible|supported)|unsupported|incompatible)"
+)
 #: What people say of a symptom, and the line that a program prints of it.
 _SYMPTOMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(words, re.IGNORECASE), printed)
@@ -89,6 +92,15 @@ _SYMPTOMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
                 r"outofmemory(?:error)?)\b(?![- ]?kill)|显存不足|爆显存|显存溢出"
             ),
             "A GPU ran out of memory by what the text tells",
+        ),
+        (
+            (
+                # torch alone speaks of a "CUDA capability sm_…".
+                rf"(?:CUDA capability|(?:py)?torch\b[^.;?]{{0,60}}?) (?P<path>sm_?\d{{2,3}})\b"
+                rf"[^.;?\n]{{0,20}}? {_NOT_FOR}|(?P<path2>\bsm_?\d{{2,3}})\b[^.;?]{{0,20}}? "
+                rf"{_NOT_FOR} (?:by|with|in|on) [^.;?]{{0,40}}?(?:py)?torch\b"
+            ),
+            "NVIDIA GPU with CUDA capability {path} is not compatible with the current PyTorch",
         ),
         (
             (
@@ -327,6 +339,7 @@ def _quoted(line: str, report: str, modules: Container[str]) -> str:
         if "memory by what" in printed and _OF_HOST.search(text):
             return ""
         groups = {key.rstrip("2"): value for key, value in match.groupdict().items() if value}
+        groups["path"] = re.sub("^sm(?=[0-9])", "sm_", groups.get("path", ""))
         error = printed.format(**groups)
         return "" if error in line else error
     refused = _REFUSED_ALONE.search(text)

@@ -9,6 +9,7 @@ from ..model.redaction import redact
 from .log_line import SHOWN
 from .log_reader import read_text
 from .quoted_errors import quoted_errors, quoted_spans
+from .respelled import respelled
 
 __all__ = ["with_quoted"]
 
@@ -29,6 +30,7 @@ def with_quoted(reading: Reading, patterns: Sequence[Pattern], modules: Containe
     for text in (quoted_errors(reading.report, modules), *quoted_spans(reading.report)):
         if not text.strip():
             continue
+        text = respelled(text, patterns)
         quoted = read_text(reading.sources[0], text, patterns)
         if not raised:
             alone = (entry for entry in quoted.raised if entry.kind and _stands_alone(entry))

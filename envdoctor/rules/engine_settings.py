@@ -60,6 +60,12 @@ _PACKED = re.compile(
     r"deepseek-(?:v3|r1)(?!-distill)|kimi",
     re.IGNORECASE,
 )
+#: Of packed weights, the bytes of a parameter without its scales: AWQ has four bits, GPTQ where it
+#: says so.
+_LEAST_BYTES = (
+    (re.compile(r"awq|int4|4-?bit|w4a\d|nvfp4|mxfp4|gpt-oss|bnb", re.IGNORECASE), 0.5),
+    (re.compile(r"fp8|int8|8-?bit|w8a\d", re.IGNORECASE), 1.0),
+)
 _WHOLE_WEIGHTS = Source(
     "https://docs.vllm.ai/en/v0.6.3/serving/distributed_serving.html",
     "If the model is too large to fit in a single GPU, use tensor parallel inference; "
@@ -139,6 +145,18 @@ def is_packed(workload: Workload) -> bool:
         or workload.setting("quantization")
         or workload.setting("cpu_offload_gb")
     )
+
+
+def _least_bytes(workload: Workload) -> Optional[float]:
+    """Return the bytes that each parameter takes at least, None where nothing tells how weights are
+    packed, or that they lie elsewhere.
+    """
+    if not is_packed(workload):
+        return 2.0
+    if workload.setting("cpu_offload_gb"):
+        return None
+    words = f"{workload.value('actor.model', '')} {workload.setting('quantization') or ''}"
+    return next((size for form, size in _LEAST_BYTES if form.search(words)), None)
 
 
 def memory_of_gpu(device: Gpu, matrix: Optional[Matrix]) -> Optional[Tuple[int, str]]:
@@ -346,7 +364,8 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
 
     What it checks:
         Two bytes for each parameter, over the GPUs of one tensor and pipeline parallel group (one
-        where nothing states a size), against the memory of a GPU. Packed weights are not judged.
+        where nothing states a size), against the memory of a GPU; one or half a byte where the
+        model's name or the quantization says so. Weights packed otherwise are not judged.
 
     Why it matters:
         vllm and SGLang put all weights onto these GPUs, however many others the machine has, and
@@ -385,15 +404,24 @@ def check_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Iterator[
         "ED617",
         "gpu-memory",
         "gpu-oom",
-        "warning" if stated or (counted and len(devices) == 1) else "advice",
+        "warning"
+        if stated or (counted and (len(devices) == 1 or _shows_command(workload, facts)))
+        else "advice",
         f"The weights of {workload.value('actor.model')} take {gib_text(whole)} GiB at "
-        f"two bytes for each parameter; over {over} ({how}) that is {gib_text(whole / split)} of "
-        f"{gib_text(total)} GiB each, as far as the launch settings tell.",
+        f"{held.each_in_words} for each parameter; over {over} ({how}) that is "
+        f"{gib_text(whole / split)} of {gib_text(total)} GiB each, as far as the launch settings "
+        "tell.",
         evidence=_evidence(facts, "gpus"),
         sources=(_SHARDS if takes_all else _WHOLE_WEIGHTS,),
         remedies=(
             *more,
-            Remedy("Or take quantized weights (AWQ, GPTQ, FP8), or a smaller model.", (), "safe"),
+            Remedy(
+                "Or take quantized weights (AWQ, GPTQ, FP8), or a smaller model."
+                if held.each > 1
+                else "Or take a smaller model.",
+                (),
+                "safe",
+            ),
         ),
         effect="may-block",
     )
@@ -590,6 +618,18 @@ def _stated_split(workload: Workload) -> Optional[float]:
     return size if size is not None else workload.number("tensor_parallel_size")
 
 
+def _is_split_unread(workload: Workload) -> bool:
+    """Tell whether a size is given that nothing tells the value of (``--tp $N``)."""
+    names = ("tensor_parallel_size", "pipeline_parallel_size", "num_shard", "num_gpus")
+    return any(workload.setting(name) and workload.number(name) is None for name in names)
+
+
+def _shows_command(workload: Workload, facts: Facts) -> bool:
+    """Tell whether the command that starts the engine is stated, and with it that no size is."""
+    is_stated = bool(facts.value("report.runs")) or workload.setting("served_by") in _FLAGS
+    return is_stated and not _is_split_unread(workload)
+
+
 def _split(workload: Workload) -> float:
     """Return over how many GPUs the settings spread the weights."""
     tensor = _stated_split(workload) or 1
@@ -597,18 +637,24 @@ def _split(workload: Workload) -> float:
 
 
 class HeldWeights(NamedTuple):
-    """Bytes of a model's weights at least, at two for each parameter, over how many GPUs the
-    settings spread them, and the memory of the smallest GPU that is seen.
+    """Bytes of a model's weights at least, over how many GPUs the settings spread them, the memory
+    of the smallest GPU that is seen, and the bytes of each parameter.
     """
 
     whole: float
     split: float
     memory: int
+    each: float = 2.0
 
     @property
     def of_gpu(self) -> float:
         """The bytes on each GPU."""
         return self.whole / self.split
+
+    @property
+    def each_in_words(self) -> str:
+        """The bytes of each parameter, as a sentence names them."""
+        return {0.5: "half a byte", 1.0: "one byte"}.get(self.each, "two bytes")
 
 
 def held_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Optional[HeldWeights]:
@@ -622,7 +668,8 @@ def held_weights(workload: Workload, facts: Facts, matrix: Matrix) -> Optional[H
     if any(workload.setting(name) is not None for name in _PACKING):
         return None
     weights, split = _weights_of_gpu(workload, matrix, rough=True), _split(workload)
-    return None if weights is None else HeldWeights(weights * split, split, min(sizes))
+    each = _least_bytes(workload) or 2.0
+    return None if weights is None else HeldWeights(weights * split, split, min(sizes), each)
 
 
 def _weights_of_gpu(workload: Workload, matrix: Matrix, rough: bool = False) -> Optional[float]:
@@ -630,13 +677,14 @@ def _weights_of_gpu(workload: Workload, matrix: Matrix, rough: bool = False) -> 
     rough: also where only the model's name says how many parameters it has.
     """
     model = workload.value("actor.model")
-    if not model or is_packed(workload):
+    each = _least_bytes(workload)
+    if not model or each is None:
         return None
     size = size_of(model, matrix)
     split = _split(workload)
     if size is None or (size.rough and not rough) or split < 1:
         return None
-    return 2 * size.low / split
+    return each * size.low / split
 
 
 def _visible_gpus(facts: Facts) -> Sequence[Gpu]:

@@ -137,19 +137,21 @@ def _code(build: Any) -> FrozenSet[str]:
 
 
 def check_generation_dropped(context: Context) -> Iterator[Finding]:
-    """The CUDA that torch is built with no longer supports this GPU.
+    """The CUDA that torch is built with has no compiler for this GPU.
 
     What it checks:
-        The CUDA version of torch against the last CUDA that compiles for each visible GPU's compute
-        capability, where the code in the build itself was not read. Where it was, rows of the
-        matrix compare it with the GPU.
+        The CUDA version of torch against the first and the last CUDA that compiles for each visible
+        GPU's compute capability, where the code in the build itself was not read: a nightly, or a
+        build whose release is not stated. Where it was, rows of the matrix compare it with the GPU.
 
     Why it matters:
-        A compiler that dropped a generation leaves neither machine code nor PTX for it: "no kernel
-        image is available for execution on the device". CUDA 13 dropped Maxwell, Pascal and Volta.
+        A compiler that dropped a generation leaves neither machine code nor PTX for it, and one
+        that is older than a generation has no machine code for it: "no kernel image is available
+        for execution on the device". CUDA 13 dropped Maxwell, Pascal and Volta; Blackwell came with
+        CUDA 12.8. PTX of an older generation would do, but no wheel for such a CUDA has any.
 
     How to fix:
-        Install a build for the last CUDA that supports the GPU, whatever the driver supports.
+        Install a build for a CUDA that supports the GPU, whatever the driver supports.
 
     References:
         https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
@@ -184,13 +186,14 @@ def check_package_generation_dropped(context: Context) -> Iterator[Finding]:
 def _generations_dropped(context: Context, code: str, names: Sequence[str]) -> Iterator[Finding]:
     for device in context.visible_gpus():
         capability = _capability_of(context, device)
-        last = try_version(capability.last_cuda) if capability is not None else None
-        if capability is None or last is None:
+        if capability is None:
             continue
         for name in names:
             cuda = _cuda_of_unread_build(context, name)
-            if cuda is None or cuda.release[:2] <= last.release[:2]:
+            bound = _bound_broken(context, name, cuda, capability) if cuda is not None else None
+            if bound is None:
                 continue
+            which, limit = bound
             sm = f"sm_{capability.capability.replace('.', '')}"
             yield Finding(
                 code=code,
@@ -199,13 +202,51 @@ def _generations_dropped(context: Context, code: str, names: Sequence[str]) -> I
                 severity="error",
                 subject=sm,
                 message=f"{name} is built with CUDA {cuda}, which compiles no code for "
-                f"{device.name or 'a GPU'} ({sm}, {capability.architecture}); the last CUDA that "
-                f"does is {last}.",
+                f"{device.name or 'a GPU'} ({sm}, {capability.architecture}); the {which} CUDA "
+                f"that does is {limit}.",
                 evidence=(*context.evidence("torch.cuda", "gpus"), *context.installed(name)),
                 sources=(capability.source,),
-                remedies=(Remedy(f"Install a build of {name} for CUDA {last} or older."),),
+                remedies=(
+                    Remedy(
+                        f"Install a build of {name} for CUDA {limit} or "
+                        f"{'older' if which == 'last' else 'newer'}."
+                    ),
+                ),
                 packages=(name,),
             )
+
+
+def _bound_broken(
+    context: Context, name: str, cuda: Version, capability: Capability
+) -> Optional[Tuple[str, Version]]:
+    """Return which CUDA, "first" or "last", is the end of those that compile for a capability,
+    where a build is for one beyond it; None where it is not.
+    """
+    first, last = try_version(capability.first_cuda), try_version(capability.last_cuda)
+    if last is not None and cuda.release[:2] > last.release[:2]:
+        return "last", last
+    if first is None or cuda.release[:2] >= first.release[:2] or len(cuda.release) < 2:
+        return None
+    return ("first", first) if _has_no_ptx(context, name, first, capability) else None
+
+
+def _has_no_ptx(context: Context, name: str, first: Version, capability: Capability) -> bool:
+    """Tell whether wheels of a package were read, and none for a CUDA before ``first`` has code
+    that a newer device compiles by itself; what somebody built may have it.
+    """
+    installed = context.distributions.get(name)
+    version = try_version(installed.version) if installed is not None else None
+    label = (version.local if version is not None else None) or "cu"
+    if not label.startswith("cu") or (installed and (installed.built or installed.editable)):
+        return False
+    serving = runs_on(capability.capability)
+    codes = [
+        _code(build)
+        for _, release in _releases(context, name)
+        for build in release.builds
+        if (cuda := try_version(build.cuda)) is not None and cuda.release[:2] < first.release[:2]
+    ]
+    return any(codes) and not any(serving & code for code in codes)
 
 
 def _capability_of(context: Context, device: Gpu) -> Optional[Capability]:

@@ -153,3 +153,26 @@ def test_a_line_of_blanks_is_gone_through_once():
     start = time.process_time()
     parse_report("torch 2.6.0\n" + " " * 150_000 + "Windows\n")
     assert time.process_time() - start < 3
+
+
+WHEELS = "https://download.pytorch.org/whl"
+BUILDS = ("cu124", "cu128")
+
+
+@pytest.mark.parametrize(
+    ("text", "cuda"),
+    [
+        (f"pip install torch torchvision --index-url {WHEELS}/cu124", "12.4"),
+        (f"I ran `uv pip install --pre torch --index-url {WHEELS}/nightly/cu128`", "12.8"),
+        # the package index may have a newer one, or it is another package that comes from there
+        (f"pip install torch --extra-index-url {WHEELS}/cu124", None),
+        (f"pip install xformers --index-url {WHEELS}/cu124", None),
+        # two were tried
+        ("\n".join(f"pip install torch --index-url {WHEELS}/{one}" for one in BUILDS), None),
+        (f"PyTorch CUDA build: 11.8\npip install torch --index-url {WHEELS}/cu124", None),
+    ],
+)
+def test_the_index_of_torch_tells_its_cuda(text, cuda):
+    facts = parse_report(f"GPU: RTX 4090\n{text}\n")
+    assert cuda is None or facts.value("torch.cuda") == cuda
+    assert cuda is not None or facts.value("torch.cuda") != "12.4"

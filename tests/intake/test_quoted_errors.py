@@ -5,6 +5,7 @@ import pytest
 from envdoctor import app
 from envdoctor.intake import parse_report
 from envdoctor.intake.quoted_errors import quoted_errors, quoted_spans
+from envdoctor.intake.respelled import respelled
 from envdoctor.matrix.loader import load_matrix
 
 PEFT = "ModuleNotFoundError: No module named 'peft.tuners.gone'"
@@ -234,3 +235,43 @@ def test_an_argument_that_a_class_lacks_by_a_sentence():
     assert quoted_errors(f"{title}{said}", ()).split("\n")[0] == printed
     other = f"{title}{said}\nThe PeftModel class has merge_now."
     assert quoted_errors(other, ()).split("\n")[0] == ""
+
+
+@pytest.mark.parametrize(
+    ("title", "first"),
+    [
+        ("[Bug] RuntimeEror: ninja is required to load c++ extensions", "ninja was not found"),
+        ('It ends with "cuda out of memory. tried to allocate 20.00 MiB"', "GPU"),
+        ("[Bug] NO KERNEL IMAGE IS AVAILABLE FOR EXECUTION ON THE DEVICE", "no code for this GPU"),
+        ("RTX 5070 with CUDA capability sm_120 is not compatible", "no code for GPUs of"),
+        ("[Bug] sm_120 is not supported by PyTorch", "no machine code"),
+        ("pytorch: sm_100 is unsupported", "no machine code"),
+    ],
+)
+def test_a_message_that_was_typed(tmp_path, title, first):
+    assert first in judged(tmp_path, f"{title}\n\ntorch 2.6.0\n")[0].message
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Is sm_120 not supported by PyTorch?",
+        "Support for sm_120 in our kernels, as PyTorch has it",
+        "sm_120 is supported by PyTorch 2.7",
+        "sm_86 kernels are not compatible with our cache",
+    ],
+)
+def test_nobody_met_it(tmp_path, title):
+    findings = judged(tmp_path, f"{title}\n\nCUDA 12.8\n")
+    assert not any("no machine code" in entry.message for entry in findings)
+
+
+def test_only_names_that_are_misspelled_are_changed():
+    patterns = load_matrix().log_patterns[0]
+    for text, expected in (
+        ("RuntimeEror: x", "RuntimeError: x"),
+        ("ConnectError: x", "ConnectError: x"),  # httpx has it
+        ("OutOfMemoryError: x", "OutOfMemoryError: x"),
+        ("Notes: ValueEror of it", "Notes: ValueEror of it"),
+    ):
+        assert respelled(text, patterns) == expected

@@ -77,3 +77,25 @@ def test_generation_that_cuda_dropped(judged: Judge) -> None:
     assert "sm_70" in finding.message
     assert "ED120" not in codes(judged(facts_of(gpus=["Tesla V100-SXM2-16GB"], torch_cuda="12.8")))
     assert "ED120" not in codes(judged(facts_of(gpus=["NVIDIA A100-SXM4-80GB"], torch_cuda="13.0")))
+
+
+@pytest.mark.parametrize(
+    ("torch", "gpu", "expected"),
+    [
+        # a nightly, whose wheels nobody has read: its compiler knows no sm_120
+        ("2.7.0.dev20250301+cu126", "NVIDIA GeForce RTX 5070 Ti", True),
+        ("2.7.0.dev20250301+cu128", "NVIDIA GeForce RTX 5070 Ti", False),
+        ("2.7.0.dev20250301+cu126", "NVIDIA H100 80GB HBM3", False),
+        # what somebody built may hold PTX, and NVIDIA's own builds do
+        ("2.6.0a0+df5bbc09191.nv24.12", "NVIDIA B200", False),
+        ("2.7.0a0+git1234567", "NVIDIA B200", False),
+    ],
+)
+def test_generation_that_cuda_did_not_know_yet(
+    judged: Judge, torch: str, gpu: str, expected: bool
+) -> None:
+    cuda = {"cu128": "12.8", "cu126": "12.6"}.get(torch.rpartition("+")[2], "12.6")
+    findings = judged(facts_of([f"torch {torch}"], gpus=[gpu], torch_cuda=cuda))
+    found = [entry for entry in findings if entry.code == "ED120" and entry.verdict == "violated"]
+    assert [entry.severity for entry in found] == ["error"] * expected
+    assert all("the first CUDA that does is 12.8" in entry.message for entry in found)

@@ -176,6 +176,14 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.45 GiB. G
         (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct -tp 4", None),
         (f"vllm 0.6.3\n{A100}vllm serve Qwen/Qwen2-72B-Instruct-AWQ -tp 1", None),
         ("vllm 0.6.3\nGPU: RTX 4090\nvllm serve Qwen/Qwen2-72B --load-in-4bit", None),
+        # four bits for each parameter are 33 GiB, eight are 67
+        ("GPU: 2x RTX 4090\nlmdeploy serve api_server a/Llama-3-70B-AWQ", "warning"),
+        ("GPU: 2x RTX 4090\n`FOO_A=1 lmdeploy serve api_server a/Llama-3-70B-AWQ`", "warning"),
+        ("GPU: 2x RTX 4090\nlmdeploy serve api_server a/Llama-3-70B-AWQ --tp 2", None),
+        ("GPU: 2x RTX 4090\nlmdeploy serve api_server a/Llama-3-70B-AWQ --tp $N", "advice"),
+        ("GPU: A100 40GB\nlmdeploy serve api_server a/Llama-3-70B-AWQ", None),
+        ("GPU: A100 40GB\nlmdeploy serve api_server a/Llama-3-70B-FP8", "warning"),
+        ("GPU: RTX 4090\nlmdeploy serve api_server a/Llama-3-70B-GPTQ", None),  # of 2 to 8 bits
         ("vllm 0.6.3\nGPU: RTX 4090\nvllm serve Qwen/Qwen2.5-7B-Instruct", None),
         ("vllm 0.6.3\nvllm serve Qwen/Qwen2-72B-Instruct -tp 1", None),  # no GPU is known
         ("peft 0.10.0\nGPU: RTX 4090\nmodel: Qwen/Qwen2-72B-Instruct", None),  # no engine
