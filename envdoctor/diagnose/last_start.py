@@ -4,14 +4,19 @@ an earlier start is past.
 
 from __future__ import annotations
 
-from typing import Mapping, Optional
+from typing import Mapping, Optional, Sequence
 
+from ..intake.syntax_errors import is_unparsed
 from ..model.log import PLACES_OF_LINE, Event, Raised, Reading
 from .code_owner import is_own
+from .raised import form_of, program_of
 
 __all__ = ["ends_of_earlier", "of_last_start"]
 
 _OF_RUNNER = "CalledProcessError"
+#: Lines between two ends of one program from which on they are of two starts: ranks of one run end
+#: near each other.
+_APART = 200
 _MOST_ENDS = 3  # ends of earlier starts
 _LONGEST = 200  # characters of one of them
 
@@ -25,7 +30,8 @@ def of_last_start(reading: Reading, lived: Mapping[str, int]) -> Reading:
         lived: By log, the last line after which its program worked on.
     """
     split = {}
-    for source, start in reading.restarted.items():
+    for source in reading.sources:
+        start = max(reading.restarted.get(source, 0), _behind_ends(reading.raised, source))
         raised = [entry for entry in reading.raised if entry.line.source == source]
         ends = [entry.first.number + entry.spread for entry in raised]
         ends += [event.last.number for event in reading.events if event.last.source == source]
@@ -40,6 +46,30 @@ def of_last_start(reading: Reading, lived: Mapping[str, int]) -> Reading:
         events=tuple(event for event in events if event is not None),
         restarted=split,
     )
+
+
+def _behind_ends(raised: Sequence[Raised], source: str) -> int:
+    """Return where the last start begins by what ended the earlier ones: the same program ended
+    long before already, or Python could not begin to run it, so that nothing above is of it.
+    """
+    ended = [entry for entry in raised if entry.fate == "ended" and entry.line.source == source]
+    if len(ended) < 2:
+        return 0
+    last = max(ended, key=_last_line)
+    begins = last.first.number + last.spread
+    if is_unparsed(last):
+        return begins if any(_last_line(entry) < begins for entry in ended) else 0
+    own = [entry for entry in ended if program_of(last) and program_of(entry) == program_of(last)]
+    own.sort(key=_last_line)
+    for one, other in zip(own[-2::-1], own[:0:-1]):
+        apart = other.first.number + other.spread - _last_line(one)
+        if apart > _APART and form_of(one) != form_of(other):
+            return _last_line(one) + 1
+    return 0
+
+
+def _last_line(raised: Raised) -> int:
+    return raised.until + raised.spread
 
 
 def ends_of_earlier(whole: Reading, source: str, start: int) -> str:

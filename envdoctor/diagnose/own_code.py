@@ -244,10 +244,14 @@ def _of_unset(raised: Raised, _: Frame, where: str) -> str:
     return f"Give {match.group('name')} a value on every way to {where}" if match else ""
 
 
-def _of_syntax(_: Raised, frame: Frame, where: str) -> str:
+def _of_syntax(raised: Raised, frame: Frame, where: str) -> str:
     if frame.file.startswith("<"):
         return f"Correct {where}"
-    return f"Correct {where}; python -m py_compile {frame.file} tells when it is Python again"
+    # Before 3.10 Python marks where it could not go on, behind what is missing.
+    above = " or, where that line is right by itself, the end of the one above it: a comma or a "
+    above = f"{above}closing bracket" if raised.message == "invalid syntax" else ""
+    check = f"python -m py_compile {frame.file} tells when it is Python again"
+    return f"Correct {where}{above}; {check}"
 
 
 def _of_key(raised: Raised, frame: Frame, where: str) -> str:

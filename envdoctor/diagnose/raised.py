@@ -23,12 +23,14 @@ __all__ = [
     "Failure",
     "after",
     "failure_of",
+    "form_of",
     "is_of_leaving",
     "is_past_imports",
     "is_stop",
     "is_stopping",
     "packages_raising",
     "packages_run",
+    "program_of",
     "tells_of_stop",
     "was_stopped",
 ]
@@ -327,7 +329,7 @@ def _ends_each_start(raised: Raised) -> bool:
     """Tell whether an exception goes out of a program's own file, and nothing stands behind it but
     who ended the job: of starts that a script makes one behind the other, each ended with it.
     """
-    return bool(_program(raised)) and raised.behind <= _WHO_ENDED
+    return bool(program_of(raised)) and raised.behind <= _WHO_ENDED
 
 
 def _came_again(raised: Raised) -> bool:
@@ -355,19 +357,19 @@ def _was_logged_before(raised: Raised, others: Sequence[Raised]) -> bool:
     """Tell whether a program had logged the same of other values again and again, each time long
     before it logged the next: it handles what it logs so.
     """
-    form = _form(raised)
+    form = form_of(raised)
     before = [
         entry.until
         for entry in others
         if entry.fate == raised.fate == "logged"
         and entry.first.source == raised.first.source
         and raised.first.number - entry.until > LAST_LINES
-        and _form(entry) == form
+        and form_of(entry) == form
     ]
     return max(before, default=0) - min(before, default=0) > LAST_LINES
 
 
-def _form(raised: Raised) -> Tuple[str, str]:
+def form_of(raised: Raised) -> Tuple[str, str]:
     """Return the kind of an exception and the first line of its message without its numbers."""
     return raised.kind, _NUMBERS.sub("", raised.message.partition("\n")[0])
 
@@ -415,12 +417,12 @@ def _first_process(certain: Sequence[Raised]) -> Raised:
 
 def _is_next_step(one: Raised, other: Raised) -> bool:
     """Tell whether an exception is of another program that was started when one had failed."""
-    programs = [_program(one), _program(other)]
+    programs = [program_of(one), program_of(other)]
     lines = other.first.number - max(one.until, one.line.number)
     return all(programs) and programs[0] != programs[1] and 0 <= lines <= NEXT_STEP
 
 
-def _program(raised: Raised) -> str:
+def program_of(raised: Raised) -> str:
     """Return the file of the program that an exception ended, "" for one that a shell handed over
     or that is not seen.
     """

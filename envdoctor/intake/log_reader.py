@@ -36,13 +36,23 @@ from typing import (
 )
 
 from ..errors import InputError
-from ..model.log import COUNTED, PLACES_OF_LINE, Event, Pattern, Reading, is_relay, raises_on
+from ..model.log import (
+    COUNTED,
+    PLACES_OF_LINE,
+    Event,
+    Pattern,
+    Raised,
+    Reading,
+    is_relay,
+    raises_on,
+)
 from ..model.pattern import pattern
 from ..model.redaction import HIDDEN, redact
 from ..text_files import standard_input
 from .log_line import FALLS_BACK, LogPlace, cleaned, log_line
 from .packed_log import open_packed
 from .restarts import Restarts
+from .syntax_errors import syntax_errors, with_unparsed
 from .tracebacks import Tracebacks
 
 __all__ = ["is_minor", "read_logs", "read_text"]
@@ -334,9 +344,12 @@ class _Search:
         self._tracebacks = Tracebacks()
         self._restarts = Restarts()
         self._restarted: Dict[str, int] = {}
+        self._name = ""
+        self._unparsed: List[Raised] = []
 
     def look(self, name: str, data: bytes, cut: int) -> None:
         """Take the hits of one window."""
+        self._name = name
         hits: Dict[int, _Hit] = {}  # by the start of the line
         # The last letter of a colour's escape would stick to the word behind it.
         plain = _COLOUR.sub(b" ", data) if b"\x1b" in data else data
@@ -362,7 +375,7 @@ class _Search:
         self._restarted[name] = self._restarts.last
         self._before = position + data.count(b"\n", counted, cut)
         self._open_line = cut > 0 and data[cut - 1 : cut] != b"\n"
-        self._last = data[max(0, cut - _NEAR) : cut]
+        self._last = (self._last + data[max(0, cut - _NEAR) : cut])[-_NEAR:]
         self.size += cut
         if self._report_size < _REPORT_SIZE:
             self._keep_report(data, cut, words)
@@ -489,9 +502,12 @@ class _Search:
 
     def end(self) -> None:
         """End of one log: line numbers begin anew."""
+        lines = self._before + self._open_line
+        above = self._before - self._last.count(b"\n")
+        self._unparsed += syntax_errors(self._name, self._last, above, self._lines, lines)
         self._last = b""
         self._restarts = Restarts()
-        self._tracebacks.end(self._before + self._open_line)
+        self._tracebacks.end(lines)
         self._lines += self._before + self._open_line
         self._before = 0
         self._open_line = False
@@ -517,7 +533,7 @@ class _Search:
             self._lines,
             self.size,
             tuple(events),
-            self._tracebacks.raised(),
+            with_unparsed(self._tracebacks.raised(), self._unparsed),
             "\n".join(self._report),
             self._dropped,
             damages,

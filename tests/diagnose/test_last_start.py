@@ -98,3 +98,53 @@ def test_a_runner_that_tells_of_each_start_is_one_program(said, log_of, printed,
         "sys.exit(1)\n"
     )
     assert "rows must not be empty" in said(printed(runner)).traces[0].finding.message
+
+
+def ended(kind, number):
+    return (
+        "Traceback (most recent call last):\n"
+        f'  File "/srv/fit.py", line {number}, in <module>\n    go({number})\n{kind}\n'
+    )
+
+
+def rows(count):
+    return "".join(f"row {number} read by reader {number % 7}\n" for number in range(count))
+
+
+def test_ends_of_one_program_that_lie_far_apart_are_of_several_starts(said):
+    first, last = ended("ValueError: no rows", 9), ended("KeyError: 'width'", 20)
+    trace = said(first + rows(300) + last).traces[0]
+    assert "KeyError" in trace.finding.message
+    assert "this is of the last one" in trace.meaning
+    assert "ValueError: no rows" in trace.meaning
+
+
+def test_ranks_that_end_one_behind_the_other_are_of_one_start(said):
+    deep = "".join(
+        f'  File "/srv/part{n}.py", line {n}, in go\n    part{n + 1}()\n' for n in range(60)
+    )
+    head = (
+        'Traceback (most recent call last):\n  File "/srv/fit.py", line 9, in <module>\n    go()\n'
+    )
+    text = "".join(f"{head}{deep}RuntimeError: cuda:{n} is wrong\n" for n in range(8))
+    text += f"{head}{deep}ValueError: no rows\n"
+    assert all("several starts" not in trace.meaning for trace in said(text).traces)
+
+
+@pytest.mark.parametrize("between", [rows(20), ""])
+def test_ends_that_lie_near_each_other_may_be_of_ranks(said, between):
+    first, last = ended("ValueError: no rows", 9), ended("KeyError: 'width'", 20)
+    assert all(
+        "several starts" not in trace.meaning for trace in said(first + between + last).traces
+    )
+
+
+def test_a_program_that_could_not_begin_is_a_start_of_its_own(said):
+    unparsed = '  File "/srv/fit.py", line 3\n    rows=4\n    ^\nSyntaxError: invalid syntax\n'
+    text = ended("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", 9)
+    (trace,) = said(text + unparsed).traces
+    assert "SyntaxError: invalid syntax" in trace.finding.message
+    assert "the end of the one above it: a comma" in trace.finding.remedies[0].text
+    assert "of the last one, from line 5 on" in trace.meaning
+    (alone,) = said("loading 4 rows\n" + unparsed).traces
+    assert "several starts" not in alone.meaning
