@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+    from ..model.requirement import Requirement
 
 __all__ = [
     "COMPANIONS",
@@ -382,8 +383,10 @@ def _beside_what_is_said(
         requirer, measured = violation.requirer.name, violation.requirement
         said = context.facts.value("report.asked_otherwise", {}).get(requirer, "")
         for line in said.split(", "):
-            requirement = None if requirement_fault(line) else try_requirement(line)
+            requirement = try_requirement(line)
             if requirement is None or requirement.name != measured.name:
+                continue
+            if any(map(_is_faulty, (requirement, measured))):
                 continue
             if requirement.versions != measured.versions:
                 words = f"The report has {requirement.line} for it, its metadata have not."
@@ -535,8 +538,8 @@ def _component_and_kind(violation: Violation) -> Tuple[str, str]:
 def _other_torch_finding(
     context: Context, component: str, kind: str, violations: List[Violation]
 ) -> Finding:
-    installed = violations[0].installed
-    version = shown_version(installed) if installed else ""
+    first = violations[0]
+    version = shown_version(first.installed) if first.installed else ""
     return Finding(
         code="ED301",
         component=component,
@@ -545,11 +548,34 @@ def _other_torch_finding(
         message=f"{_demands(violations)} asks for another torch than the {version} that is "
         "installed.",
         evidence=_evidence(context, violations),
-        sources=(_metadata_source(violations[0]),),
+        sources=(_metadata_source(first),),
         # Which release of it is for this torch, ``remedy_trial`` finds, where there is one.
-        remedies=(),
+        remedies=(
+            Remedy(
+                f"Install a torch that {first.requirer.name} takes.",
+                (InstallerCall("install", (f"torch{_taken_by_all(context, first)}",)),),
+            ),
+        ),
         packages=_packages(violations),
     )
+
+
+def _taken_by_all(context: Context, violation: Violation) -> str:
+    """Return the specifier of a requirement, or one within it, that all who ask for another release
+    of the same package accept, where there is one.
+    """
+    narrowest = violation.requirement
+    for other in _all_violations(context):
+        asked = other.requirement
+        if asked.name != narrowest.name or any(map(_is_faulty, (asked, narrowest))):
+            continue
+        if narrowest.versions & asked.versions == asked.versions:
+            narrowest = asked
+    return narrowest.specifier
+
+
+def _is_faulty(requirement: Requirement) -> bool:
+    return bool(requirement_fault(requirement.line))
 
 
 def _is_compiled_for_numpy_1(violation: Violation) -> bool:

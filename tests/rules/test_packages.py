@@ -106,6 +106,23 @@ def test_plain_conflict_is_a_warning(judged: Judge) -> None:
     assert finding.packages == ("numpy", "a", "b")
 
 
+@pytest.mark.parametrize(
+    ("others", "takes"),
+    [
+        (("torch>=2.4,<2.11",), "torch<2.11,>=2.4"),
+        (("torch>=2.4,<2.11", "torch>=2.6"), "torch<2.11,>=2.4"),  # met: it asks for no other
+        (("torch>=2.4||<1.0",), "torch<2.12,>=2.4"),
+    ],
+)
+def test_a_torch_that_two_refuse_is_changed_for_both(judged, others, takes) -> None:
+    asking = [distribution(f"b{number} 1.0", line) for number, line in enumerate(others)]
+    packages = [distribution("a 1.0", "torch>=2.4,<2.12"), *asking, "torch 2.13.0"]
+    conflicts = [entry for entry in judged(facts_of(packages)) if entry.code == "ED301"]
+    first = next(entry for entry in conflicts if entry.component == "a")
+    asked = [name for way in first.remedies for call in way.commands for name in call.packages]
+    assert [Requirement(text) for text in asked] == [Requirement(takes)]
+
+
 def test_conflict_that_stops_at_import(judged: Judge) -> None:
     packages = [distribution("transformers 4.46.0", "tokenizers>=0.20,<0.21"), "tokenizers 0.21.0"]
     assert by_code(judged(facts_of(packages)), "ED301").severity == "error"
