@@ -107,6 +107,12 @@ CAUSES: Tuple[Cause, ...] = (
         lambda _root, effect: effect.component == "container-gpu",
     ),
     Cause(
+        ("ED120",),
+        ("ED120",),
+        "what its CUDA does not compile for, no release of such a build has code for",
+        lambda root, effect: not root.row and root.component == effect.component,
+    ),
+    Cause(
         ("ED801",),
         ("ED301", "ED302", "ED304", "ED401", "ED804"),
         "two copies of a distribution: which one is imported decides",

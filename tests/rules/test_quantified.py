@@ -95,12 +95,14 @@ def test_a_build_of_torch_without_a_release_is_held_against_the_driver():
 
 def test_no_release_with_a_stated_build_has_code_for_a_newer_device():
     """No wheel of CUDA 11.8 holds sm_120; of 12.8 all do."""
-    (warning,) = [
+    error, warning = [
         entry
         for entry in findings("torch cu118 build on RTX 5090, driver 570.86.10")
         if entry.code == "ED120"
     ]
+    assert "the first CUDA that does is 12.8" in error.message
     assert "every release that torch" in warning.message
+    assert warning.caused_by == error.key
     assert not [
         entry
         for entry in findings("torch cu128 build on RTX 5090, driver 570.86.10")
