@@ -27,6 +27,7 @@ __all__ = [
     "INDEX_OF_TORCH",
     "admitted",
     "as_it_is_carried_out",
+    "build_of",
     "is_for_cuda",
     "label_of_index",
     "refused_here",
@@ -201,7 +202,13 @@ def _replaced_build(requirements: Sequence[Requirement], facts: Facts) -> str:
     names = [entry.name for entry in requirements if entry.name in _WITH_TORCH]
     if not names:
         return ""
-    return f"torch {torch.version} is a build of no index, which the index's {names[0]} replaces."
+    return f"torch {torch.version} is {build_of(facts)}, which the index's {names[0]} replaces."
+
+
+def build_of(facts: Facts) -> str:
+    """Say what build of torch is there that the index for CUDA does not have."""
+    vendor = vendor_of_builds(facts)
+    return f"a build for {vendor}" if vendor else "a build of no index"
 
 
 def _on_no_index(requirements: Sequence[Requirement], matrix: Any) -> str:

@@ -12,7 +12,14 @@ from ..model.finding import Remedy
 from ..model.requirement import try_requirement
 from ..model.versions import try_version
 from .built_on_torch import ways_by_torch
-from .installable import admitted, as_it_is_carried_out, label_of_index, refused_here, takes
+from .installable import (
+    admitted,
+    as_it_is_carried_out,
+    build_of,
+    label_of_index,
+    refused_here,
+    takes,
+)
 from .replaced_packages import with_packages
 from .requirement_lines import meets, served_here, unconditional
 from .wheel_tags import serves_platform
@@ -200,7 +207,7 @@ class _Trial:
             return ""
         torch = self.facts.value("distributions", {}).get("torch")
         if "torch" in changed and torch is not None and is_unindexed(torch):
-            return f"it replaces torch {torch.version}, a build of no index."
+            return f"it replaces torch {torch.version}, {build_of(self.facts)}."
         wanted = self._taken_away(changed)
         if wanted:
             return wanted

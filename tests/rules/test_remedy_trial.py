@@ -368,12 +368,20 @@ def test_what_a_release_requires_is_tried_with_it(checked):
     }
 
 
-def test_what_a_vendor_built_is_not_replaced_by_what_another_package_requires():
-    facts = parse_report("torch 2.4.0a0+07cecf4168.nv24.05\nvllm 0.5.3\n", MATRIX.package)
-    finding = broken(install("vllm>=0.6.4"))
+@pytest.mark.parametrize(
+    ("version", "installs", "words"),
+    [
+        ("2.4.0a0+07cecf4168.nv24.05", "vllm>=0.6.4", "a build of no index"),
+        ("2.4.0+rocm6.1", "torch==2.5.1", "a build for ROCm"),
+        ("2.5.1+xpu", "torch==2.6.0", "a build for Intel GPUs"),
+    ],
+)
+def test_what_a_vendor_built_is_not_replaced_by_what_the_index_has(version, installs, words):
+    facts = parse_report(f"torch {version}\nvllm 0.5.3\n", MATRIX.package)
+    finding = broken(install(installs))
     (judged,) = tried_remedies([finding], facts, MATRIX, lambda _: ())
     assert [way.is_refused for way in judged.remedies] == [True]
-    assert "a build of no index" in judged.remedies[0].text
+    assert words in judged.remedies[0].text
 
 
 def test_the_other_side_of_a_row_is_tried_too(checked):
