@@ -35,6 +35,7 @@ from .joined_findings import join_findings, join_rows
 from .kernel_asserts import tell_kernel_asserts
 from .lacking_builds import tell_lacking_builds
 from .last_start import ends_of_earlier, of_last_start
+from .lasting_nan import tell_lasting_nan
 from .loading_progress import tell_loading_progress
 from .logged_run import LoggedRun
 from .missing_names import doubt_builds, tell_histories
@@ -63,6 +64,7 @@ from .trace_draft import Knowledge, TraceDraft, advice_of, drafts_of, groups_of,
 from .traceback_places import tell_places
 from .two_packages import tell_two_packages
 from .unexpanded_names import tell_unexpanded
+from .unfinished_checkpoints import tell_unfinished_checkpoints
 
 if TYPE_CHECKING:
     from ..model.calls import Call
@@ -117,6 +119,7 @@ _TELL_LINES: Tuple[Step, ...] = (
     tell_places,
     tell_loading_progress,
     tell_kernel_asserts,
+    tell_lasting_nan,
 )
 #: What the facts confirm, refute or leave open of what may stand behind a line.
 _WEIGH: Tuple[Step, ...] = (join_rows, join_findings, weigh_causes)
@@ -148,6 +151,7 @@ _TELL_FAILURE: Tuple[Step, ...] = (
     relate_numbers,
     tell_replicas,
     tell_unexpanded,
+    tell_unfinished_checkpoints,
     tell_shell_words,
     doubt,
 )

@@ -20,6 +20,7 @@ from .native_errors import remedy_of_native
 from .own_message import remedy_of_own_message
 from .passed_through import remedy_of_parts
 from .source_line import SourceLine, asking_frames
+from .terminal_input import remedy_of_terminal_input
 
 __all__ = ["of_call", "of_program", "own_remedies"]
 
@@ -73,6 +74,10 @@ _MODULES = {
 }  # fmt: skip
 
 
+#: Of what is known by its words and its places, whoever called.
+_KNOWN = (remedy_of_parts, remedy_of_library, remedy_of_native, remedy_of_terminal_input)
+
+
 def _callers(raised: Raised) -> List[Frame]:
     """Return the places up to the one that asked, without those that hand on what they get."""
     return [frame for frame in asking_frames(raised) if not frame.is_relay]
@@ -89,7 +94,7 @@ def own_remedies(raised: Raised) -> Tuple[Remedy, ...]:
     at; nothing where it has no part in it that is seen.
     """
     frame = _own_place(raised)
-    refused = remedy_of_parts(raised) or remedy_of_library(raised) or remedy_of_native(raised)
+    refused = next(filter(None, (remedy(raised) for remedy in _KNOWN)), "")
     if frame is None:
         return (Remedy(refused),) if refused else ()
     name = frame.file.rpartition("/")[2]

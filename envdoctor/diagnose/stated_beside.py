@@ -10,7 +10,7 @@ own name needs none. Nothing is concluded from a value: it is put beside the mes
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, AbstractSet, Iterator, List, Mapping, Sequence, Tuple
+from typing import TYPE_CHECKING, AbstractSet, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ..model.evidence import Evidence
 from ..model.log import Raised
@@ -19,13 +19,14 @@ from ..model.sizes import size_text
 from ..model.versions import canonicalize_name
 from ..rules.rule import Context
 from .logged_run import LoggedRun
-from .value_origins import heading_before, named_settings, value_origins, warned_before
+from .value_origins import heading_before, meant, named_settings, value_origins, warned_before
 
 if TYPE_CHECKING:
     from .trace_draft import TraceDraft
 
 __all__ = ["state_beside"]
 
+_INNERMOST = 4  # frames, in whose lines a setting may be named
 _MOST = 4  # values in one sentence
 #: A number, a size, a switch, or the name of a type or a method.
 _VALUE = re.compile(
@@ -210,7 +211,12 @@ def _values(
 
 def _given(raised: Raised, report: str) -> Iterator[Tuple[str, Tuple[Evidence, ...]]]:
     """Yield what gave the run the values of a message."""
-    origins = value_origins(raised, report)
+    about = "\n".join([raised.message, *(frame.code for frame in raised.frames[-_INNERMOST:])])
+    origins = [
+        origin._replace(names=tuple(meant(origin.value, origin.names, about)))
+        for origin in value_origins(raised, report)
+    ]
+    origins = [origin for origin in origins if origin.names]
     named = [name for origin in origins for name in origin.names]
     for origin in origins:
         place = Evidence(f"{raised.first.source}:{origin.line}", origin.text)
@@ -244,7 +250,11 @@ def _by_number(text: str, settings: Mapping[str, str]) -> List[str]:
     calls them.
     """
     numbers = set(_LARGE.findall(text.replace(",", "")))
-    return [name for name, value in settings.items() if value in numbers and "port" not in name]
+    named: Dict[str, List[str]] = {}
+    for name, value in settings.items():
+        if value in numbers and "port" not in name:
+            named.setdefault(value, []).append(name)
+    return [name for value, names in named.items() for name in meant(value, names, text)]
 
 
 def _is_value(value: str) -> bool:

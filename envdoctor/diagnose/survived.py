@@ -93,7 +93,7 @@ def take_survived(drafts: List[TraceDraft], run: LoggedRun) -> List[TraceDraft]:
     passed = _passed(run)
 
     def is_note(draft: TraceDraft) -> bool:
-        if ended or is_stopping(draft):
+        if ended or is_stopping(draft) or draft.is_lasting:
             return False
         warned = _is_only_warned(draft, passed) and not run.complained_of
         return warned or _was_outlived(draft, run.lived)

@@ -115,6 +115,8 @@ class TraceDraft:
         self.is_dated = False
         #: Whether what is stated as installed has what a line misses: the line is of another run.
         self.is_of_another_run = False
+        #: Whether what it tells of lasts to the end of the log: no run got past it.
+        self.is_lasting = False
         #: Whether what its signature says is to be collected decides nothing about it.
         self.is_without_steps = False
         #: A requirement: of what releases its lines do not come.

@@ -10,7 +10,7 @@ that failed, names a setting (``max_steps``, ``args.gpu``) and seldom its value.
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..intake.log_line import SHOWN
 from ..intake.presence import is_advised
@@ -21,7 +21,7 @@ from ..model.redaction import redact
 from .code_owner import is_own
 from .own_message import own_values
 
-__all__ = ["Origin", "heading_before", "named_settings", "value_origins", "warned_before"]
+__all__ = ["Origin", "heading_before", "meant", "named_settings", "value_origins", "warned_before"]
 
 _QUOTED = pattern(r"(?<![\w'\"])(?P<quote>['\"`])(?P<value>[^'\"`\n]{3,200})(?P=quote)(?![\w'\"])")
 _NUMBER = pattern(r"(?<![\w.:/#-])(?:\d{3,9}|\d{1,3}(?:,\d{3})+)(?![\w:/%]|[.,]\d)")
@@ -67,6 +67,38 @@ def value_origins(raised: Raised, report: str) -> List[Origin]:
             text = redact(above[line - 1].strip())[:SHOWN]
             origins.append(Origin(value, tuple(names), line, text))
     return origins
+
+
+#: Parts of names that many settings share.
+_OF_MANY = pattern(r"size|num|max|min|dim|len|length|per|out|total|value|count|number|of|the|model")
+_OF_LIMIT = pattern(r"max|limit|cutoff|budget")
+_PART = pattern(r"[a-z]{3,}")
+_ROUND = (64, 100)  # what sizes and limits of all kinds are multiples of
+
+
+def meant(value: str, names: Sequence[str], about: str) -> Sequence[str]:
+    """Return of the settings that have a value of a message those that it may be of: of a number
+    those that share a word with what the message and its lines of source are about, else the one
+    limit or the one setting that there is, unless such a number is frequent.
+
+    Args:
+        value: As the message has it.
+        names: Settings with that value.
+        about: The message, and the lines of source.
+    """
+    if not value.isdigit():
+        return names
+    words = set(_PART.findall(about.lower()))
+    sharing = [name for name in names if words.intersection(_parts(name))]
+    limits = [name for name in names if _OF_LIMIT.search(name.lower())]
+    if sharing or len(limits) == 1:
+        return sharing or limits
+    is_frequent = any(int(value) % size == 0 for size in _ROUND)
+    return () if is_frequent or len(names) > 1 else names
+
+
+def _parts(name: str) -> List[str]:
+    return [part for part in _PART.findall(name.lower()) if not _OF_MANY.fullmatch(part)]
 
 
 def _above(report: str, raised: Raised) -> List[str]:

@@ -23,6 +23,7 @@ from .own_message import of_own_message
 from .passed_through import of_parts
 from .python_releases import of_python_release
 from .source_line import LOOKING_UP
+from .terminal_input import of_terminal_input
 
 if TYPE_CHECKING:
     from ..matrix.messages import Matched, RaisedAt
@@ -78,7 +79,12 @@ def why_raised(raised: Raised, contexts: Sequence[Context], modules: Mapping[str
     for entry in raised.chain():
         lead = "" if entry is raised else f"{entry.kind.rpartition('.')[2]} came first: "
         source = of_library(entry) or _stated(entry, contexts, modules) or _asserted(entry)
-        own = (of_native(entry), of_layer(entry), of_own_message(entry))
+        own = (
+            of_native(entry),
+            of_layer(entry),
+            of_own_message(entry),
+            of_terminal_input(entry),
+        )
         why = " ".join(filter(None, (*own, source, of_parts(entry))))
         why = why or of_python_release(entry.message, _source(entry), contexts[0])
         if why and entry.by_cause and _PASSES_ON.search(why):

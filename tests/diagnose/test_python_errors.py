@@ -267,6 +267,10 @@ def test_a_package_that_says_itself_what_it_refuses(said):
             "./out/step_1 was taken for a name on the hub",
         ),
         (
+            "OSError: Incorrect path_or_model_id: 'wide run 7 of the night'. Please provide",
+            "wide run 7 of the night was taken for a name on the hub",
+        ),
+        (
             "ValueError: Can't find 'adapter_config.json' at '/srv/out'",
             "/srv/out holds no adapter of peft",
         ),

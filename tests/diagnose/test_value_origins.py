@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from envdoctor.app import diagnose
+from envdoctor.diagnose.value_origins import meant
 from envdoctor.matrix.loader import load_matrix
 from envdoctor.model.facts import Facts
 
@@ -101,3 +102,19 @@ def test_what_stands_below_the_failure_gave_it_nothing(tmp_path):
         "KeyError: 'tall_video'\nmodel_family=tall_video\n"
     )
     assert "Here" not in diagnose([str(log)], Facts(), MATRIX).traces[0].finding.message
+
+
+@pytest.mark.parametrize(
+    ("value", "names", "about", "kept"),
+    [
+        ("2048", ("hidden_size", "out_hidden_size"), "shape mismatch: [3, 2048]", []),
+        ("2048", ("hidden_size", "cutoff_len"), "shape mismatch: [3, 2048]", ["cutoff_len"]),
+        ("2048", ("hidden_size", "cutoff_len"), "h = hidden.view(2048)", ["hidden_size"]),
+        ("4096", ("hidden_size",), "rows 4096 of 3", []),
+        ("4097", ("hidden_size",), "rows 4097 of 3", ["hidden_size"]),
+        ("4097", ("hidden_size", "vocab"), "rows 4097 of 3", []),
+        ("rows.bin", ("a", "b"), "no rows.bin", ["a", "b"]),
+    ],
+)
+def test_a_number_that_settings_have_by_chance(value, names, about, kept):
+    assert list(meant(value, names, about)) == kept
