@@ -37,8 +37,9 @@ _MAX_WORK = 1 << 24
 #: A number that is the same to bash and to Python; bash takes 010 for 8.
 NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d{0,17})\Z", re.ASCII)
 _SLICE = re.compile(r"([@*]|[A-Za-z_]\w*\[[@*]\]):\s*(\d{1,6})(?::\s*(\d{1,6}))?\Z")
+_COUNT = re.compile(r"#([A-Za-z_]\w*)\[[@*]\]\Z")
 _PARAMETER = re.compile(
-    r"([A-Za-z_]\w*|[@*#?$!-]|\d+)(\[(?:[@*]|\d{1,6})\])?(?:(:?[-=+?])(.*))?\Z", re.DOTALL
+    r"([A-Za-z_]\w*|[@*#?$!-]|\d+)(\[[^\[\]]+\])?(?:(:?[-=+?])(.*))?\Z", re.DOTALL
 )
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 _COMPUTED = re.compile(
@@ -91,11 +92,27 @@ class Word(NamedTuple):
 
 
 class ShellVariable(NamedTuple):
-    """A shell variable; an array has its elements, a scalar has one."""
+    """A shell variable; an array has its elements, a scalar has one. keys: of an associative array,
+    one for each element; None of any other.
+    """
 
     words: Tuple[Word, ...]
     array: bool = False
     exported: bool = False
+    keys: Optional[Tuple[str, ...]] = None
+
+    def with_element(self, key: str, word: Word) -> Optional[ShellVariable]:
+        """Return the array with one element set; None where its place cannot be told."""
+        keys = self.keys
+        if keys is None:
+            at = whole_number(key)
+            unclear = any(word.text == MARK for word in self.words)  # it may be several
+            if at is None or at > len(self.words) or unclear:
+                return None
+        else:
+            at = keys.index(key) if key in keys else len(keys)
+            keys = (*keys[:at], key, *keys[at + 1 :])
+        return self._replace(words=(*self.words[:at], word, *self.words[at + 1 :]), keys=keys)
 
 
 def unclear_word(why: str, line: int, raw: str = "") -> Word:
@@ -288,6 +305,10 @@ class Expander:
             if folder:
                 yield self._expanded(Word(folder, line), quoted)
                 return
+            printed = self.printed(text, line)
+            if printed is not None:
+                yield self._expanded(printed, quoted)
+                return
             yield self._unclear(f"what {_short(text)} prints", quoted)
         elif text.startswith(("<(", ">(")):
             yield self._unclear(f"the file behind {_short(text)}", quoted)
@@ -299,6 +320,10 @@ class Expander:
             yield from self._parameter(text[1:].replace("\\\n", ""), line, quoted, alone)
         else:
             yield self._plain(text, quoted)
+
+    def printed(self, text: str, line: int) -> Optional[Word]:  # noqa: ARG002 - a reader knows it
+        """Return what ``$( … )`` prints; None where that cannot be told without running it."""
+        return None
 
     def _printed_path(self, text: str, line: int) -> str:
         """Return the path that ``$(dirname "$0")``, ``$(cd … && pwd)`` and their like print; "" for
@@ -357,6 +382,15 @@ class Expander:
 
     def _parameter(self, body: str, line: int, quoted: str, alone: bool) -> Iterator[_Piece]:
         match = _PARAMETER.match(body)
+        counted = _COUNT.match(body) if match is None else None
+        if counted is not None:
+            variable = self.lookup(counted.group(1))
+            values = variable.words if variable is not None else ()
+            unclear = next((word for word in values if word.text == MARK), None)
+            if variable is None and self.environ is None:
+                unclear = unclear_word(_unset(counted.group(1)), line)
+            yield self._expanded(unclear or Word(str(len(values)), line), quoted)
+            return
         part = _SLICE.match(body) if match is None else None
         if part is not None:
             yield from self._slice(part, line, quoted, alone)
@@ -366,7 +400,11 @@ class Expander:
             return
         name, index, sign, alternative = match.groups(default="")
         many = name in "@*" or index in ("[@]", "[*]")
-        values = self._values(name, index, many)
+        place = self.text(index[1:-1], line) if index and not many else None
+        if place is not None and not (place.known and place.text):
+            yield self._unclear(place.why or f"${{{body}}} names no element", quoted)
+            return
+        values = self._values(name, place.text if place is not None else "", line, many=many)
         text = "".join(word.text for word in values)
         present = bool(values) and (sign[:1] != ":" or text != "" or len(values) > 1)
         if sign and MARK in text and not text.strip(MARK):
@@ -386,7 +424,7 @@ class Expander:
         """
         name, first, count = part.group(1), int(part.group(2)), part.group(3)
         is_arguments = name in "@*"
-        values = self._values(name.partition("[")[0], name[len(name.partition("[")[0]) :], True)
+        values = self._values(name.partition("[")[0], "", line, many=True)
         if any(word.text == MARK for word in values) or (is_arguments and not first):
             yield self._unclear(f"${{{part.group()}}}: not all before it is known", quoted)
             return
@@ -423,11 +461,25 @@ class Expander:
                     yield _Piece("quoted", _CUT.word) if star and quoted else _CUT
                 yield self._expanded(word, quoted)
 
-    def _values(self, name: str, index: str, many: bool) -> Tuple[Word, ...]:
+    def _values(self, name: str, index: str, line: int, *, many: bool) -> Tuple[Word, ...]:
         variable = self.lookup(name)
-        if variable is None or many:
-            return () if variable is None else variable.words
-        return _element(variable.words, int(index[1:-1])) if index else variable.words[:1]
+        if variable is None:
+            return ()
+        if many and variable.keys and len(variable.keys) > 1:
+            return (unclear_word(f"the order of {name}'s elements is bash's own", line),)
+        if many:
+            return variable.words
+        return self._at(variable, index, line) if index else variable.words[:1]
+
+    def _at(self, variable: ShellVariable, index: str, line: int) -> Tuple[Word, ...]:
+        """Return the element of an array that stands at an index, which is a key or a sum."""
+        if variable.keys is not None:
+            held = dict(zip(variable.keys, variable.words))
+            return (held[index],) if index in held else ()
+        number = self.calculate(index, line)
+        if not number.known or number.text.startswith("-"):
+            return (number._replace(text=MARK, why=number.why or f"[{index}] is not computed"),)
+        return _element(variable.words, int(number.text))
 
 
 def _joined(words: Sequence[Word], line: int, raw: str) -> Word:

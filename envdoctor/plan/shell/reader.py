@@ -18,7 +18,6 @@ quoting and nesting, without which no end of anything is known.
 
 from __future__ import annotations
 
-import operator
 import re
 from contextlib import suppress
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
@@ -27,10 +26,10 @@ from ...errors import InputError
 from ...intake.word_lists import words
 from ...model.record import NamedTuple
 from ...model.sizes import whole_number
+from .conditions import asks_for_others, decided
 from .expansion import (
     MARK,
     MAX_TEXT,
-    NUMBER,
     Expander,
     ShellVariable,
     Word,
@@ -50,6 +49,8 @@ _ELEMENT = re.compile(r"\[[^\]]+\]=")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
 _SETTING = re.compile(r"[+~]{0,2}[a-z_]+(?:\.[A-Za-z_]\w*)+=|--?[A-Za-z][\w.-]+")
 _PREFIX = re.compile(r"[\w./-]*\*\Z")  # a pattern that asks how a text begins
+_PRINTS = re.compile(r"\becho\b")
+_TO_NOWHERE = re.compile(r"(?:[12&]?>\s*/dev/null|2>&1)")
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=")
 #: Words of ``set`` that leave the arguments as they are.
 _OPTIONS = re.compile(r"(?:[-+]\w*(?:o [a-z]+)?(?: |\Z))*\Z")
@@ -73,10 +74,6 @@ _BUILTINS = _LEAVES | _FILLS | _TESTS | _SETS_ARGUMENTS | _SETS_ANY
 _PASSED_OVER = frozenset(
     words(": true false echo mkdir ulimit wait trap shopt alias umask hash cd pushd popd")
 )
-_COMPARISONS: Dict[str, Callable[[int, int], bool]] = {
-    "-eq": operator.eq, "-ne": operator.ne, "-lt": operator.lt,
-    "-le": operator.le, "-gt": operator.gt, "-ge": operator.ge,
-}  # fmt: skip
 
 
 class SimpleCommand(NamedTuple):
@@ -212,7 +209,7 @@ class _Reader(Expander):
         if follow is not None:
             return follow(command)
         if kind == "[[":
-            return _decided([self.text(raw.text, raw.line).text for raw in command.words])
+            return decided([self.text(raw.text, raw.line).text for raw in command.words])
         if kind == "((":
             self.calculate(command.words[0].text, command.line)
         elif kind == "{":
@@ -347,7 +344,7 @@ class _Reader(Expander):
         for name in names:
             old = self.variables.get(name, ShellVariable(()))
             unclear = unclear_word(f"${name} {why}", line)
-            self.variables[name] = old._replace(words=(unclear,))
+            self.variables[name] = old._replace(words=(unclear,), keys=None)
 
     def _assigned(self, commands: Sequence[Node]) -> Iterator[str]:
         """The names that commands may assign, with all that lies in them and that they call."""
@@ -406,7 +403,62 @@ class _Reader(Expander):
             raise _Leaves(command.line)
         elif name != "exec" and name not in _PASSED_OVER:
             self._start(fields, assignments, command)
+            return False if asks_for_others([word.text for word in fields]) else None
         return None
+
+    def printed(self, text: str, line: int) -> Optional[Word]:
+        """Return what ``$(TEST && echo A || echo B)`` and its like print."""
+        inner = text[2:-1] if text.startswith("$(") else text[1:-1]
+        if not _PRINTS.search(inner) or ">" in _TO_NOWHERE.sub("", inner):
+            return None
+        try:
+            lines = self._said(parse(inner, line))
+        except UnreadableScript:
+            return None
+        return Word("\n".join(lines), self.line_of(line)) if lines is not None else None
+
+    def _said(self, commands: Sequence[Node]) -> Optional[List[str]]:
+        """Return the lines that commands print, of which all but ``echo`` print nothing; None where
+        it cannot be told which of them run.
+        """
+        lines: List[str] = []
+        status = True
+        for command in commands:
+            if command.joint and status is not (command.joint == "&&"):
+                continue
+            if command.kind == "if" and len(command.parts) == 3:
+                answer = self._silent(command.parts[0][-1]) if len(command.parts[0]) == 1 else None
+                chosen = None if answer is None else self._said(command.parts[1 if answer else 2])
+                if chosen is None:
+                    return None
+                lines, status = [*lines, *chosen], True
+                continue
+            fields = [word for raw in command.words for word in self._words(raw)]
+            if command.kind == "" and fields and fields[0].text == "echo":
+                said = [word.text for word in fields[1:]]
+                if any(not word.known for word in fields) or "".join(said[:1])[:1] == "-":
+                    return None
+                lines, status = [*lines, " ".join(said)], not command.negated
+                continue
+            answer = self._silent(command)
+            if answer is None:
+                return None
+            status = answer
+        return lines
+
+    def _silent(self, command: Node) -> Optional[bool]:
+        """Return the status of a command that prints nothing; None of any other."""
+        if command.kind == "[[":
+            status = self._run(command)
+        elif command.kind == "":
+            texts = [word.text for raw in command.words for word in self._words(raw)]
+            if texts[:1] == ["["] or texts[:1] == ["test"]:
+                status = decided(texts[1:-1] if texts[0] == "[" else texts[1:])
+            else:
+                status = False if asks_for_others(texts) else None
+        else:
+            return None
+        return status if status is None else status is not command.negated
 
     def _builtin(self, name: str, fields: Sequence[Word], command: Node) -> Optional[bool]:
         """Run what the shell does itself; returns its status where that is known."""
@@ -416,7 +468,7 @@ class _Reader(Expander):
             return self._eval(fields)
         if name in _TESTS:
             texts = [word.text for word in fields[1:]]
-            return _decided(texts[:-1] if name == "[" else texts)
+            return decided(texts[:-1] if name == "[" else texts)
         if name == "read" and self._read(fields, command):
             return True
         if name in _FILLS:
@@ -468,7 +520,12 @@ class _Reader(Expander):
         old = self.lookup(name) or ShellVariable(())
         words: Tuple[Word, ...]
         if index is not None or any(_ELEMENT.match(one.text) for one in raw.elements or ()):
+            changed = self._by_index(old, raw, index, plus)
+            if changed is not None:
+                self.variables[name] = changed._replace(exported=exported or old.exported)
+                return
             words = (unclear_word(f"{raw.text} assigns by an index", raw.line),)
+            old = old._replace(keys=None)
         elif raw.elements is not None:
             added = tuple(word for one in raw.elements for word in self._words(one))
             words = (*old.words, *added) if plus else added
@@ -480,13 +537,44 @@ class _Reader(Expander):
         array = old.array or raw.elements is not None or index is not None
         self.variables[name] = ShellVariable(words, array, exported or old.exported)
 
+    def _by_index(
+        self, old: ShellVariable, raw: Raw, index: Optional[str], plus: str
+    ) -> Optional[ShellVariable]:
+        """Return an array after ``NAME[KEY]=VALUE`` or ``NAME=([KEY]=VALUE …)``; None where it is
+        more than that, or a key is not known.
+        """
+        pairs: List[Tuple[str, str, int]] = []
+        if index is not None:
+            value = raw.text.partition("]" + plus + "=")[2]
+            pairs = [] if plus or raw.elements is not None else [(index[1:-1], value, raw.line)]
+        for one in raw.elements or ():
+            match = _ELEMENT.match(one.text)
+            if match is None:
+                return None
+            pairs.append((match.group()[1:-2], one.text[match.end() :], one.line))
+        variable = (
+            old if index is not None or plus else old._replace(words=(), keys=old.keys and ())
+        )
+        for key, text, line in pairs:
+            place = self.text(key, line)
+            if not place.known:
+                return None
+            word = self.text(text, line)._replace(line=self.line_of(line))
+            changed = variable.with_element(place.text, word)
+            if changed is None:
+                return None
+            variable = changed
+        return variable._replace(array=True) if pairs else None
+
     def _declare(self, command: str, raws: Sequence[Raw]) -> None:
         options = ""
         for raw in raws:
             match = _ASSIGNMENT.match(raw.text)
             if match:
+                if "A" in options:
+                    self.variables[match.group(1)] = ShellVariable((), array=True, keys=())
                 self._assign(raw, exported=command == "export" or "x" in options)
-                if set(options) & set("iulnA"):
+                if set(options) & set("iuln"):
                     why = f"follows {command} {options}, which changes what is assigned"
                     self._forget([match.group(1)], why, raw.line)
                 continue
@@ -494,9 +582,9 @@ class _Reader(Expander):
                 if word.text[:1] in ("-", "+"):
                     options += word.text
                 else:
-                    self._declare_name(command, word)
+                    self._declare_name(command, word, keyed="A" in options)
 
-    def _declare_name(self, command: str, word: Word) -> None:
+    def _declare_name(self, command: str, word: Word, *, keyed: bool) -> None:
         name, equals, value = word.text.partition("=")
         variable = self.variables.get(name, ShellVariable(()))
         if MARK in name:
@@ -508,6 +596,8 @@ class _Reader(Expander):
             self.variables[name] = ShellVariable((word._replace(text=value),), False, exported)
         elif command == "export" and variable.words:
             self.variables[name] = variable._replace(exported=True)
+        elif keyed and name not in self.variables:
+            self.variables[name] = ShellVariable((), array=True, keys=())
         elif command not in ("export", "readonly"):
             self._forget([name], f"follows {command}", word.line)
 
@@ -699,21 +789,3 @@ def _sum(first: Word, second: Word) -> Word:
     if len(text) > MAX_TEXT:
         return unclear_word("it grows too long", second.line)
     return second._replace(text=text, why=second.why if first.known else first.why)
-
-
-def _decided(texts: Sequence[str]) -> Optional[bool]:
-    """The answer of ``test``; None where it is about files, of several parts, or unclear."""
-    if MARK in "".join(texts):
-        return None
-    if len(texts) == 3 and texts[1] in _COMPARISONS:
-        numbers = [int(text) for text in texts[::2] if NUMBER.match(text)]
-        return _COMPARISONS[texts[1]](*numbers) if len(numbers) == 2 else None
-    if len(texts) == 3 and texts[1] in ("=", "==", "!="):
-        alike = texts[0] == texts[2]
-        return None if re.search(r"[*?\[(\\]", texts[2]) else alike is (texts[1] != "!=")
-    if texts[:1] == ["!"] and texts[1:2] != ["!"]:
-        answer = _decided(texts[1:])
-        return answer if answer is None else not answer
-    if len(texts) < 2:
-        return any(texts)
-    return {"-n": texts[1] != "", "-z": texts[1] == ""}.get(texts[0]) if len(texts) == 2 else None

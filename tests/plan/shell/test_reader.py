@@ -81,6 +81,17 @@ def is_honest(script: str, *arguments: str) -> None:
 
 
 KNOWN = [
+    'set -- $(echo a b) c; for x in "$@" $(echo "d  e"); do __run__ $x; done; A=$(echo); __run__ ${A:-empty}',
+    "D=${D:-$(python3 -c 'import torch_npu' 2>/dev/null && echo npu || echo gpu)}; __run__ $D",
+    "if command -v npu-smi >/dev/null 2>&1; then A=npu; else A=gpu; fi; which rocm-smi && B=1; __run__ $A ${B-u}",
+    'N=3; __run__ $([ "$N" = 3 ] && echo three || echo none) "$([[ $N == 4 ]] && echo -x)" $(test $N -gt 9 && echo --y)',
+    'N=3; A=$(if [ $N -eq 3 ]; then echo "a b"; else echo c; fi); __run__ $A "$A" `[ $N != 3 ] && echo no || echo yes`',
+    'A=(a b c); A[1]=z; __run__ "${A[@]}" ${#A[@]} "${A[@]:1}"',
+    'declare -A A=( ["a b"]="x y" [c]=z ); for k in "a b" c d; do __run__ "${A[$k]}" "${A[$k]:-n}"; done',
+    'declare -A A; A[x]=1; A["y z"]=$HOME; A[x]=3; __run__ ${A[x]} ${#A[@]} "${A[y z]}" "${A["y z"]}"',
+    "A=(a b c); I=1; __run__ ${A[$I]} ${A[I+1]} ${A[$((I-1))]} ${A[5]-none} ${#A[@]}; A[$I]=z; __run__ ${A[@]}",
+    "local -A Q=([k]=v) 2>/dev/null; A=([0]=a [1]=b); A+=(c); __run__ ${A[2]} ${A[0]:+s}",
+    "typeset -A A=([k]=1); A+=([m]=2); __run__ ${A[m]} ${A[k]} ${#A[@]}; unset A; __run__ ${A[k]-gone}",
     r"A=1; B=$A; __run__ a.b=$B 'x y' \"$A\" \"${A}2\" $A$B",
     (
         "ARGS=(one 'two words' \"three $HOME\" # comment\n four)\nARGS+=(five)\n"
@@ -139,10 +150,12 @@ KNOWN = [
 
 #: What the reader does not work out, and where a wrong guess is easily made.
 UNCLEAR = [
+    "__run__ $(python3 -c 'import torch' && echo there || echo not) $([ -d /bin ] && echo y || echo n)",
+    "__run__ $(command -v bash && echo b) $([ 1 = 1 ] && echo a > /dev/stderr) $(echo -n a) $(npu-smi info || date)",
     "__run__ $'tab\\tnew\\nq\\'q'$'\\x41' k=$'\\u00e9'",
     "N=h1; case $N in a|low) A=1;; [h]*) A=2;; *) A=3;; esac; __run__ $A",
-    "set -a; A=$(echo 1); set +a; __run__ $A",
-    "A=$(echo 1); B=`echo 2`; __run__ $A $B k=$A",
+    "set -a; A=$(env echo 1); set +a; __run__ $A",
+    "A=$(env echo 1); B=`env echo 2`; __run__ $A $B k=$A",
     "P=/m/Q.tar.gz; __run__ ${P##*/} ${P%.*} ${P/Q/X} ${#P} ${P:1:6} ${P^^}",
     "__run__ a{b,c}d {1..3} x{,y} k={a:1,b:2} {a,'b c'}",
     "if [ -d /bin ]; then A=1; B=same; else A=2; B=same; fi; __run__ $A $B",
@@ -152,24 +165,27 @@ UNCLEAR = [
     'IFS=,; A=a,b; __run__ $A "${A}"; set -- x y; __run__ "$*" "$@"',
     "N=08; __run__ $((N)) $((010)) $((0x1f)) $((2**10)) $((N>4?1:0)) $((9223372036854775807+1))",
     "X=a; Y=X; __run__ ${!Y}; declare -i N=2+3; __run__ $N; declare -u U=up; __run__ $U",
-    'A=(a b c); A[1]=z; __run__ "${A[@]}" ${#A[@]} "${A[@]:1}"',
+    'A=(a b c); A[7]=z; __run__ "${A[@]}" ${#A[@]}; A=($(env echo a b)); A[0]=z; __run__ ${A[1]-u}',
+    'declare -A A=([x]=1 [y]=2); __run__ "${A[@]}" ${!A[@]}',
+    "declare -A A=([x]=1); if [ -d /bin ]; then A[x]=2; fi; __run__ ${A[x]} ${A[y]-u}",
+    "declare -A A; A[$(env echo k)]=1; __run__ ${A[k]} ${#A[@]}; B=(a b); __run__ ${B[-1]}",
     "N=3; case $N in [1-5]) A=in;; *) A=out;; esac; case $N in 3) B=1;& 4) B=2;; esac; __run__ $A $B",
     "cd /; __run__ $PWD; RANDOM=4; __run__ $RANDOM $SECONDS $UID $0",
     "printf -v A '%s' x; __run__ $A; read -n1 B <<< yz; __run__ $B; mapfile -t C <<< z; __run__ $C",
     'IFS=, read A B <<< "a,b,c"; __run__ $B; read C <<< "x y"; __run__ $C; read D <<< $\'a\\nb\'; __run__ $D',
-    "for x in $(echo a b); do __run__ $x; A=$x; done; __run__ $x $A; for y in 1 /b*; do :; done; __run__ $y",
-    "for x in; do __run__ no; done; for x; do __run__ no; done; __run__ ${x-u} $(echo)",
-    "for x in a $(echo b); do __run__ $x k; X=$x; L+=($x); done; __run__ $X ${L[@]}",
-    'L=(a); for x in 1 $(echo 2); do L+=($x); done; __run__ ${L[@]} "${L[1]}" $L',
+    "for x in $(env echo a b); do __run__ $x; A=$x; done; __run__ $x $A; for y in 1 /b*; do :; done; __run__ $y",
+    "for x in; do __run__ no; done; for x; do __run__ no; done; __run__ ${x-u} $(env echo)",
+    "for x in a $(env echo b); do __run__ $x k; X=$x; L+=($x); done; __run__ $X ${L[@]}",
+    'L=(a); for x in 1 $(env echo 2); do L+=($x); done; __run__ ${L[@]} "${L[1]}" $L',
     "touch /nowhere/x && A=1; touch /nowhere/x || B=2; __run__ $A $B",
     "for x in 1 2 3; do if [ -d /bin ]; then break; fi; A=$x; done; __run__ $A",
     "while [ $# -lt 9 ]; do if [ -d /bin ]; then break; fi; A=1; shift; done; __run__ $A",
-    'A=$(echo); [ -n "$A" ] && B=1; __run__ ${A:-d} ${A:+s} ${B-unset}',
+    'A=$(env echo); [ -n "$A" ] && B=1; __run__ ${A:-d} ${A:+s} ${B-unset}',
     "if f; then g() { A=1; }; else g() { A=2; }; fi; g; __run__ $A",
     "A='*'; cd /; __run__ $A; __run__ /b*; __run__ \"*\"",
-    "set -- $(echo a b); __run__ $# $1 $2; shift; __run__ $1",
-    'set -- $(echo a b) c; __run__ "${@:2}"',
-    'A=1; eval "$(echo A=2)"; __run__ $A',
+    "set -- $(env echo a b); __run__ $# $1 $2; shift; __run__ $1",
+    'set -- $(env echo a b) c; __run__ "${@:2}"',
+    'A=1; eval "$(env echo A=2)"; __run__ $A',
     "N=3; if (( N > 2 )); then A=more; else A=less; fi; (( N == 3 )) && B=3; __run__ $A $B",
     "f() { local X=$1; __run__ in $X $#; }; f 1 2; X=o; f 3; __run__ $X",
     "f() { Y=$1; return; Y=no; }; f 1; __run__ $Y; f 2; __run__ $Y",
@@ -184,7 +200,7 @@ UNCLEAR = [
     "I=1; A=0; while [ $I -lt 9 ]; do [ -d /bin ] && break; I=9; A=1; done; __run__ $A $I",
     "A=1; while [ $A = 1 ]; do A=2; [ -d /bin ] && A=3; __run__ $A; done; __run__ $A",
     "A=1; case b in b) A=2;& c) __run__ $A;; esac; set -e -o pipefail x; __run__ $1 $A",
-    "X=A=2; export $X; __run__ $A; export $(echo A=3); __run__ $A; unset A; __run__ ${A-u}",
+    "X=A=2; export $X; __run__ $A; export $(env echo A=3); __run__ $A; unset A; __run__ ${A-u}",
 ]
 
 
