@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["ModelSize", "size_of"]
 
 _NAMED = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)\s?([bm])(?![a-z])", re.IGNORECASE)
+#: A folder below that of a run or of a checkpoint, by words that name no model: the step it was
+#: saved at, how it is stored (transformers, verl, the hub's cache).
+_WITHIN = re.compile(
+    r"(?:(?:global[-_]?)?(?:step|checkpoint|ckpt|epoch|iter|iteration)s?[-_]?"
+    r"(?:\d+|best|last|final|latest)?|final|best|last|latest|(?:final_?)?model|merged|weights"
+    r"|hf|huggingface|actor|policy|(?:hf_|merged_)?(?:ckpt|checkpoint|model)s?|[0-9a-f]{40})\Z",
+    re.IGNORECASE,
+)
 #: Of these a name may tell the active parameters only: "17B-16E", "8x7B", "MoE-A2.7B". "30B-A3B"
 #: tells both.
 _EXPERTS = re.compile(r"(?<![a-z\d])\d+e(?![a-z])|\d+x\d|moe", re.IGNORECASE)
@@ -124,6 +132,8 @@ def size_of(
         index: Its ``model.safetensors.index.json``.
     """
     size = _from_config(name, config, index) if config is not None else None
+    if size is None:
+        name = _named_folder(name)
     model = matrix.model(name) if matrix is not None and size is None else None
     if size is not None or model is None:
         return size or _from_name(name, matrix)
@@ -160,6 +170,19 @@ def _from_matrix(model: Model) -> ModelSize:
         * model.hidden
         * model.expert_intermediate,
     )
+
+
+def _named_folder(path: str) -> str:
+    """Return the folder of a checkpoint that its model may be named in: of
+    ``runs/Qwen2.5-7B-math/checkpoint-500`` that above. A path that says nothing, or of whose folder
+    the name tells several sizes, stays.
+    """
+    folder, slash, last = path.rstrip("/").rpartition("/")
+    while slash and _WITHIN.match(last):
+        folder, slash, last = folder.rpartition("/")
+    is_above = last != path.rstrip("/").rpartition("/")[2]
+    sizes = {(float(figure), unit.lower()) for figure, unit in _NAMED.findall(last)}
+    return f"{folder}{slash}{last}" if last and not (is_above and len(sizes) > 1) else path
 
 
 def _from_name(name: str, matrix: Optional[Matrix] = None) -> Optional[ModelSize]:

@@ -8,6 +8,7 @@ import pytest
 
 from envdoctor.matrix.curated import Model
 from envdoctor.matrix.loader import load_matrix
+from envdoctor.matrix.model_sizes import size_of
 
 MATRIX = load_matrix()
 MODELS = MATRIX.models
@@ -155,3 +156,35 @@ def test_names_are_told_apart() -> None:
     """A vision model is not its language model, nor a distilled one its teacher."""
     assert MATRIX.model("Qwen2.5-VL-7B-Instruct") != MATRIX.model("Qwen2.5-7B-Instruct")
     assert MATRIX.model("DeepSeek-R1-Distill-Qwen-7B") != MATRIX.model("DeepSeek-R1")
+
+
+@pytest.mark.parametrize(
+    ("path", "least"),
+    [
+        ("hub/models--Qwen--Qwen2.5-1.5B/snapshots/" + "8fae" * 10, 1.54),
+        ("./runs/Qwen2.5-7B/global_step_100/actor/huggingface", 7.61),
+        ("runs/tables-8B-v3/checkpoint-500/", 7.4),
+        ("/ckpt/results/phi-2/epoch_3", 2.77),
+        ("out/mine-3b/final_model", 2.7),
+    ],
+)
+def test_a_checkpoint_within_a_run_is_of_the_model_that_its_folder_names(path, least) -> None:
+    size = size_of(path, MATRIX)
+    assert size is not None
+    assert least <= size.low / 1e9 <= least + 0.2
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "runs/from-70b-to-7b/checkpoint-500",  # whose size is which?
+        "/data/7b/tables",
+        "7b/outputs/best/of",
+        "runs/tables/checkpoint-500",
+        "checkpoint-500",
+        "/",
+        "",
+    ],
+)
+def test_other_folders_above_a_checkpoint_say_nothing(path) -> None:
+    assert size_of(path, MATRIX) is None

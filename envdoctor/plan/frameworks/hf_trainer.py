@@ -9,7 +9,7 @@ import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
-from ..shell.reader import Word
+from ..shell.reader import MARK, Word
 from .adapter import HANDED_ON, Run, read_small
 from .configuration import Configuration, Fields, boolean, integer, paths_of, share_gpus, text_of
 from .hydra import entry_file
@@ -44,6 +44,9 @@ _CALLS = re.compile(r"^\s*from\s+(\w+(?:\.\w+)*)\s+import\s+\(?\s*(?:train|main)
 
 #: Files of LLaMA-Factory for DeepSpeed, by stage and offload (read at 1d6e8b21).
 _PUBLISHED = re.compile(r"(?:.*/)?(examples/deepspeed/ds_z([023])(_offload)?_config\.json)")
+
+#: The stage in the name of a file for DeepSpeed, as FastChat, LLaVA and others call theirs.
+_STAGE = re.compile(r"(?<![a-z])(?:ds_?)?(?:zero|z|stage)[_-]?([123])(?![\d.]*\d)", re.IGNORECASE)
 
 #: Settings of ``TrainingArguments`` that mean the same in each trainer on top of transformers.
 TRAINING_FIELDS: Fields = {
@@ -223,15 +226,20 @@ def sharding(run: Run, configuration: Configuration) -> Sharding:
         **_fsdp_option(configuration),
     }
     deepspeed = configuration.get("deepspeed", convert=text_of)
-    if isinstance(deepspeed, Known):
-        settings.update(_settings_of(run, deepspeed.value))
+    file = deepspeed.value if isinstance(deepspeed, Known) else _open_path(run, "--deepspeed")
+    settings.update(_settings_of(run, file))
     named = settings.get("deepspeed_config.deepspeed_config_file")
     if named is not None:
         settings.update(_settings_of(run, named.value))
     kind = settings.get("distributed_type")
     method = None if kind is None else kind.value
-    if isinstance(deepspeed, Known) or method == "DEEPSPEED":
+    is_open = isinstance(deepspeed, Unknown) and "deepspeed" in configuration.given
+    if isinstance(deepspeed, Known) or is_open or method == "DEEPSPEED":
         result.deepspeed(settings)
+        path = named.value if named is not None else file
+        if "actor.strategy" not in result.fields and isinstance(path, str):
+            result.fields.update(_stage_by_name(path.replace(MARK, "")))
+            configuration.asked.discard("deepspeed")  # what else it says is not known
         result.fields.setdefault(
             "actor.strategy", Unknown("DeepSpeed's configuration is not at hand")
         )
@@ -281,6 +289,34 @@ def _fsdp_option(configuration: Configuration) -> Dict[str, Setting]:
 def _settings_of(run: Run, path: Any) -> Dict[str, Setting]:
     settings = (file_settings(run, path) or _published(path)) if isinstance(path, str) else []
     return {setting.key: setting for setting in settings}
+
+
+def _open_path(run: Run, option: str) -> str:
+    """Return the path that an option names of which the first folders are not known; "" where it
+    names none, or more of it is open.
+    """
+    words = run.arguments
+    for word, following in zip(words, (*words[1:], Word("", 0))):
+        name, equals, value = word.text.partition("=")
+        text = value if equals else following.text
+        if name == option and text.startswith(f"{MARK}/") and text.count(MARK) == 1:
+            return text
+    return ""
+
+
+def _stage_by_name(path: str) -> Dict[str, Fact[Any]]:
+    """Return the stage that a file for DeepSpeed is named after, where it is not at hand
+    ("zero3.json"), and that it may offload; nothing where its name tells no one stage.
+    """
+    name = os.path.basename(path)
+    stages = set(_STAGE.findall(name)) if name.endswith(".json") else set()
+    if len(stages) != 1:
+        return {}
+    why = f"{name} is not at hand"
+    return {
+        "actor.strategy": Known(f"zero{stages.pop()}", Evidence(name, "its name; not at hand")),
+        **{field: Unknown(why) for field in _OFFLOAD_DEVICES},
+    }
 
 
 def _published(path: str) -> List[Setting]:
@@ -371,6 +407,9 @@ def file_settings(run: Run, path: str) -> List[Setting]:
     text = run.text(path, [*above, *([run.checkout.folder] if run.checkout is not None else [])])
     if text is None and run.at_hand and os.path.isabs(path):
         text = read_small(path_in_tree(run.base, path))
+    unknown, slash, rest = path.rpartition(f"{MARK}/")
+    if text is None and run.at_hand and slash and not unknown:  # $PWD/configs/x.yaml
+        text = read_small(path_in_tree(run.base, f"/{rest}"))
     return read_config(text, path) if text is not None else []
 
 

@@ -60,7 +60,7 @@ def compose_run(run: Run) -> Optional[Composition]:
     """
     entry = entry_file(run)
     if entry is None:
-        return None
+        return _compose_beside(run)
     path, root = entry
     stated = _hydra_main(read_small(path) or "")
     if stated is None:
@@ -86,6 +86,20 @@ def compose_run(run: Run) -> Optional[Composition]:
     if not folders or not name:
         return None
     return _composed(folders, name, root, run.base, _choices(run))
+
+
+def _compose_beside(run: Run) -> Optional[Composition]:
+    """Return the configuration that a command names in the tree around the script, of a program
+    that is installed elsewhere; None where it names none of which a folder is at hand.
+    """
+    name = _option(run, *_OPTIONS["name"])
+    if not name or not run.at_hand:
+        return None
+    for root in _above(run.base):
+        rest = _known_rest(run, root)
+        if rest is not None:
+            return compose_named(os.path.join(root, rest), name, root, run.base)
+    return None
 
 
 def compose_named(folder: str, name: str, root: str, base: str) -> Optional[Composition]:
@@ -152,11 +166,17 @@ def _roots(base: str, top: str) -> Iterator[str]:
     """Yield the folders that hold a package: those above the script up to its repository's, their
     ``src``, and a folder of the package's name, as a repository within a repository has it.
     """
-    here = os.path.abspath(base)
-    for _ in range(_MAX_LEVELS):
+    for here in _above(base):
         yield here
         yield os.path.join(here, "src")
         yield os.path.join(here, top)
+
+
+def _above(base: str) -> Iterator[str]:
+    """Yield a folder and those above it, up to its repository's."""
+    here = os.path.abspath(base)
+    for _ in range(_MAX_LEVELS):
+        yield here
         parent = os.path.dirname(here)
         if parent == here or os.path.exists(os.path.join(here, ".git")):
             return

@@ -118,9 +118,15 @@ class ServingAdapter:
         return RunReading(fields, keys, value_problems(fields, keys), release, unread)
 
     def _serves(self, run: Run) -> bool:
-        if run.entry == self.name:
+        if self._is_program(run):
             return bool(run.arguments) and run.arguments[0].text in self.engine.subcommands
         return re.fullmatch(self.engine.entries, run.entry) is not None
+
+    def _is_program(self, run: Run) -> bool:
+        """Tell whether a run starts the engine's program, which may lie in an environment of its
+        own (``.venv/bin/vllm``).
+        """
+        return run.entry.rpartition("/")[2] == self.name
 
     def _settings(self, run: Run) -> List[Setting]:
         """Return the options of a command; the model may stand alone after ``serve``."""
@@ -129,7 +135,7 @@ class ServingAdapter:
         switches = [name for name in names if _SWITCH.match(name)]
         settings, rest = flags(words, run.name, (*_SWITCHES, *switches))
         settings = [unfolded(setting) for setting in settings]
-        alone = rest[1:] if run.entry == self.name else rest
+        alone = rest[1:] if self._is_program(run) else rest
         if alone:
             settings.append(_model(alone[0], run.name))
         return settings

@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...model.evidence import Absent, Evidence, Fact, Known, Unknown
 from ...model.layout import Layout
 from ...model.workload import PIECE, ConfigurationProblem, attention_kind
-from .adapter import CERTAIN, Run, RunReading
+from .adapter import CERTAIN, Run, RunReading, read_small
 from .configuration import (
     Configuration,
     Fields,
@@ -22,6 +24,7 @@ from .configuration import (
     paths_of,
     text_of,
 )
+from .declared import syntax_tree
 from .hydra import compose_run, composed_table, named_configuration
 from .key_tables import KeyTable, load_table
 from .problems import (
@@ -306,7 +309,7 @@ class VerlFamily:
             sure = is_plain and bool(asserts) and not self.forked
             problems += _unequal_shares(fields, keys, certain=sure)
         compares = configuration.since("0.3") and not self.forked
-        if compares is not False:
+        if compares is not False and not _passes_over(run, *_COMPARED):
             problems += _larger_mini_batches(fields, keys, certain=is_plain and bool(compares))
         unread = unread_settings(configuration, [*run.files, *settings])
         fields.update(other_models(configuration, [*run.files, *settings]))
@@ -576,6 +579,29 @@ def _larger_mini_batches(
                 str(step.value),
                 certain,
             )
+
+
+#: Where verl compares the settings of a run with one another.
+_COMPARED = ("train_batch_size", "ppo_mini_batch_size")
+_COMPARING = ("verl/trainer/ppo/ray_trainer.py", "verl/workers/config/actor.py")
+
+
+def _passes_over(run: Run, *names: str) -> bool:
+    """Tell whether the checkout's own code, which is at hand, compares settings of these names
+    nowhere, as forks do that have taken an assertion out.
+    """
+    folder = run.checkout.folder if run.checkout is not None else ""
+    texts = [read_small(os.path.join(folder, path)) for path in _COMPARING] if folder else []
+    trees = [syntax_tree(text) for text in texts if text]
+    compared = (
+        ast.unparse(node)
+        for tree in trees
+        if tree is not None
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+    )
+    is_read = bool(trees) and None not in trees
+    return is_read and not any(all(name in text for name in names) for text in compared)
 
 
 def _option(run: Run, *names: str) -> str:

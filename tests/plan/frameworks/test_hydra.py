@@ -254,3 +254,28 @@ def test_a_module_beside_the_script(tmp_path):
     workload = read_workload([str(script)], environ={})
     assert workload.value("actor.strategy") == "megatron"
     assert "own.yaml" in str(workload.place("actor.strategy"))
+
+
+@pytest.mark.parametrize(
+    ("path", "step"),
+    [
+        ('"$PWD/own"', 96),
+        ('"$(git rev-parse --show-toplevel)/own"', 96),
+        ('"$PWD/none"', None),
+        ("own", None),  # beside the program, which lies elsewhere
+    ],
+)
+def test_a_configuration_in_the_tree_for_a_program_that_is_installed(tmp_path, path, step):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "mine.yaml").write_text(
+        "hydra:\n  searchpath: [pkg://verl.trainer.config]\n"
+        "defaults: [ppo_trainer, _self_]\ndata:\n  train_batch_size: 96\n"
+    )
+    (tmp_path / "jobs").mkdir()
+    script = tmp_path / "jobs" / "go.sh"
+    script.write_text(
+        f"cd ..\npython -m verl.trainer.main_ppo --config-path={path} --config-name=mine\n"
+    )
+    workload = read_workload([str(script)], environ={})
+    assert workload.value("data.train_batch_size") == step

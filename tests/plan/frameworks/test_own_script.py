@@ -311,3 +311,49 @@ def test_below_packed_weights_adapters_of_some_rank_are_trained(tmp_path, model,
     (optimizer,) = {term.high for term in terms if term.name == "optimizer"}
     # Two moments of a full update are 61 GB in fp32, of adapters at rank 512 a fifth of that.
     assert (optimizer < 25e9) is (packing is not None)
+
+
+@pytest.mark.parametrize(
+    ("file", "strategy"),
+    [
+        ("./scripts/zero2.json", "zero2"),
+        ("conf/ds_z3_bf16.json", "zero3"),
+        ("deepspeed_stage_1.json", "zero1"),
+        ("/a/ds_zero3_offload_config.json", "zero3"),
+        ("zero2_or_zero3.json", None),
+        ("deepspeed.json", None),
+        ("size3.json", None),
+    ],
+)
+def test_a_file_for_deepspeed_that_is_not_at_hand_may_name_its_stage(tmp_path, file, strategy):
+    """What else it says is not known: whether it offloads, and so the setting is not understood."""
+    (tmp_path / "go.py").write_text(SCRIPT)
+    script = tmp_path / "run.sh"
+    script.write_text(f"deepspeed --num_gpus 4 go.py --deepspeed {file}\n")
+    workload = read_workload([str(script)], environ={})
+    assert workload.value("actor.strategy") == strategy
+    if strategy:
+        assert workload.value("actor.offload_optimizer") is None
+        assert "--deepspeed" in workload.unread
+
+
+@pytest.mark.parametrize(
+    ("path", "strategy"),
+    [
+        ('"$PWD/conf/spread.json"', "zero2"),
+        ('"$ROOT/spread.json"', None),
+        ('"$ROOT/z3.json"', "zero3"),
+        ("spread.json", None),
+        ('"$FILE"', None),
+    ],
+)
+def test_a_file_behind_a_folder_that_is_not_known_is_that_of_the_tree(tmp_path, path, strategy):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spread.json").write_text('{"zero_optimization": {"stage": 2}}')
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "go.py").write_text(SCRIPT)
+    script = tmp_path / "jobs" / "run.sh"
+    script.write_text(f"deepspeed --num_gpus 4 go.py --deepspeed {path}\n")
+    workload = read_workload([str(script)], environ={})
+    assert workload.value("actor.strategy") == strategy

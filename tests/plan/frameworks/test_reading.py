@@ -569,6 +569,31 @@ def test_a_mini_batch_larger_than_the_step_is_refused_since_verl_0_3(framework, 
     assert any("larger than the step's 64" in one.message for one in problems) == refused
 
 
+@pytest.mark.parametrize(
+    ("code", "refused"),
+    [
+        ("if not dynamic:\n    assert data.train_batch_size >= actor.ppo_mini_batch_size", True),
+        (
+            "if not dynamic:\n    # assert data.train_batch_size >= actor.ppo_mini_batch_size\n    x",
+            False,
+        ),
+        ("n = data.train_batch_size * actor.ppo_mini_batch_size\nassert n > 0", False),
+        ("this is no Python (", True),  # which tells nothing
+    ],
+)
+def test_an_assertion_that_a_fork_has_taken_out_refuses_nothing(tmp_path, code, refused):
+    trainer = tmp_path / "verl" / "trainer"
+    (trainer / "ppo").mkdir(parents=True)
+    (trainer / "main_ppo.py").write_text("")
+    (trainer / "ppo" / "ray_trainer.py").write_text(code)
+    (tmp_path / "verl" / "version").mkdir()
+    (tmp_path / "verl" / "version" / "version").write_text("0.5.0\n")
+    script = tmp_path / "run.sh"
+    script.write_text(" ".join([*VERL.split()[:-1], "data.train_batch_size=64\n"]))
+    problems = read_workload([str(script)], environ={}).problems
+    assert any("larger than the step's 64" in one.message for one in problems) == refused
+
+
 @pytest.mark.parametrize(("step", "refused"), [(512, False), (192, True), (64, True), (128, False)])
 def test_easyr1_refuses_mini_batches_that_do_not_divide_a_step(step, refused):
     """``rollout_batch_size % global_batch_size`` (verl/trainer/ray_trainer.py of 0.3.0)."""

@@ -29,6 +29,10 @@ def values(workload, *fields):
     [
         "vllm serve Qwen/Qwen2.5-7B -tp 2 --max-model-len 32k --gpu-memory-utilization 0.8",
         (
+            "nohup ./.venv/bin/vllm serve Qwen/Qwen2.5-7B -tp 2 --max-model-len 32k "
+            "--gpu-memory-utilization 0.8"
+        ),
+        (
             "vllm serve --trust-remote-code --enable-lora --max_model_len=32000 "
             "--gpu_memory_utilization=0.8 --tensor_parallel_size=2 Qwen/Qwen2.5-7B"
         ),
