@@ -18,7 +18,7 @@ from ...rules.preflight import Preflight, preflight_findings
 from .data import checkpoint_files
 from .divisions import split_problems
 from .estimate import make_plan, sizes_of
-from .fit import find_fit, overrides_of
+from .fit import find_fit, overrides_of, pasted
 from .inputs import Inputs
 from .levers import find_levers
 from .setting_change import changed_by
@@ -101,7 +101,7 @@ def fit_run(
     prices = "; ".join(dict.fromkeys(lever.price for lever in levers))
     notes: Tuple[str, ...]
     if overrides:
-        notes = (f"To paste: {' '.join(overrides)}", f"Price: {prices}.")
+        notes = (*pasted(changed, overrides), f"Price: {prices}.")
     elif result.plan.verdict == "fits":
         notes = ("Nothing has to be changed.",)
     else:

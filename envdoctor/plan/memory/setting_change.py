@@ -12,7 +12,14 @@ from ...model.sizes import GIB, parse_size
 from ...model.workload import PIECE, WORKLOAD_FIELDS, Workload, attention_kind
 from .state import STRATEGIES
 
-__all__ = ["change_workload", "changed_by", "setting_text", "spelled", "with_values"]
+__all__ = [
+    "change_workload",
+    "changed_by",
+    "fields_of_key",
+    "setting_text",
+    "spelled",
+    "with_values",
+]
 
 #: A count that a switch stands for (verl's use_fused_kernels).
 _PIECES = "actor.loss_piece"
@@ -92,7 +99,7 @@ def change_workload(workload: Workload, text: str) -> Tuple[Workload, str]:
     it is neither, or the value is none.
     """
     key, value = _key_and_value(_with_value(workload, text))
-    fields = _fields_of(workload, key)
+    fields = fields_of_key(workload, key)
     if not fields:
         words = [name for name in workload.keys.values() if name]
         hint = suggest(key, [*words, *WORKLOAD_FIELDS], 0.5, 2)
@@ -147,7 +154,7 @@ def _key_and_value(text: str) -> Tuple[str, str]:
     return key, value
 
 
-def _fields_of(workload: Workload, key: str) -> List[str]:
+def fields_of_key(workload: Workload, key: str) -> List[str]:
     """Return the fields that a key sets: the framework's key, else the field of that name."""
     own = [field for field, name in workload.keys.items() if name and _plain(name) == _plain(key)]
     return own or [field for field in WORKLOAD_FIELDS if field == key]

@@ -8,6 +8,9 @@ import pytest
 import yaml
 
 from envdoctor.app import plan
+from envdoctor.model.evidence import Evidence, Known
+from envdoctor.model.workload import Workload
+from envdoctor.plan.memory.fit import pasted as said_where
 from envdoctor.report.plan_text import summary
 from envdoctor.sources import Sources, gather
 
@@ -140,3 +143,66 @@ def test_shorter_texts_are_never_the_way(fitted):
     fitted_plan = fitted(words, ["memory=1TB", "gpu=A100-SXM4-40GB:1"], fit=True)
     assert fitted_plan.plan.verdict != "fits"
     assert not any("max-model-len" in setting for setting in fitted_plan.changes)
+
+
+def test_settings_of_a_framework_that_reads_a_file_are_said_for_that_file(fitted, tmp_path):
+    file = tmp_path / "tune.yaml"
+    file.write_text(
+        "base_model: Qwen/Qwen2.5-7B\nadapter: lora\nlora_r: 16\nsequence_len: 8192\n"
+        "micro_batch_size: 16\ngradient_accumulation_steps: 2\nbf16: true\nflash_attention: true\n"
+    )
+    result = fitted([str(file)], ["memory=2TB", "gpu=H100-SXM5-80GB:8"], fit=True)
+    assert result.changes
+    note = next(one for one in result.plan.notes if one.startswith("In tune.yaml: "))
+    assert not any(one.startswith("To paste") for one in result.plan.notes)
+    entries = yaml.safe_load("{" + note.partition(": ")[2] + "}")
+    assert sorted(f"{key}={value}" for key, value in entries.items()) == sorted(result.changes)
+
+
+PLACE = Evidence("jobs/agentic.yaml:7")
+
+
+@pytest.mark.parametrize(
+    ("framework", "fields", "settings", "notes"),
+    [
+        (
+            "roll",
+            {"actor.micro_batch": ("actor_train.training_args.per_device_train_batch_size", PLACE)},
+            ["actor_train.training_args.per_device_train_batch_size=1", "actor_train.other=True"],
+            (
+                "In jobs/agentic.yaml: actor_train.training_args.per_device_train_batch_size: 1, actor_train.other: true",
+            ),
+        ),
+        (
+            "transformers",
+            {
+                "actor.micro_batch": ("--per_device_train_batch_size", Evidence("a.sh:3")),
+                "actor.strategy": ("zero_optimization.stage", Evidence("ds/zero2.json:4")),
+            },
+            ["zero_optimization.stage=3", "--per_device_train_batch_size=1"],
+            (
+                "To paste: --per_device_train_batch_size=1",
+                "In ds/zero2.json: zero_optimization.stage: 3",
+            ),
+        ),
+        (  # a file that a command may say the settings of
+            "torchtune",
+            {"actor.micro_batch": ("batch_size", Evidence("lora.yaml:9"))},
+            ["batch_size=1"],
+            ("To paste: batch_size=1",),
+        ),
+        (  # no file is known
+            "axolotl",
+            {"actor.micro_batch": ("micro_batch_size", Evidence("--what-if"))},
+            ["micro_batch_size=1"],
+            ("To paste: micro_batch_size=1",),
+        ),
+    ],
+)
+def test_each_setting_is_said_for_the_place_that_it_is_read_from(
+    framework, fields, settings, notes
+):
+    table = {field: Known(4, place) for field, (_, place) in fields.items()}
+    table["framework"] = Known(framework, Evidence("a.sh:1"))
+    workload = Workload(table, {field: key for field, (key, _) in fields.items()})
+    assert said_where(workload, settings) == notes
