@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional, Sequence, Tuple
 
+from ..model.evidence import Unknown
 from ..model.finding import Finding
 from ..model.memory_plan import CacheCheck, Lever, Limit, MemoryPlan, MemoryTerm, PlanResult, Pool
 from ..model.pattern import pattern
 from ..model.sizes import gib_text
+from ..model.workload import WORKLOAD_FIELDS, Workload
 from .blocks import Block, heading, paragraph
 from .figures import Bar, Segment
 from .findings_text import finding_blocks
@@ -30,6 +32,9 @@ _BAR_WIDEST = 56
 _FEW_TERMS = 6
 _MOST_FINDINGS = 100
 _FEW_CHANGES = 2
+_SHORT = 80  # a reason that the first line has room for, characters
+#: What is stated of a run that does not say it.
+_EXAMPLES = {"actor.model": "MODEL", "rollout.engine": "vllm", "actor.strategy": "zero3"}
 _STYLE = {"fits": "fine", "tight": "warning", "does not fit": "error", "cannot tell": "advice"}
 
 
@@ -109,7 +114,10 @@ def summary(result: PlanResult) -> str:
         if count
     )
     headline = _headline(result.plan)
-    first = f"{_with_changes(result, headline)}{_first_change(result)}{also}"
+    parts = [_first_change(result), also]
+    if result.plan.verdict == "cannot tell":
+        parts.reverse()  # how what lacks is stated may take a line of its own
+    first = "".join((_with_changes(result, headline), *parts))
     return f"{framework + ': ' if framework else ''}{first}"
 
 
@@ -152,7 +160,7 @@ def _first_change(result: PlanResult) -> str:
     if verdict == "fits":
         return ""
     if verdict == "cannot tell":
-        return _first_question(result.plan)
+        return _first_question(result)
     lever = result.levers[0] if result.levers else None
     if lever is None:
         further = "further " if result.changes else ""
@@ -174,15 +182,26 @@ def _without_lever(plan: MemoryPlan) -> str:
     return f"{widest}; {clean(pool.doubts[0])} would narrow it" if pool.doubts else widest
 
 
-def _first_question(plan: MemoryPlan) -> str:
-    """Return what would let the first pool be told of which nothing is."""
-    pool = next((pool for pool in plan.pools if pool.verdict == "cannot tell"), None)
+def _first_question(result: PlanResult) -> str:
+    """Return what would let the first pool be told of which nothing is: why it is not known, and
+    how it is stated where it is the only thing that lacks.
+    """
+    pool = next((pool for pool in result.plan.pools if pool.verdict == "cannot tell"), None)
     if pool is None:
         return ""
     if pool.limit is None:
         return f"; supply the limit: {_SUPPLY[pool.name]}"
     unknown = next(iter((*pool.missing, *pool.unread, *pool.doubts)), "")
-    return f"; not known: {clean(unknown)}" if unknown else ""
+    if not unknown:
+        return ""
+    fact = result.workload.get(unknown) if unknown in WORKLOAD_FIELDS else None
+    reason = str(fact) if isinstance(fact, Unknown) and fact is not Workload.missing else ""
+    why = f" ({clean(reason)})" if 0 < len(reason) <= _SHORT else ""
+    of_actor = f"the size of {result.workload.value('actor.model')} " in unknown
+    field = unknown if fact is not None else "actor.model" if of_actor else ""
+    is_alone = field != "" and pool.missing == (unknown,)
+    how = f"; state it: --what-if {field}={_EXAMPLES.get(field, 'VALUE')}" if is_alone else ""
+    return f"; not known: {clean(unknown)}{why}{how}"
 
 
 def title(pool: Pool) -> str:

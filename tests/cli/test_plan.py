@@ -105,6 +105,21 @@ def test_command_after_two_dashes():
     assert "Qwen2.5-7B: 7.62 billion parameters" in found.stdout
 
 
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("./mine", "the size of ./mine (its config.json); state it: --what-if actor.model=MODEL"),
+        ('"$(cat name)"', "actor.model (run.sh:1: what $(cat name) prints); state it: --what-if"),
+        ("Qwen/Qwen2.5-7B", ""),
+    ],
+)
+def test_the_one_value_that_would_decide_is_said_as_one_states_it(tmp_path, model, said):
+    script = tmp_path / "run.sh"
+    script.write_text(f"vllm serve {model} --max-model-len 4096 --max-num-seqs 8\n")
+    text = " ".join(run("plan", script, *MACHINE, "-q").stdout.split())
+    assert (said in text) if said else ("not known" not in text)
+
+
 def test_a_misspelt_key_is_in_the_first_line(tmp_path):
     words = (
         "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B "
