@@ -172,7 +172,7 @@ def advise(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
 
 
 def keep_to_failure(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
-    """Say what to do about the exception that ended a run alone: beside it what is only possible,
+    """Say what to do about the exception that ended a run alone: beside it what was only warned of,
     or came after it, has no cure that would be one of the failure.
     """
     failed = next((draft.root for draft in drafts if draft.is_failure), None)
@@ -180,8 +180,9 @@ def keep_to_failure(drafts: Sequence[TraceDraft], run: LoggedRun) -> None:
         return
     for draft in drafts:
         is_beside = draft.parent is None and draft is not failed
-        is_late = draft.certainty == "likely" and draft.order > run.exception.order
-        if is_beside and (is_late or draft.certainty == "candidate"):
+        is_late = draft.certainty != "established" and draft.order > run.exception.order
+        is_open = draft.certainty == "candidate" and all(event.warned for event in draft.events)
+        if is_beside and (is_late or is_open):
             draft.finding = draft.finding._replace(remedies=())
             draft.suspects = []
             draft.is_without_steps = True

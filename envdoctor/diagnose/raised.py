@@ -70,7 +70,7 @@ _OF_ANOTHER = pattern(
     r"|OwnerDiedError|ObjectLostError|NodeDiedError|LocalRayletDiedError|SignalException|SystemExit"
     r"|(?:Async|MQ)?EngineDeadError|AsyncEngineDeadError|ExceptionGroup|BaseExceptionGroup"
     r"|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|ConnectError"
-    r"|APIConnectionError|APITimeoutError|ServerDisconnectedError|RemoteProtocolError)$"
+    r"|SupervisionError|APIConnectionError|APITimeoutError|ServerDisconnectedError|RemoteProtocolError)$"
 )
 _SAYS_ANOTHER = pattern(
     r"Connection (?:closed|reset) by (?:remote )?peer|remote process (?:has )?exited|Broken pipe"

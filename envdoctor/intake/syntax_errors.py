@@ -15,6 +15,9 @@ from .log_line import LogPlace, cleaned, log_line
 __all__ = ["is_unparsed", "syntax_errors", "with_unparsed"]
 
 _PLACE = re.compile(r'^\s{2,8}File "(?P<file>[^"<]{1,400}\.py)", line (?P<line>\d{1,9})$')
+#: What Python, or pip, compiles of what is installed, and goes on after.
+_OF_PACKAGES = re.compile(r"(?:site|dist)-packages/|/lib(?:64)?/python\d")
+_MOST_BEHIND = 80  # lines: the report of a launcher, the epilogue of a job
 _KIND = re.compile(r"SyntaxError|IndentationError|TabError")
 _ALONE = re.compile(r"(?:SyntaxError|IndentationError|TabError): ([^\n]+)\n?\Z")
 #: What stands between the messages of several ranks.
@@ -39,13 +42,15 @@ def syntax_errors(source: str, tail: bytes, number: int, earlier: int, lines: in
     if _KIND.search(tail.decode("utf-8", "replace")) is None:
         return []
     texts = [cleaned(raw[:_LINE_BYTES]) for raw in tail.split(b"\n")]
-    places = [place for place, text in enumerate(texts) if _PLACE.match(text)]
+    places = [place for place, text in enumerate(texts) if _is_place(text)]
     firsts = _firsts(places)
     for place in reversed(firsts):
         until = _end(texts, place)
         place = _of_first_rank(texts, firsts, place)
         if until is None or _is_inner(texts, place):
             continue
+        if len(list(filter(str.strip, texts[until + 1 :]))) > _MOST_BEHIND:
+            return []
         raised = _raised(texts[place : (_end(texts, place) or until) + 1])
         if raised is None:
             continue
@@ -83,6 +88,11 @@ def is_unparsed(raised: Raised) -> bool:
     """Tell whether an exception says that Python could not begin to run a program."""
     is_alone = len(raised.frames) == 1 and not raised.frames[0].function
     return raised.fate == "ended" and is_alone and _KIND.fullmatch(raised.kind) is not None
+
+
+def _is_place(text: str) -> bool:
+    match = _PLACE.match(text)
+    return match is not None and _OF_PACKAGES.search(match.group("file")) is None
 
 
 def _firsts(places: Sequence[int]) -> List[int]:
@@ -162,5 +172,5 @@ def _once(text: str) -> str:
 
 def _is_code(text: str) -> bool:
     stripped = text.strip()
-    is_place = _PLACE.match(text) is not None or _KIND.search(text) is not None
-    return bool(stripped.strip("^~ ")) and not is_place
+    is_other = _PLACE.match(text) is not None or _KIND.search(text) is not None
+    return bool(stripped.strip("^~ ")) and not is_other

@@ -493,3 +493,32 @@ def test_a_worker_that_was_told_to_end_is_no_failure(said):
     assert said("rows 40\n" + line.format(-15)).traces == ()
     assert said("rows 40\n" + line.format(-11)).traces
     assert said("rows 40\n" + line.format(1)).traces
+
+
+def test_no_device_behind_a_cuda_that_did_not_start(said):
+    begin = (
+        "/v/torch/cuda/__init__.py:80: UserWarning: CUDA initialization: CUDA unknown error - this "
+        "may be due to an incorrectly set up environment\n"
+    )
+    text = RAISED.replace("ValueError: rows are empty", "RuntimeError: No CUDA GPUs are available")
+    first, second = said(begin + text).traces
+    assert "for a reason that it hardly names" in first.finding.message
+    assert second.finding.caused_by == first.finding.key
+    (alone,) = said(text).traces
+    assert any("no GPU" in suspect.text for suspect in alone.suspects)
+
+
+def test_an_actor_that_is_told_to_have_failed_is_no_cause(said):
+    """The words are those of monarch's supervision."""
+    inner = RAISED.replace(
+        "ValueError: rows are empty",
+        "RuntimeError: Not enough memory. Please "
+        "try to increase --mem-fraction-static. Current value: 0.3",
+    )
+    outer = RAISED.replace(
+        "ValueError: rows are empty",
+        "monarch._src.supervision.SupervisionError"
+        ": The actor g1 and all its descendants have failed: Killed(sig=3)",
+    )
+    first = said("".join(f"(g1 pid=7) {line}\n" for line in inner.splitlines()) + outer).traces[0]
+    assert "no memory left for the KV cache" in first.finding.message

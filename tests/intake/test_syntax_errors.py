@@ -59,6 +59,8 @@ def test_the_words_of_python_itself(tmp_path):
         f"{PLACE}{CODE}begin\n",
         f"{IMPORT}{PLACE}{CODE}SyntaxError: invalid syntax\n",
         '  File "<string>", line 1\n    a b\n    ^\nSyntaxError: invalid syntax\n',
+        f'  File "/v/site-packages/fit.py", line 2\n{CODE}SyntaxError: invalid syntax\n',
+        f"{PLACE}{CODE}SyntaxError: invalid syntax\n" + "row\n" * 200,
         "SyntaxError: invalid syntax\n",
         "",
     ],
