@@ -577,7 +577,7 @@ def _read_logs(
     if quoted:
         from .intake.quoted_lines import with_quoted
 
-        reading = with_quoted(reading, patterns, matrix.modules)
+        reading = with_quoted(reading, patterns, matrix.modules, matrix.home_of_name)
     return reading, knowledge
 
 

@@ -6,13 +6,13 @@ named 'a.b'``.
 from __future__ import annotations
 
 import re
-from typing import Container, List, Tuple
+from typing import Callable, Collection, Container, List, Tuple
 
-from .distribution_names import known_distribution
+from .distribution_names import known_distribution, named_distributions
 from .log_reader import is_minor
 from .presence import is_advised, is_here
 
-__all__ = ["quoted_errors", "quoted_spans"]
+__all__ = ["HomeOf", "quoted_errors", "quoted_spans"]
 
 _LONGEST = 600  # characters of a line that is a sentence
 _SEARCHED = 20_000  # characters that are searched for a call
@@ -209,13 +209,40 @@ _FORMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
-def quoted_errors(report: str, modules: Container[str]) -> str:
+#: A name without its module, of several words as hardly two packages have it.
+_WORDED = r"'?(?P<name>(?-i:[A-Z]\w*[a-z0-9][A-Z]\w+|[A-Za-z]\w*_\w+))\b'?(?![\w./(=-])"
+_DROPPED = (
+    r"(?:(?:is|was|has been|got|gets) (?:\w+ ){0,2}?(?:removed|gone|renamed|dropped)|"
+    r"(?:does not|doesn't|no longer) exists?)"
+)
+_HOMELESS: Tuple[re.Pattern[str], ...] = tuple(
+    re.compile(words, re.IGNORECASE)
+    for words in (
+        rf"{_NOT_ABLE} import (?:the )?(?:name|class|function) {_NAME}(?![\w.]|,? from)",
+        rf"{_NOT_ABLE} import {_WORDED}(?!,? from)",
+        rf"(?<![\w./'-]){_WORDED} {_DROPPED}",
+    )
+)
+_MOST_NAMED = 8  # distributions of a text in which such a name is looked for
+HomeOf = Callable[[str, Collection[str]], str]
+
+
+def _nowhere(_name: str, _packages: Collection[str]) -> str:
+    return ""
+
+
+def quoted_errors(
+    report: str,
+    modules: Container[str],
+    home_of: HomeOf = _nowhere,
+) -> str:
     """Return, line by line, what the sentences of a text quote of an error; nothing for the others.
 
     Args:
         report: What somebody wrote, as it is.
         modules: The modules that distributions are known to have: other words with dots between
             them are an address or a file.
+        home_of: Gives the module in which one of some distributions had a name, "" for none.
     """
     lines: List[str] = []
     # The line breaks stay as many, so that every line keeps its number.
@@ -224,7 +251,8 @@ def quoted_errors(report: str, modules: Container[str]) -> str:
     for line, behind in zip(rows, (*rows[1:], "")):
         marked = len(line) <= _LONGEST and _MARKS.search(line) is not None
         marked = marked and _WARNED_IN.match(behind) is None
-        lines.append(_quoted(line, report, modules) if marked else "")
+        error = _quoted(line, report, modules) if marked else ""
+        lines.append(error or (_of_one_home(line, report, home_of) if marked else ""))
     return "\n".join(lines)
 
 
@@ -325,7 +353,9 @@ def _quoted(line: str, report: str, modules: Container[str]) -> str:
         # A name that stands between quotes is quoted of a program.
         is_quoted = match.group().endswith("'") and f"named '{module}" in text
         is_library = printed == _NOT_OPENED
-        if not is_quoted and not is_library and not _may_be_module(module, modules):
+        # What is loaded from something that is no module of a package is no name of it.
+        is_loaded = "cannot import" in printed and "import" not in match.group().lower()
+        if not is_quoted and not is_library and not _may_be_module(module, modules, is_loaded):
             continue
         error = printed.format(module=module, name=groups.get("name"), callee=_constructor(module))
         return "" if error in line else error
@@ -344,6 +374,26 @@ def _quoted(line: str, report: str, modules: Container[str]) -> str:
         return "" if error in line else error
     refused = _REFUSED_ALONE.search(text)
     return _refused(refused.group("name"), report) if refused is not None else ""
+
+
+def _of_one_home(line: str, report: str, home_of: Callable[[str, Collection[str]], str]) -> str:
+    """Return what Python prints of a name that a line misses without saying where, if it is one
+    that some releases of the distributions that the text names have and others do not.
+    """
+    text = line.strip().lstrip("#>*- ").translate(_QUOTES)
+    if _is_printed(text):
+        return ""
+    for words in _HOMELESS:
+        match = words.search(text)
+        if match is None or not _is_met(text[: match.start()], text[match.end() :]):
+            continue
+        name = match.group("name")
+        if known_distribution(name) is not None:
+            continue
+        module = home_of(name, named_distributions(report[:_SEARCHED])[:_MOST_NAMED])
+        if module:
+            return f"ImportError: cannot import name '{name}' from '{module}' (unknown file)"
+    return ""
 
 
 def _refused(name: str, report: str) -> str:
@@ -376,11 +426,13 @@ def _arguments(text: str, start: int) -> str:
     return ""
 
 
-def _may_be_module(name: str, modules: Container[str]) -> bool:
-    """Tell a module from an address and from the name of a file."""
+def _may_be_module(name: str, modules: Container[str], is_known: bool = False) -> bool:
+    """Tell a module from an address and from the name of a file; ``is_known``: it has to be one of
+    a package that is known.
+    """
     head, dot, _ = name.partition(".")
     is_package = head in modules or known_distribution(head) is not None
-    return not dot or is_package
+    return is_package or not (dot or is_known)
 
 
 def _constructor(callee: str) -> str:

@@ -8,15 +8,21 @@ from ..model.log import Event, Pattern, Raised, Reading
 from ..model.redaction import redact
 from .log_line import SHOWN
 from .log_reader import read_text
-from .quoted_errors import quoted_errors, quoted_spans
+from .quoted_errors import HomeOf, quoted_errors, quoted_spans
 from .respelled import respelled
 
 __all__ = ["with_quoted"]
 
 
-def with_quoted(reading: Reading, patterns: Sequence[Pattern], modules: Container[str]) -> Reading:
+def with_quoted(
+    reading: Reading,
+    patterns: Sequence[Pattern],
+    modules: Container[str],
+    home_of: HomeOf,
+) -> Reading:
     """Add what titles and sentences quote, where the line itself says nothing that is known, and
-    the first exception that they name, where nothing else was raised.
+    the first exception that they name, where nothing else was raised. ``modules`` and ``home_of``:
+    as of :func:`quoted_errors`.
     """
     if len(reading.sources) != 1:
         return reading
@@ -27,7 +33,7 @@ def with_quoted(reading: Reading, patterns: Sequence[Pattern], modules: Containe
     rows = reading.report.split("\n")
     added: List[Event] = []
     raised = list(reading.raised)
-    for text in (quoted_errors(reading.report, modules), *quoted_spans(reading.report)):
+    for text in (quoted_errors(reading.report, modules, home_of), *quoted_spans(reading.report)):
         if not text.strip():
             continue
         text = respelled(text, patterns)

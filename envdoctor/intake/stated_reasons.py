@@ -26,8 +26,9 @@ _SENTENCES = re.compile(r"(?<=[.;!?])\s+|(?<=[。；！？])")
 _FAILS = re.compile(
     r"\b(?:errors?|exceptions?|fail\w*|crash\w*|broken|breaks?|traceback|cannot|can't|unable|"
     r"hangs?|stuck|bug|conflicts?|OOM|killed|refused|denied|does ?n[o']t work|not working|"
-    r"missing)\b"
-    r"|Error\b|报错|错误|失败|无法|不能|冲突|崩溃",
+    r"missing|not to (?:use|have|see|find|support)|"
+    r"(?:always|keeps?) (?:download|install|pull)\w*)\b"
+    r"|Error\b|报错|错误|失败|无法|不能|冲突|崩溃|加载不|用不了|找不到|装不上|跑不",
     re.IGNORECASE,
 )
 #: Words that name a cause; what stands behind them is it.
@@ -85,6 +86,19 @@ _SAYS_OF = re.compile(
     r"(?:requires?|needs?) (?=\S+ ?[<>=]=))\b",
     re.IGNORECASE,
 )
+#: What is said of any part of an environment, before it or behind: that it is not there, that it
+#: is asked for and not had, or that an installer takes another release than is there.
+_LACKED = re.compile(
+    r"\b(?:(?:is|are|was|were)(?: not|n't) (?:\w+ )?(?:present|listed|hosted|set|installed|"
+    r"exposed)|(?:is|are|was|were) (?:None|unset|gone)|"
+    r"(?:do|does|did)(?: not|n't) (?:list|bring|declare|pin|pull)\b|"
+    r"not to (?:use|have|support|include|contain|see|find)|"
+    r"(?:which|that) (?:is|are) (?:needed|required|necessary)|"
+    r"(?:always|still|automatically|instead|again|keeps?) (?:\w+ )?(?:download|install|pull|upgrad|"
+    r"downgrad|replac|reinstall|overwrit|uninstall)\w*)\b"
+    r"|(?:最低|至少|需要)[^，。]{0,12}?\d+\.\d|没有安装|未安装|没有设置|未设置",
+    re.IGNORECASE,
+)
 #: Parts of an environment that are no distribution.
 _PARTS = re.compile(
     r"\b(?:docker\w*|podman|containers?|image|kubernetes|k8s|slurm|arm64|aarch64|x86(?:_64)?|"
@@ -93,7 +107,8 @@ _PARTS = re.compile(
     r"linux|wsl2?|ubuntu|bf16|bfloat16|fp16|fp8|fp4|int8|awq|gptq|tokenizers?|numa|infiniband|"
     r"nvlink|ip|ipv[46]|ports?|interface|hostname|proxy|network|ulimit|sm_?\d{2,3}a?|hopper|ampere|"
     r"blackwell|volta|turing|[ABHLV]\d{2,3}|RTX|requirements(?:\.txt)?|dockerfile\S*|"
-    r"environment variables?|ABI|headers?(?: files?)?|(?-i:[A-Z]{2,}(?:_[A-Z0-9]+)+))\b"
+    r"gfx\d{3,4}\w?|environment variables?|ABI|headers?(?: files?)?|"
+    r"(?-i:[A-Z]{2,}(?:_[A-Z0-9]+)+))\b"
     r"|(?<!\S)--[a-z][\w-]{2,40}|\b\w{2,40}\.h\b|显存|内存|驱动|版本|镜像|容器",
     re.IGNORECASE,
 )
@@ -162,7 +177,7 @@ _HEADING = re.compile(
 #: A row beside which a paragraph stands: blank, a fence, a heading, an entry of a list, a label.
 _OF_TEXT = re.compile(
     r"\s*$|[A-Za-z][^\n]*? [a-z]{2,} [^\n]{0,300}[.!?]\s*$|"
-    r"\s*(?:```|~~~|#{1,6} |[-*+] |\d{1,2}[.)] |>|</?\w+|.{1,80}:\s*$)"
+    r"\s*(?:```|~~~|#{1,6} |[-*+] |\d{1,2}[.)] |>|</?\w+|(?:I|We|My|But) [a-z]|.{1,80}:\s*$)"
 )
 _ENDS = re.compile(r"(?:^|[.:;!?>`\])]|\s)\s*$")
 _BELOW = 4  # lines below a heading
@@ -177,6 +192,7 @@ _WISH = re.compile(
     re.IGNORECASE,
 )
 _OF_TITLE = 3  # its rank: a sentence that gives a reason is plainer
+_OF_LACK = 4  # the rank of what is only said to be absent or asked for
 #: A setting by its own name.
 _SETTING = re.compile(r"(?<![\w./-])(?:--[a-z][\w-]{2,40}|[a-z]{2,20}(?:_[a-z0-9]{1,20}){1,5})\b")
 #: What a title says of a part that goes wrong.
@@ -234,7 +250,9 @@ def stated_reasons(
             below = 0
         elif heading is None and _is_in_paragraph(line.number, rows):
             reasons += _reasons_of(line)
-    return sorted(reasons or _titles(written[:1], rows))[:_MOST]
+    if not any(reason.rank < _OF_TITLE for reason in reasons):
+        reasons += _titles(written[:1], rows)
+    return sorted(reasons)[:_MOST]
 
 
 def _titles(first: Sequence[Line], rows: Sequence[str]) -> List[StatedReason]:
@@ -314,16 +332,17 @@ def _reasons_of(line: Line) -> Iterator[StatedReason]:
         return
     for sentence in _sentences(line.text):
         sentence = sentence.strip(" -*>")
-        if len(sentence) < _SHORTEST or _NO_REASON.search(sentence) or not _is_prose(sentence):
+        least = _WORDS - 1 if _LACKED.search(sentence) else _WORDS
+        size = len(sentence) + len(_HAN.findall(sentence))  # a word of Han is short
+        if size < _SHORTEST or _NO_REASON.search(sentence) or not _is_prose(sentence, least):
             continue
         if _POINTS.search(sentence):
             continue
         if _MOTIVE.match(sentence) and not _FAILS.search(sentence):
             continue
-        is_causal = _gives_cause(sentence)
-        if not (is_causal or _is_said_of_part(sentence)):
-            continue
-        yield _reason(1 + (not is_causal), line, sentence, False)
+        rank = _rank_of(sentence)
+        if rank:
+            yield _reason(rank, line, sentence, False)
 
 
 #: ``It installs torch 2.5.1+cu124. Incompatible with CUDA 11.8``: the rest of a sentence.
@@ -373,10 +392,10 @@ _PRINTED = re.compile(
 )
 
 
-def _is_prose(sentence: str) -> bool:
+def _is_prose(sentence: str, least: int = _WORDS) -> bool:
     if _PRINTED.match(sentence):
         return False
-    return len(_PLAIN.findall(sentence)) >= _WORDS or len(_HAN.findall(sentence)) >= _WORDS
+    return len(_PLAIN.findall(sentence)) >= least or len(_HAN.findall(sentence)) >= least
 
 
 def _gives_cause(sentence: str) -> bool:
@@ -388,9 +407,20 @@ def _gives_cause(sentence: str) -> bool:
     return False
 
 
-def _is_said_of_part(sentence: str) -> bool:
+def _rank_of(sentence: str) -> int:
+    """Return how plainly a sentence tells what is wrong with a part of an environment, 0 where it
+    does not.
+    """
+    if _gives_cause(sentence):
+        return 1
     if _TRIED.search(sentence):
-        return False
+        return 0
+    if _is_said_of_part(sentence):
+        return 2
+    return _OF_LACK if _LACKED.search(sentence) and _names_part(sentence) else 0
+
+
+def _is_said_of_part(sentence: str) -> bool:
     said = _SAID_OF.search(sentence)
     if said is not None and _names_package(sentence[: said.start()]):
         return True

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import (
         Any,
         Callable,
+        Collection,
         Dict,
         FrozenSet,
         Iterable,
@@ -413,6 +414,27 @@ class Matrix(TableViews):
             if one >= read and not one.is_prerelease and (str(one) in measured or not measured)
         ]
         return history_without(provider, module, name, lacking, releases, importers)
+
+    def home_of_name(self, name: str, packages: Collection[str]) -> str:
+        """Return the module of one of these packages in which some releases have a name and others
+        do not; of several packages the one that another of them imports it from. "" where that is
+        not one.
+        """
+        homes: Dict[str, NameHistory] = {}
+        for package in packages:
+            names = self.names_of(package)
+            outermost = package.replace("-", "_")
+            for module in (outermost, *(names.homes_of(name) if names is not None else ())):
+                history = self.name_history(module, name)
+                if history is not None and history.package == package:
+                    homes.setdefault(package, history)
+        imported = [
+            history
+            for package, history in homes.items()
+            if len(homes) == 1
+            or any(one.package in packages and one.package != package for one in history.importers)
+        ]
+        return imported[0].module if len(imported) == 1 else ""
 
     def messages_of(self, package: str) -> Optional[PackageMessages]:
         """Return what a package raises, None where that was not measured."""

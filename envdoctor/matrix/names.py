@@ -257,6 +257,21 @@ class PackageNames:
             return None
         return self._versions[0], self._versions[-1]
 
+    def homes_of(self, name: str) -> List[str]:
+        """Return the modules that some releases have a name in and others do not, those first that
+        other packages import it from, then those that have it in most releases.
+        """
+        asked = self._document["asked"]
+        having = {
+            module: len(numbers)
+            for module, spans in self._document["names"].items()
+            if (numbers := _numbers_of(spans, name))
+        }
+        return sorted(
+            having,
+            key=lambda module: (name not in asked.get(module, ()), -having[module], module),
+        )
+
     def _asking_below(self, module: str) -> Mapping[str, Sequence[Sequence[str]]]:
         """Return who imports something from what lies below a module, the first of each package."""
         below: Dict[str, Sequence[Sequence[str]]] = {}

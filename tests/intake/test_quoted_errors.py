@@ -65,6 +65,7 @@ NOT_OPENED = "cannot open shared object file: No such file or directory"
         # said by others, printed as it is, or no module
         ("got an unexpected keyword argument 'merge_now'", ""),
         ("docs.example.com does not exist", ""),
+        ("error: unable to load weights from file: /mnt/a.gguf", ""),
         ("train.py was removed", ""),
         ("WARNING No module named 'peft.tuners.gone', going on", ""),
         ("ModuleNotFoundError: No module named 'peft.tuners.gone'", ""),
@@ -275,3 +276,50 @@ def test_only_names_that_are_misspelled_are_changed():
         ("Notes: ValueEror of it", "Notes: ValueEror of it"),
     ):
         assert respelled(text, patterns) == expected
+
+
+def home_of(name, packages):
+    homes = {"merge_now": ("peft", "peft.tuners"), "OldConfig": ("trl", "trl")}
+    package, module = homes.get(name, ("", ""))
+    return module if package in packages else ""
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("I use peft and trl.\n\nCan not import name merge_now", "peft.tuners"),
+        ("In peft it fails to import `merge_now`", "peft.tuners"),
+        ("With trl 0.9 the class OldConfig was removed, it seems", "trl"),
+        ("In trl `OldConfig` no longer exists.", "trl"),
+        # nobody speaks of that package, the module is named, or nobody met it
+        ("With vllm I cannot import name merge_now", ""),
+        ("With peft I cannot import name merge_now from my.code", ""),
+        ("With peft it could be that merge_now was removed", ""),
+        ("With peft the file merge_now.py was removed", ""),
+        ("With peft the data were removed", ""),
+        ("With peft OldConfig of trl is not found", ""),
+    ],
+)
+def test_a_name_without_its_module_is_looked_for_where_the_text_is_about(text, module):
+    printed = quoted_errors(text, load_matrix().modules, home_of).strip()
+    assert (f"from '{module}'" in printed) if module else not printed
+
+
+@pytest.mark.parametrize(
+    ("name", "packages", "module"),
+    [
+        ("ModelFilter", ["huggingface-hub", "peft"], "huggingface_hub"),
+        # both have one; the other imports it from here
+        ("top_k_top_p_filtering", ["trl", "transformers"], "transformers"),
+        ("ModelFilter", ["vllm"], ""),
+        ("no_such_name_at_all", ["vllm", "transformers"], ""),
+    ],
+)
+def test_the_home_of_a_name(name, packages, module):
+    assert load_matrix().home_of_name(name, packages) == module
+
+
+def test_a_name_that_releases_dropped(tmp_path):
+    text = "Cannot import name `ModelFilter`\n\nIt worked with an older huggingface_hub.\n"
+    first = judged(tmp_path, text)[0]
+    assert "in 0.23.5 or older only" in first.message

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from envdoctor.errors import NothingRecognised
@@ -212,3 +214,38 @@ def test_a_title_may_be_all_there_is(behind):
 def test_a_quotation_is_not_cut_where_it_has_a_full_stop(sentence):
     text = f"peft 0.12.0\nIt fails at the start.\n\n{sentence}\n"
     assert reasons_of(text) == (f"4: {sentence}",)
+
+
+@pytest.mark.parametrize(
+    ("before", "sentence"),
+    [
+        ("The build fails.", "The wheel torch==9.9.0.dev1 that it asks for is not present there."),
+        ("It stops with an error.", "The targets of that build do not list gfx1036 at all."),
+        ("We get an error.", "The environment report says that CUDA_HOME is None on this node."),
+        ("", "The image seems not to use CUDA 12.9, which is needed for this card."),
+        ("", "It always installs torch 9.9"),
+        ("模型加载不到显卡上", "文档里写着最低版本是 CUDA 11.8"),
+    ],
+)
+def test_what_a_sentence_says_to_be_lacking_is_kept(before, sentence):
+    assert [reason.partition(": ")[2] for reason in reasons_of(f"{before}\n\n{sentence}\n")] == [
+        sentence
+    ]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The build fails, and the button of the page is not present on my phone.",
+        "It always installs cleanly for me, and the failure is elsewhere in the page.",
+        "Is it an error if CUDA_HOME is None?",
+    ],
+)
+def test_what_lacks_elsewhere_is_no_reason(sentence):
+    with contextlib.suppress(NothingRecognised):
+        assert not reasons_of(f"{sentence}\n")
+
+
+def test_a_title_stands_before_what_is_only_lacking():
+    text = "torch 9.9 is not compatible with our driver\n\nIt fails.\n\nCUDA_HOME is None here.\n"
+    assert reasons_of(text)[0].startswith("1: ")
