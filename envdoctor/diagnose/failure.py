@@ -25,6 +25,7 @@ from .collectives import tell_collectives
 from .conda_solver import tell_conda_problems
 from .conflicting_requirements import tell_conflicts
 from .consequences import join_comparisons, link, merge
+from .counted_to_end import done_behind
 from .device_features import tell_lacking_features
 from .failure_draft import advise, join_failure, keep_to_failure, tell_of_last
 from .hidden_modules import tell_hidden_modules
@@ -288,4 +289,8 @@ def _lived(reading: Reading, knowledge: Knowledge) -> Mapping[str, int]:
         if signature is not None and signature.role == "well":
             source = event.last.source
             lived[source] = max(lived.get(source, 0), event.last.number - 1)
+    if len(reading.sources) == 1:
+        source = reading.sources[0]
+        done = done_behind(reading.report, reading.lines, reading.raised)
+        lived[source] = max(lived.get(source, 0), done)
     return lived

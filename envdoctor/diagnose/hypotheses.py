@@ -45,6 +45,8 @@ def _weigh(
         state, finding, context = _state_of_nodes(hypothesis, run)
         if state is False:
             some_refuted = True
+        elif state is None and _is_of_unknown_settings(hypothesis, run):
+            continue
         elif state is None:
             undecided.append(hypothesis)
             draft.suspects.append(_suspect_of_hypothesis(hypothesis, groups))
@@ -64,6 +66,15 @@ def _weigh(
         # cannot be excluded. One that has a sign of its own waits for it.
         draft.suspects = []
         draft.parent = _of_hypothesis(drafts, draft, undecided[0], groups, context)
+
+
+def _is_of_unknown_settings(hypothesis: Hypothesis, run: LoggedRun) -> bool:
+    """Tell whether a hypothesis asks for a setting of the run, and none of its settings is known:
+    nothing speaks for it then.
+    """
+    fields = [condition.field for condition in hypothesis.facts]
+    asks = bool(fields) and all(field.startswith("request.") for field in fields)
+    return asks and not any(context.facts.value("request") for context in run.contexts)
 
 
 def _put_under_root(draft: TraceDraft, root: TraceDraft) -> None:

@@ -27,6 +27,12 @@ class PrintedFailure(NamedTuple):
     ends: bool
 
 
+#: What kubectl ends with (kubernetes/kubectl, pkg/cmd/util/helpers.go).
+_OF_KUBECTL = (
+    "timed out waiting for|unable to (?:connect to the server|recognize|upgrade connection|decode)"
+    "|the (?:server|path) |no matching resources|no objects passed|resource mapping not found"
+    r"|error (?:validating|parsing|loading|executing) |context \S"
+)
 #: What is printed by code whose next step is to exit, and what has to stand above it, if anything.
 #: Sources: CPython Lib/argparse.py (``error``), click exceptions.py (``UsageError.show``), moby
 #: cli (``docker: Error response from daemon``), podman and crun (``Error: ``), apptainer
@@ -41,6 +47,8 @@ _ENDING: Tuple[Tuple[re.Pattern[str], Optional[re.Pattern[str]]], ...] = (
     (re.compile(r"^FATAL: {3}\S"), None),
     (re.compile(r"^FATAL ERROR: \S"), None),
     (re.compile(r"^fatal: \S"), None),
+    (re.compile(r"^Error from server(?: \(\w{1,40}\))?: \S"), None),
+    (re.compile(rf"^error: (?:{_OF_KUBECTL})\b.{{2,}}"), None),
     (re.compile(r"^exec \S{1,200}: exec format error$"), None),
 )
 #: A record that its writer marks as an error, in the forms of Python's logging, glog, loguru, Ray

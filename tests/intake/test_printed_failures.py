@@ -67,6 +67,8 @@ def test_a_log_that_ends_with_an_error(form):
         "FATAL:   could not open image /images/none.sif: no such file or directory",
         "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
         "fatal: not a git repository (or any of the parent directories): .git",
+        'Error from server (NotFound): pods "fit-0" not found',
+        "error: timed out waiting for the condition on jobs/fit",
         "exec /entrypoint.sh: exec format error",
     ],
 )
