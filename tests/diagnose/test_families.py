@@ -157,6 +157,10 @@ SIZE = "torch.Size([151936, 896])"
         ),
         ("[prompt] which numbers must be divisible by 3?", None),
         (
+            "As documented, the micro_batch_size (per device) must be divisible by that value.",
+            None,
+        ),
+        (
             "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
             "numbers-not-finite",
         ),
