@@ -502,7 +502,7 @@ def test_no_device_behind_a_cuda_that_did_not_start(said):
     )
     text = RAISED.replace("ValueError: rows are empty", "RuntimeError: No CUDA GPUs are available")
     first, second = said(begin + text).traces
-    assert "for a reason that it hardly names" in first.finding.message
+    assert "CUDA failed at its initialization: no GPU can be used" in first.finding.message
     assert second.finding.caused_by == first.finding.key
     (alone,) = said(text).traces
     assert any("no GPU" in suspect.text for suspect in alone.suspects)
