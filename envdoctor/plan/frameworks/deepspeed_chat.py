@@ -52,8 +52,12 @@ class _DeepSpeedChat(Trainer):
     switches = _SWITCHES
 
     def owns(self, run: Run) -> bool:
-        """By a script that imports its package."""
-        return run.entry.endswith("main.py") and imports(entry_source(run), "dschat")
+        """By a script that imports its package, or makes its data with the modules from before
+        they were one (training/utils, up to August 2023).
+        """
+        source = entry_source(run) if run.entry.endswith("main.py") else ""
+        modules = imports(source, "utils.ds_utils") and "create_prompt_dataset" in source
+        return modules or imports(source, "dschat")
 
     def defaults_of(self, run: Run) -> Mapping[str, Any]:
         """Return the defaults that the step's own parser gives."""

@@ -33,6 +33,7 @@ __all__ = [
     "named_file",
     "options_of",
     "packed_by_name",
+    "rank_in_code",
     "sharding",
     "upcast_by_fsdp",
 ]
@@ -105,6 +106,21 @@ def options_of(run: Run, source: str) -> ScriptOptions:
         file = os.path.join(*above, *name.split(".")) + ".py"
         texts += [read_small(os.path.join(folder, file)) or "" for folder in folders]
     return script_options(source, "\n".join(dict.fromkeys(texts)))
+
+
+def rank_in_code(
+    options: ScriptOptions, configuration: Configuration, entry: str, keys: Dict[str, str]
+) -> Fact[Any]:
+    """Return the rank of the adapters that a script's own code makes, 0 where a switch is off;
+    Unknown where the code leaves it open. keys: gets the option that tells it.
+    """
+    made = configuration.get(options.adapters, convert=boolean) if options.adapters else None
+    if not options.rank or (made is not None and not isinstance(made, Known)):
+        return Unknown(f"{entry} may train adapters")
+    keys["actor.lora_rank"] = options.rank
+    if isinstance(made, Known) and not made.value:
+        return Known(0, made.evidence)
+    return configuration.get(options.rank, convert=integer)
 
 
 def imports(source: str, package: str) -> bool:

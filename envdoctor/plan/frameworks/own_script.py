@@ -26,9 +26,14 @@ __all__ = [
 #: alignment-handbook's configs.py, open-instruct's utils.py): what argparse's takes is no class.
 _PARSERS = re.compile(r"\w+ArgumentParser\w*|ArgumentParser\w+|TrlParser")
 #: Classes whose ``from_pretrained`` loads weights; tokenizers, configurations and adapters do not.
-_LOADERS = re.compile(r"AutoModel(?:For\w+)?|\w+For(?:CausalLM|ConditionalGeneration)")
+#: unsloth's are called FastModel, FastLanguageModel and FastVisionModel.
+_LOADERS = re.compile(
+    r"AutoModel(?:For\w+)?|\w+For(?:CausalLM|ConditionalGeneration)|Fast(?:Language|Vision)?Model"
+)
+_SOURCES = ("pretrained_model_name_or_path", "model_name")
 #: Keywords and attributes that bound the tokens of a text.
-_LENGTHS = frozenset(("model_max_length", "max_seq_length", "max_length"))
+#: The last is of TRL's ConstantLengthDataset (trl/trainer/utils.py, up to 0.18).
+_LENGTHS = frozenset(("model_max_length", "max_seq_length", "max_length", "seq_length"))
 
 
 class ScriptOptions(NamedTuple):
@@ -126,8 +131,9 @@ def _fields_of(nodes: List[ast.AST], classes: List[str]) -> Set[str]:
 
 def _adapters(nodes: List[ast.AST], declared: Set[str]) -> Tuple[str, str]:
     """Return the options that tell the rank of adapters (peft's ``LoraConfig``) and whether the
-    code makes any: each configuration stands below the same ``if args.switch:``. Nothing of one
-    that trains whole modules beside them (``modules_to_save``).
+    code makes any: each configuration stands below the same ``if args.switch:``, or none below any
+    ``if`` ("", the code always makes them). Nothing of one that trains whole modules beside them
+    (``modules_to_save``).
     """
     made = [node for node in nodes if _is_configuration(node)]
     if not made:
@@ -146,14 +152,32 @@ def _adapters(nodes: List[ast.AST], declared: Set[str]) -> Tuple[str, str]:
         frozenset(option for option, inner in below if inner is call and option) for call in made
     }
     whole = any(word.arg == "modules_to_save" for word in words)
+    if not whole and len(ranks) == 1 and "" not in ranks and _is_always(nodes, made):
+        return ranks.pop(), ""
     if whole or len(ranks) != 1 or len(switches) != 1:
         return "", ""
     (rank,), (switch,) = ranks, switches
     return (rank, next(iter(switch))) if rank and len(switch) == 1 else ("", "")
 
 
+def _is_always(nodes: List[ast.AST], calls: List[ast.AST]) -> bool:
+    """Tell whether none of these calls stands where it may not be reached: below an ``if``, a loop
+    or a ``try``, or in an expression that chooses.
+    """
+    chooses = (ast.If, ast.IfExp, ast.BoolOp, ast.For, ast.While, ast.Try, ast.ExceptHandler)
+    return not any(
+        inner in calls for node in nodes if isinstance(node, chooses) for inner in ast.walk(node)
+    )
+
+
 def _is_configuration(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and _name(node.func) == "LoraConfig"
+    """Tell whether a call says what adapters are: peft's, or unsloth's ``get_peft_model(r=…)``."""
+    if not isinstance(node, ast.Call):
+        return False
+    unsloth = _name(node.func) == "get_peft_model" and any(
+        word.arg == "r" for word in node.keywords
+    )
+    return unsloth or _name(node.func) == "LoraConfig"
 
 
 def _option(value: ast.expr, declared: Set[str]) -> str:
@@ -185,9 +209,7 @@ def loaded_weights(nodes: List[ast.AST]) -> Iterator[ast.expr]:
     """Yield what the weights of models are loaded from."""
     for node in nodes:
         if isinstance(node, ast.Call) and _is_load(node):
-            named = [
-                word.value for word in node.keywords if word.arg == "pretrained_model_name_or_path"
-            ]
+            named = [word.value for word in node.keywords if word.arg in _SOURCES]
             yield from (*node.args[:1], *named)
 
 

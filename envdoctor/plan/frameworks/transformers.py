@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Tuple
 
-from ...model.evidence import Fact, Known, Unknown
+from ...model.evidence import Fact, Unknown
 from .adapter import CERTAIN, Run
 from .code_arguments import code_settings
 from .configuration import Fields, boolean, integer, text_of
@@ -21,6 +21,7 @@ from .hf_trainer import (
     imports,
     options_of,
     packed_by_name,
+    rank_in_code,
     sharding,
 )
 from .optimizers import optimizer_fields
@@ -131,13 +132,7 @@ class _Transformers(Trainer):
     def _rank(self, reading: TrainerReading) -> Fact[Any]:
         """Return the rank of the adapters that the code makes; 0 where it makes none."""
         options = options_of(reading.run, entry_source(reading.run))
-        made = reading.configuration.get(options.adapters, convert=boolean)
-        if not options.rank or not isinstance(made, Known):
-            return Unknown(f"{reading.run.entry} may train adapters")
-        reading.keys["actor.lora_rank"] = options.rank
-        if not made.value:
-            return Known(0, made.evidence)
-        return reading.configuration.get(options.rank, convert=integer)
+        return rank_in_code(options, reading.configuration, reading.run.entry, reading.keys)
 
     def doubts(self, reading: TrainerReading) -> Tuple[str, ...]:
         """The script itself is not read."""

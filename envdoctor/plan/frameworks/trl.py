@@ -32,11 +32,14 @@ from .hf_trainer import (
     imports,
     is_mixed,
     options_of,
+    packed_by_name,
+    rank_in_code,
     sharding,
     upcast_by_fsdp,
 )
 from .key_tables import load_table
 from .optimizers import optimizer_fields
+from .own_script import ScriptOptions
 from .problems import key_problems, possible_versions, unknown_keys, value_problems
 from .settings import Setting, as_option, flags
 from .unread import other_models, unread_settings
@@ -97,6 +100,10 @@ def _source(run: Run) -> Optional[str]:
     return run.text(run.entry, (run.base,)) or entry_source(run) or None
 
 
+#: What makes adapters: peft's configuration, or unsloth's function that takes its words.
+_ADAPTERS = re.compile(r"\b(?:LoraConfig|get_peft_model)\(")
+
+
 class _Trl:
     name = "trl"
     layout = Layout(files=("trl/trainer/grpo_trainer.py",))
@@ -151,8 +158,10 @@ class _Trl:
         versions, version = possible_versions(table, run, [*files, *settings], trained)
         table = checkout_table(run, table, versions, _declared(method))
         made = code_settings(run, _source(run) or "")
-        configuration = Configuration(table, versions, settings, [*made, *files], run.environ)
         own = options_of(run, _source(run) or "")
+        configuration = Configuration(
+            table, versions, settings, [*_defaults(run, own), *made, *files], run.environ
+        )
         facts, keys = configuration.read(own.over(_PAIRS if method in _ALGORITHMS else _FIELDS), {})
         place = Evidence(run.name, run.entry)
         fields = {
@@ -232,6 +241,8 @@ class _Trl:
         keys["actor.lora_rank"] = "lora_r"
         if isinstance(peft, Known):
             fields["actor.lora_rank"] = rank if peft.value else Known(0, peft.evidence)
+        if not self._is_package(run):
+            _derive_own_code(run, configuration, fields, keys)
         reference = configuration.get("beta", convert=decimal)
         keys["ref.present"] = "beta"
         if method in ("sft", "reward"):
@@ -287,6 +298,23 @@ def _derive_loading(
     configuration.asked.update(("bnb_4bit_quant_type", "use_bnb_nested_quant"))
 
 
+def _derive_own_code(
+    run: Run, configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
+) -> None:
+    """Fill in what a script of one's own makes of the model in its code: adapters, of which TRL's
+    options tell nothing, and weights that its name says are packed.
+    """
+    source = _source(run) or ""
+    adapters = fields.get("actor.lora_rank")
+    if _ADAPTERS.search(source) and not (isinstance(adapters, Known) and adapters.value):
+        options = options_of(run, source)
+        fields["actor.lora_rank"] = rank_in_code(options, configuration, run.entry, keys)
+    model = fields.get("actor.model")
+    packed = packed_by_name(model.value) if isinstance(model, Known) else ""
+    if packed and isinstance(model, Known):
+        fields["actor.quantization"] = Known(packed, model.evidence)
+
+
 def _derive_texts(
     configuration: Configuration, fields: Dict[str, Fact[Any]], keys: Dict[str, str]
 ) -> None:
@@ -314,6 +342,18 @@ def _derive_texts(
         fields["actor.loss_chunks"] = Known(8, chunked.evidence)
     elif isinstance(loss, Known) and all(isinstance(fact, Known) for fact in kernels):
         fields["actor.loss_chunks"] = Known(1, loss.evidence)
+
+
+def _defaults(run: Run, own: ScriptOptions) -> List[Setting]:
+    """Return the defaults of the options that a script's own classes declare for its model, the
+    length of its texts and its adapters.
+    """
+    names = (own.model, own.length, own.rank, own.adapters)
+    return [
+        Setting(name, own.defaults[name], Evidence(run.entry, f"{name} = {own.defaults[name]!r}"))
+        for name in dict.fromkeys(filter(None, names))
+        if own.defaults.get(name) is not None
+    ]
 
 
 def _settings(run: Run) -> List[Setting]:

@@ -314,6 +314,8 @@ class Expander:
             yield self._unclear(f"the file behind {_short(text)}", quoted)
         elif text.startswith("$((") and text.endswith("))"):
             yield self._expanded(self.calculate(text[3:-2], line), quoted)
+        elif text.startswith("$["):
+            yield self._expanded(self.calculate(text[2:-1], line), quoted)
         elif text.startswith("${"):
             yield from self._parameter(text[2:-1], line, quoted, alone)
         elif text[0] == "$" and len(text) > 1:

@@ -43,13 +43,13 @@ __all__ = ["MARK", "MAX_SCRIPT_BYTES", "Remark", "Script", "SimpleCommand", "Wor
 MAX_SCRIPT_BYTES = 1 << 20
 _MAX_DEPTH = 60
 _MAX_ROUNDS = 100
+_MOST_CALLS = 3  # of a function by itself: what it starts is read by then
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?(\+?)=")
 _ELEMENT = re.compile(r"\[[^\]]+\]=")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
 _SETTING = re.compile(r"[+~]{0,2}[a-z_]+(?:\.[A-Za-z_]\w*)+=|--?[A-Za-z][\w.-]+")
 _PREFIX = re.compile(r"[\w./-]*\*\Z")  # a pattern that asks how a text begins
-_PRINTS = re.compile(r"\becho\b")
 _TO_NOWHERE = re.compile(r"(?:[12&]?>\s*/dev/null|2>&1)")
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?=")
 #: Words of ``set`` that leave the arguments as they are.
@@ -175,6 +175,7 @@ class _Reader(Expander):
         self.past_ends = past_ends
         self.rounds = 0  # of loops over words; as many as may be while a loop around is unclear
         self.functions: Dict[str, List[Node]] = {}  # with all their definitions
+        self.calling: List[str] = []  # the functions that are being read
         self.commands: List[SimpleCommand] = []
         self.remarks: List[Remark] = []
         self.depth = 0
@@ -333,10 +334,17 @@ class _Reader(Expander):
         return None
 
     def _call(self, name: str, arguments: Sequence[Word]) -> None:
+        definitions = tuple(self.functions[name])
+        if self.calling.count(name) == _MOST_CALLS:
+            why = f"is assigned by {name}, which calls itself"
+            self._forget(self._assigned(definitions), why, definitions[0].line)
+            return
         before = self.variables["@"]
         self.variables["@"] = ShellVariable(tuple(arguments), array=True)
-        for definition in tuple(self.functions[name]):
+        self.calling.append(name)
+        for definition in definitions:
             self._maybe(definition, definition.parts)
+        self.calling.pop()
         self.variables["@"] = before
 
     def _forget(self, names: Iterable[str], why: str, line: int) -> None:
@@ -409,7 +417,7 @@ class _Reader(Expander):
     def printed(self, text: str, line: int) -> Optional[Word]:
         """Return what ``$(TEST && echo A || echo B)`` and its like print."""
         inner = text[2:-1] if text.startswith("$(") else text[1:-1]
-        if not _PRINTS.search(inner) or ">" in _TO_NOWHERE.sub("", inner):
+        if "echo" not in inner or ">" in _TO_NOWHERE.sub("", inner):
             return None
         try:
             lines = self._said(parse(inner, line))

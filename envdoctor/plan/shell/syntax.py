@@ -34,7 +34,7 @@ _UNQUOTED = re.compile(
     re.DOTALL,
 )
 _IN_QUOTES = re.compile(rf"[^\\\"`$}}]+|\\.|`(?:[^`\\]|\\.)*`|{_VARIABLE}", re.DOTALL)
-_OPENS = re.compile(r"\$\{|\$\(|[<>]\(|\"|\(")
+_OPENS = re.compile(r"\$\{|\$\(|\$\[|[<>]\(|\"|\(")
 #: What ends each compound command's parts; the last word ends all of it.
 _PARTS = {
     "if": ("then", "elif", "else", "fi"),
@@ -95,6 +95,8 @@ def past_piece(text: str, at: int, line: int, inside: str = "", depth: int = 0) 
     token = opens.group() if opens else text[at]
     if token == "`" or (not quoted and (token == "'" or text.startswith("$'", at))):
         raise UnreadableScript(line, f"{token} is not closed")
+    if token == "$[":  # $(( … )) in an older form
+        return _past_sum(text, at, line)
     if token == "${":
         return _past(text, at + 2, line, '"}' if quoted else "}", depth + 1)
     if token == '"' and inside != '"':
@@ -102,6 +104,16 @@ def past_piece(text: str, at: int, line: int, inside: str = "", depth: int = 0) 
     if token == "$(" or (token in ("<(", ">(") and not inside) or (token == "(" and inside == ")"):
         return _past(text, at + len(token), line, ")", depth + 1)
     return at + 1
+
+
+def _past_sum(text: str, at: int, line: int) -> int:
+    """Return the index after ``$[ … ]``, in which elements of arrays may stand."""
+    depth = 0
+    for place in range(at + 1, len(text)):
+        depth += {"[": 1, "]": -1}.get(text[place], 0)
+        if not depth:
+            return place + 1
+    raise UnreadableScript(line, "no ] closes what is open here")
 
 
 def _past(text: str, at: int, line: int, inside: str, depth: int = 0) -> int:

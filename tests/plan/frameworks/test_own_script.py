@@ -357,3 +357,71 @@ def test_a_file_behind_a_folder_that_is_not_known_is_that_of_the_tree(tmp_path, 
     script.write_text(f"deepspeed --num_gpus 4 go.py --deepspeed {path}\n")
     workload = read_workload([str(script)], environ={})
     assert workload.value("actor.strategy") == strategy
+
+
+#: As people write scripts around trl: the adapters in code, without a switch.
+ALWAYS = """
+from dataclasses import dataclass
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, HfArgumentParser
+from trl import SFTConfig, SFTTrainer
+
+@dataclass
+class Mine:
+    base: str = "Qwen/Qwen2.5-7B"
+    width: int = 8
+
+def main():
+    mine, args = HfArgumentParser((Mine, SFTConfig)).parse_args_into_dataclasses()
+    model = AutoModelForCausalLM.from_pretrained(mine.base)
+    model = get_peft_model(model, LoraConfig(r=mine.width))
+    SFTTrainer(model, args=args).train()
+
+if __name__ == "__main__":
+    main()
+"""
+UNSLOTH = ALWAYS.replace(
+    "AutoModelForCausalLM.from_pretrained(mine.base)",
+    "FastLanguageModel.from_pretrained(model_name=mine.base)",
+).replace(
+    "get_peft_model(model, LoraConfig(r=mine.width))", "F.get_peft_model(model, r=mine.width)"
+)
+
+
+@pytest.mark.parametrize("source", [ALWAYS, UNSLOTH])
+@pytest.mark.parametrize(("option", "rank"), [("", 8), ("--width 32", 32)])
+def test_adapters_that_the_code_always_makes_are_counted(tmp_path, source, option, rank):
+    workload = _own(tmp_path, source, option)
+    assert workload.value("actor.model") == "Qwen/Qwen2.5-7B"
+    assert workload.value("actor.lora_rank") == rank
+
+
+def _own(tmp_path, source, options=""):
+    (tmp_path / "mine.py").write_text(source)
+    script = tmp_path / "run.sh"
+    script.write_text(f"torchrun --nproc_per_node 4 mine.py {options}\n")
+    return read_workload([str(script)], environ={})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rank"),
+    [
+        ("    model = get_peft", "    if deep(args):\n        model = get_peft", None),
+        ("    model = get_peft", "    for _ in many:\n        model = get_peft", None),
+        ("LoraConfig(r=mine.width)", "LoraConfig(r=mine.width * 2)", None),
+        ("LoraConfig(r=mine.width)", "LoraConfig(r=mine.width, modules_to_save=['x'])", None),
+        ("LoraConfig(r=mine.width)", "PrefixTuningConfig()", None),
+        ("    model = get_peft_model(model, LoraConfig(r=mine.width))\n", "", 0),
+    ],
+)
+def test_adapters_that_the_code_may_make_are_not_known(tmp_path, old, new, rank):
+    """Full training is no default of a script that makes adapters: its bounds would be too high."""
+    assert old in ALWAYS
+    assert _own(tmp_path, ALWAYS.replace(old, new)).value("actor.lora_rank") == rank
+
+
+@pytest.mark.parametrize(
+    ("model", "packed"), [("x/tables-8b-bnb-4bit", "int4"), ("x/tables-8b", None)]
+)
+def test_weights_that_a_name_says_are_packed(tmp_path, model, packed):
+    assert _own(tmp_path, ALWAYS, f"--base {model}").value("actor.quantization") == packed

