@@ -100,6 +100,7 @@ _ALGORITHMS = {
     "train_rm": "rm",
     "train_prm": "sft",
 }
+_TOOLS = frozenset([*_ALGORITHMS, "train_ppo", "train_ppo_ray", "train_kd"])
 _MISSING: Mapping[str, Any] = {
     "rollout.n": 1,
     "actor.sequence_parallel": 1,
@@ -146,10 +147,12 @@ class _OpenRlhf:
             fields["colocated"] = Known(True, Evidence(run.name, run.entry))
             if run.launcher:
                 derive_processes(run, fields, keys)
+        # A fork's program that is not at hand (train_sft_dev.py) has options of its own.
+        is_released = isinstance(version, Known) and self._tool(run) in _TOOLS
         problems = [
             self._spelled(problem)
             for problem in key_problems(
-                configuration, settings, exact=isinstance(version, Known) or bool(table.own)
+                configuration, settings, exact=is_released or bool(table.own)
             )
         ]
         problems += value_problems(fields, keys)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from envdoctor.plan.frameworks import read_workload
 from envdoctor.plan.memory.setting_change import setting_text
 
@@ -64,6 +66,14 @@ def test_openrlhf_takes_options_and_defaults_from_the_parser_of_its_checkout(tmp
     assert [problem.key for problem in unknown] == ["--ds.adam_offload"]
     assert "openrlhf/cli/train_sft.py of this checkout" in unknown[0].message
     assert unknown[0].certain  # its parser refuses it
+
+
+@pytest.mark.parametrize(("tool", "certain"), [("train_sft", True), ("train_sft_mine", False)])
+def test_a_program_of_a_fork_that_is_not_at_hand_may_have_any_option(tool, certain):
+    command = ["deepspeed", f"openrlhf/cli/{tool}.py", "--zero_stage", "2", "--num_of_mine", "6"]
+    run = read_workload(command, framework="openrlhf==0.9.5", environ={})
+    (problem,) = (one for one in run.problems if one.kind == "unknown-key")
+    assert problem.certain == certain
 
 
 def test_a_switch_for_sleep_mode_takes_no_value():
