@@ -66,6 +66,7 @@ from .traceback_places import tell_places
 from .two_packages import tell_two_packages
 from .unexpanded_names import tell_unexpanded
 from .unfinished_checkpoints import tell_unfinished_checkpoints
+from .unused_gpus import tell_unused_gpus
 
 if TYPE_CHECKING:
     from ..model.calls import Call
@@ -151,6 +152,7 @@ _TELL_FAILURE: Tuple[Step, ...] = (
     tell_releases_in_text,
     relate_numbers,
     tell_replicas,
+    tell_unused_gpus,
     tell_unexpanded,
     tell_unfinished_checkpoints,
     tell_shell_words,

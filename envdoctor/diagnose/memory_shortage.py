@@ -18,7 +18,7 @@ from ..model.sizes import parse_size, size_text
 from .relation import Relation
 from .trace_draft import TraceDraft
 
-__all__ = ["of_fragments", "of_holders", "tell_phase"]
+__all__ = ["is_engine_start", "of_fragments", "of_holders", "tell_phase"]
 
 # --------------------------------------------------------------------------------------------------
 # by its numbers: who holds it
@@ -285,6 +285,8 @@ _PHASES = (
         "(eval_accumulation_steps, preprocess_logits_for_metrics, or prediction_loss_only)",
     ),
 )
+#: Those of an engine that starts.
+_AT_START = _PHASES[:4]
 #: Functions and files of what trains, or works out a loss; and of what only runs a model.
 _TRAINING = pattern(
     r"(?:^|_)(?:train(?:ing)?|loss(?:es)?|backward|fit|finetune|log_probs?"
@@ -308,6 +310,13 @@ _READ_BACK = frozenset(["_cuda_deserialize", "_deserialize"])
 def is_training(frames: Sequence[Frame]) -> bool:
     """Tell whether the places of a traceback are of something that trains."""
     return any(_TRAINING.search(frame.function) or _TRAINER.search(frame.file) for frame in frames)
+
+
+def is_engine_start(frames: Sequence[Frame]) -> bool:
+    """Tell whether the places of a traceback are of an engine that loads weights, measures its
+    memory or sets up its cache.
+    """
+    return any(phase.function.fullmatch(frame.function) for frame in frames for phase in _AT_START)
 
 
 def tell_phase(draft: TraceDraft, frames: Sequence[Frame], _: Mapping[str, str]) -> None:

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Tuple
 
 from ..model.calls import InstallerCall
+from ..model.evidence import Evidence
 from ..model.finding import Remedy
 from ..model.record import NamedTuple
 from ..model.requirement import try_requirement
@@ -44,6 +45,19 @@ _OF_CUDA = {
     "libnvJitLink": ("nvjitlink", "nvjitlink"),
     "libcupti": ("cuda-cupti", "cuda_cupti"),
 }
+#: Libraries with numbers of their own, where one CUDA major alone has that number: the wheel and
+#: its folder as above, and the major by the number (files of the wheels; cuSPARSE's 12 is of CUDA
+#: 12 and 13, cuSOLVER's 11 of 11 and 12, cuFFT's 10 of 10 and 11).
+_OF_ONE_CUDA = {
+    "libcusparse": ("cusparse", "cusparse", {11: 11}),
+    "libcufft": ("cufft", "cufft", {11: 12, 12: 13}),
+    "libcusolver": ("cusolver", "cusolver", {12: 13}),
+}
+#: The binary of a package that holds one for each CUDA, as bitsandbytes logs which one it takes.
+_BINARY = re.compile(
+    r"(?:site|dist)-packages/(?P<package>\w{2,60})/(?:\w{1,60}/){0,3}"
+    r"(?P<file>lib(?P=package)_cuda(?P<major>1\d)(?P<minor>\d)\w{0,20}\.so)"
+)
 _UNSUFFIXED = 13  # from this CUDA on the wheels have no -cuNN
 #: Platforms on which no build for CUDA runs.
 _WITHOUT_CUDA = (*STATED_VENDORS, "macOS")
@@ -127,7 +141,9 @@ _CUDA_SUFFIX = re.compile(r"nvidia-[a-z-]+?-cu(\d{2})")
 
 
 class _Wanted(NamedTuple):
-    """A library that was not found (``libnvrtc``, 12), and who asks for it, "" where unknown."""
+    """A library that was not found (``libnvrtc``), the CUDA major that has it (12), and who asks
+    for it, "" where unknown.
+    """
 
     stem: str
     major: int
@@ -136,13 +152,15 @@ class _Wanted(NamedTuple):
     @property
     def wheel(self) -> str:
         """The distribution that holds it."""
-        project = _OF_CUDA[self.stem][0]
+        project = (_OF_CUDA.get(self.stem) or _OF_ONE_CUDA[self.stem])[0]
         return f"nvidia-{project}" + (f"-cu{self.major}" if self.major < _UNSUFFIXED else "")
 
     @property
     def folder(self) -> str:
         """Where that distribution puts it, below site-packages."""
-        own = f"cu{self.major}" if self.major >= _UNSUFFIXED else _OF_CUDA[self.stem][1]
+        if self.major >= _UNSUFFIXED:
+            return f"nvidia/cu{self.major}/lib"
+        own = (_OF_CUDA.get(self.stem) or _OF_ONE_CUDA[self.stem])[1]
         return f"nvidia/{own}/lib"
 
 
@@ -169,8 +187,11 @@ def tell_sonames(drafts: List[TraceDraft], run: LoggedRun) -> None:
             continue
         stem, major = match.group("stem"), int(match.group("major"))
         asker = groups.get("@frame", "") or _asker(f"{stem}.so.{major}", run.context)
-        if stem in _OF_CUDA:
-            _tell_cuda(draft, _Wanted(stem, major, asker), run.context)
+        cuda = _cuda_that_has(stem, major)
+        if cuda is not None:
+            wanted = _Wanted(stem, cuda, asker)
+            if not _tell_binary(draft, wanted, run):
+                _tell_cuda(draft, wanted, run.context)
         elif stem.startswith("libcudnn"):
             _tell_cudnn(draft, major, run.context)
 
@@ -367,6 +388,49 @@ def _tell_cuda(draft: TraceDraft, wanted: _Wanted, context: Context) -> None:
         remedies=remedies,
         packages=tuple(dict.fromkeys((*finding.packages, *filter(None, (wanted.asker,))))),
     )
+
+
+def _cuda_that_has(stem: str, number: int) -> Optional[int]:
+    """Return the CUDA major whose library has a number, None where several have it."""
+    return number if stem in _OF_CUDA else _OF_ONE_CUDA.get(stem, ("", "", {}))[2].get(number)
+
+
+def _tell_binary(draft: TraceDraft, wanted: _Wanted, run: LoggedRun) -> bool:
+    """Say that the binary for one CUDA which a package logged to take asks for a library of that
+    CUDA, and what of CUDA is there; False where none of that CUDA, or several, were taken.
+    """
+    binaries = {match.group("file"): match for match in _BINARY.finditer(run.report[:_LONGEST])}
+    if len(binaries) != 1:
+        return False
+    ((file, match),) = binaries.items()
+    if int(match.group("major")) != wanted.major:
+        return False
+    cuda = f"{match.group('major')}.{match.group('minor')}"
+    package = run.modules.get(match.group("package"), match.group("package"))
+    toolkit = str(run.context.facts.value("toolkit.version") or "")
+    here: str = ""
+    evidence: Tuple[Evidence, ...] = ()
+    if toolkit and toolkit.split(".")[0] != str(wanted.major):
+        here = f"; the toolkit that is here is CUDA {toolkit}, which has another number of it"
+        evidence = run.context.evidence("toolkit.version")
+    finding = draft.finding
+    draft.finding = finding._replace(
+        message=f"{finding.message.rstrip('.')}. {package} loads {file}, its binary for CUDA "
+        f"{cuda}, and that asks for the library of CUDA {wanted.major}{here}.",
+        remedies=(
+            Remedy(
+                f"Install {wanted.wheel} and put its folder, {wanted.folder} of site-packages, on "
+                f"LD_LIBRARY_PATH before the start, or lib64 of a CUDA {wanted.major} toolkit."
+            ),
+            Remedy(
+                f"Or install a torch for the CUDA that is here, and a release of {package} with a "
+                "binary for it: which one is taken follows from torch's CUDA."
+            ),
+        ),
+        evidence=tuple(dict.fromkeys((*finding.evidence, *evidence))),
+        packages=tuple(dict.fromkeys((*finding.packages, package))),
+    )
+    return True
 
 
 def _cuda_major(torch: Optional[Torch], context: Context) -> Optional[int]:

@@ -89,6 +89,8 @@ _TABLE = _sentences(
     ("/compat", r"(?P<compat__path>/usr/local/cuda[\w.-]*/compat(?:/lib)?)", LABEL),
     # nvcc --version, and what lies in paths
     ("cuda_", r"\bcuda_(?P<toolkit__version>\d{2}\.\d)\.r\d{2}\.\d/compiler", PROSE),
+    # NVIDIA's installer, by its file: release of the toolkit, and of the driver that comes with it
+    ("_linux", r"\bcuda_(?P<toolkit__version>\d{2}\.\d)\.\d_\d{3}[\d.]{0,10}_linux", INTENT),
     ("cd ", r"(?:^|\s)cd\s+(?P<python__working_directory>/\S{1,300})\s*$", PROSE),
     # an extension that a line names by its file: its package is there
     ("-packages/", r"-packages/(?P<part_of>[A-Za-z]\w{1,40})/\S{0,120}\.so\b", INTENT),

@@ -65,6 +65,27 @@ def test_without_torch_both_ways_are_shown(finding):
     assert "for another CUDA" in words(said)
 
 
+_BINARY = "CUDA SETUP: Loading binary /v/lib/python3.10/site-packages/bitsandbytes/{}..."
+
+
+@pytest.mark.parametrize(
+    ("line", "binary", "cuda"),
+    [
+        ("libcusparse.so.11: cannot open", "libbitsandbytes_cuda118.so", "11.8"),
+        ("libcufft.so.11: cannot open", "libbitsandbytes_cuda124.so", "12.4"),
+        ("libcusparse.so.11: cannot open", "libbitsandbytes_cuda121.so", ""),  # of another major
+        ("libcusolver.so.11: cannot open", "libbitsandbytes_cuda118.so", ""),  # of 11 and 12
+        ("libcusparse.so.11: cannot open", "libbitsandbytes_cpu.so", ""),
+    ],
+)
+def test_the_binary_that_was_taken_tells_which_cuda_asks(finding, line, binary, cuda):
+    """Their numbers are their own: cuFFT's 11 is of CUDA 12."""
+    said = finding(
+        f"{_BINARY.format(binary)}\n{line} shared object file: No such file or directory"
+    )
+    assert (f"its binary for CUDA {cuda}" in said.message) is bool(cuda)
+
+
 def test_what_ldd_does_not_find_is_not_found_either(finding):
     assert finding("  libcudart.so.12 => not found").message.startswith("libcudart.so.12")
 
