@@ -9,13 +9,14 @@ are named that lack it. Nothing is said of a device that is not known.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
 
 from ..model.evidence import Evidence
 from ..model.finding import Remedy
 from ..model.log import Raised
 from ..model.record import NamedTuple
 from ..model.row import Source
+from ..rules.gpu_generations import FEATURES
 from ..rules.rule import Context
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class _Feature(NamedTuple):
 
 
 def _feature(
-    words: str, name: str, remedy: str, source: Tuple[str, str], capability: str = "",
+    words: str, name: str, remedy: str, source: Sequence[str], capability: str = "",
     until: str = "", also: Tuple[str, ...] = (), devices: Tuple[Tuple[str, str], ...] = (),
     refused: bool = False,
 ) -> _Feature:  # fmt: skip
@@ -68,17 +69,14 @@ def _numbers(capability: Optional[str]) -> Optional[Tuple[int, int]]:
     return (int(match.group(1)), int(match.group(2))) if match is not None else None
 
 
+_FLASH_ATTENTION, _BFLOAT16 = FEATURES
 _FEATURES = (
     _feature(
         r"(?i:\bbf16\b|bfloat16)",
-        "bfloat16",
-        "Run it in float16: --dtype half, torch_dtype=torch.float16, fp16 in the place of bf16, "
-        "wherever a part of the model still has bfloat16.",
-        (
-            "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html",
-            "arithmetic instructions of __nv_bfloat16: compute capability 8.0",
-        ),
-        capability="8.0",
+        _BFLOAT16.name,
+        _BFLOAT16.remedy,
+        _BFLOAT16.source,
+        capability=_BFLOAT16.capability,
         refused=True,
         devices=((r"(?i)\b310P\d?\b|Atlas 300I", "Ascend 310P"),),
     ),
@@ -109,14 +107,10 @@ _FEATURES = (
     ),
     _feature(
         r"(?i:flash[- _]?att(?:ention|n)(?![- ]?3))",
-        "FlashAttention 2",
-        "Use another attention: attn_implementation='sdpa', VLLM_ATTENTION_BACKEND=XFORMERS, "
-        "--attention-backend triton, or a GPU from Ampere on.",
-        (
-            "https://github.com/Dao-AILab/flash-attention/blob/v2.7.4/README.md",
-            "FlashAttention-2: Ampere, Ada, or Hopper GPUs",
-        ),
-        capability="8.0",
+        _FLASH_ATTENTION.name,
+        _FLASH_ATTENTION.remedy,
+        _FLASH_ATTENTION.source,
+        capability=_FLASH_ATTENTION.capability,
         refused=True,
     ),
     _feature(
@@ -167,6 +161,7 @@ _FEATURES = (
 )  # fmt: skip
 #: What a text tells in words of its own, and which is no claim unless the device decides it.
 _FROM_SENTENCES = "device-feature-told"
+_PACKED_TYPES = re.compile(r"(?i)fp[48]")
 #: What says that a device, or a build for it, does not do something.
 _REFUSED = re.compile(
     r"(?i)not (?:yet |currently )?(?:supported|implemented|available|compatible)|unsupported|"
@@ -201,6 +196,9 @@ def tell_lacking_features(drafts: List[TraceDraft], run: LoggedRun) -> None:
             _tell_instructions(draft, run.report)
         own = draft.exception(run.exception)
         text = draft.text(own)
+        # Whatever words say that it is refused; weights in FP8 run on older GPUs, unpacked.
+        if draft.is_made_by(_FROM_SENTENCES) and not _PACKED_TYPES.search(text):
+            text = f"{text} (not supported)"
         lacking = next(_lacking(text, run.report, run.context), None)
         if lacking is not None and not _says_it(draft):
             _tell(draft, *lacking, run.context)

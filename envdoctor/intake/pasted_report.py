@@ -12,6 +12,7 @@ from ..errors import NothingRecognised
 from ..model.evidence import Evidence, Fact, Known
 from ..model.facts import Facts, Gpu
 from ..model.redaction import redact
+from .asked_features import read_asked_features
 from .at_work import shown_at_work
 from .clean_text import Line, clean_lines, is_cut, without_unticked
 from .container_spec import ContainerReader
@@ -255,6 +256,7 @@ def parse_report(text: str, packages: Optional[Callable[[str], Optional[Any]]] =
     read_mentions(lines, draft)
     read_hints_of_machine(text, draft)
     read_training(lines, draft)
+    read_asked_features(lines, draft)
     _presume_glibc(text, draft)
     facts = draft.facts()
     evidence = Evidence("report")

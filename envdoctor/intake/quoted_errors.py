@@ -23,7 +23,7 @@ _MARKS = re.compile(
     r"(?:cannot|can't|could not|couldn't|unable to|fails? to|failed to|does not|doesn't|not)"
     r" (?:find|locate|have|import|load|open)|"
     r"\b(?:removed|gone|renamed|dropped|missing|exists?|found|available)\b|"
-    r"\bOOM\b|out[ -]of[ -](?:\w+ )?memory|outofmemory|显存|"
+    r"\bOOM\b|out[ -]of[ -](?:\w+ )?memory|outofmemory|显存|内存|\bRAM\b|"
     r"flash[- _]?att|\bbf16|bfloat16|fp[48]\b|\bGPUs?\b|\bCPU\b|\bsm_?\d{2,3}",
     re.IGNORECASE,
 )
@@ -87,6 +87,19 @@ _SYMPTOMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
             "PermissionError: [Errno 13] Permission denied: '{path}'",
         ),
         (
+            # First of all memory that runs out: a host's is none of a GPU.
+            (
+                r"\b(?:CPU|host|system)(?: memory| RAM)? (?:OOM|out[ -]of[ -]memory)\b"
+                r"(?![- ]?kill)|"
+                r"\bOOM (?:on|of|in) (?:the )?(?:CPU|host|system)\b|"
+                r"\b(?:out of|exhaust\w*|ran out of|runs? out of) (?:the |all )?"
+                r"(?:(?:host|system|CPU)(?:'s)? (?:memory|RAM)|RAM)\b|"
+                r"\b(?:host|system|CPU) (?:memory|RAM) (?:is |was |gets? )?"
+                r"(?:exhausted|full|used up|runs? out|ran out)\b|内存(?:不足|溢出|爆|耗尽|打满)"
+            ),
+            "The host ran out of memory by what the text tells",
+        ),
+        (
             (
                 r"\b(?:OOM|(?:CUDA|GPU|VRAM)?[ -]?out[ -]of[ -](?:GPU |video |V?RAM |CUDA )?memory|"
                 r"outofmemory(?:error)?)\b(?![- ]?kill)|显存不足|爆显存|显存溢出"
@@ -107,6 +120,8 @@ _SYMPTOMS: Tuple[Tuple[re.Pattern[str], str], ...] = tuple(
                 rf"(?P<path>{_FEATURES})[^.;]{{0,80}}?\b(?:(?:is|are|was) (?:not|un)[- ]?"
                 r"(?:supported|available|implemented)|unsupported|does(?: not|n't) "
                 r"(?:work|run|support)|fail(?:s|ed)?|no kernels?)\b|"
+                r"\b(?:fail(?:s|ed)?|crash(?:es|ed)?|errors?|breaks?) (?:with|when|if|using|due to|"
+                rf"because of|in|from) [^.;]{{0,40}}?(?P<path3>{_FEATURES})|"
                 r"\b(?:cannot|can't|can not|unable to|fails? to|does(?: not|n't)) "
                 rf"(?:run|use|support|load|start|work)[^.;]{{0,60}}?(?P<path2>{_FEATURES})"
             ),
@@ -134,7 +149,7 @@ _OF_HOST = re.compile(
 #: What nobody met: a question, what is to be avoided.
 _THOUGHT_OF = re.compile(
     r"\?\s*$|\b(?:avoid\w*|prevent\w*|handl\w+|instead of|without|protect\w*|in case|may|might|"
-    r"could|would|can (?:lead|cause|result)|feature)\b",
+    r"could|would|on (?:and|or) off|can (?:lead|cause|result)|feature)\b",
     re.IGNORECASE,
 )
 #: An argument that is refused, without whose it is; the call stands in the code that is shown.
@@ -366,9 +381,9 @@ def _quoted(line: str, report: str, modules: Container[str]) -> str:
         before, behind = text[: match.start()], text[match.end() :]
         if not is_here(before, behind) or is_advised(before) or _THOUGHT_OF.search(text):
             return ""
-        if "memory by what" in printed and _OF_HOST.search(text):
+        if printed.startswith("A GPU ran out") and _OF_HOST.search(text):
             return ""
-        groups = {key.rstrip("2"): value for key, value in match.groupdict().items() if value}
+        groups = {key.rstrip("23"): value for key, value in match.groupdict().items() if value}
         groups["path"] = re.sub("^sm(?=[0-9])", "sm_", groups.get("path", ""))
         error = printed.format(**groups)
         return "" if error in line else error

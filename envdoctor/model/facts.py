@@ -659,6 +659,11 @@ FIELDS: Mapping[str, Field] = {
         "variables",
         "Configurations that stand in a report, by their names or the ending of their kind.",
     ),
+    "report.features": _environment(
+        "report",
+        "variables",
+        "What code and settings in a report ask of a GPU, by name, with the setting.",
+    ),
     "report.guesses": _host(
         "report",
         "variables",

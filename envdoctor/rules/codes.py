@@ -56,6 +56,7 @@ CODES: Mapping[str, str] = {
     "ED123": "cpu-build",
     "ED124": "served-by-no-release",
     "ED125": "health-reports",
+    "ED126": "asked-features",
     "ED190": "driver-rows",
     "ED195": "driver-log",
     "ED201": "shared-folder",

@@ -1,4 +1,4 @@
-"""ED120 to ED124: GPUs that what is installed has no code for.
+"""ED120 to ED124 and ED126: GPUs that what is installed has no code for.
 
 What follows from tables (the code in a build against a GPU) is a row of the matrix and not repeated
 here.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..matrix.derived_rows import runs_on
 from ..model.evidence import Known, Unknown
 from ..model.finding import Finding, Remedy
+from ..model.record import NamedTuple
 from ..model.row import Source
 from ..model.versions import Version, try_version
 from .rule import Context, Rule, device_names
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..matrix.tables import Capability
     from ..model.facts import Gpu
 
-__all__ = ["RULES_HERE", "cpu_build"]
+__all__ = ["FEATURES", "RULES_HERE", "Feature", "cpu_build"]
 
 #: What is looked at, with what its kernels stand for.
 _ENGINES = ("vllm", "sgl-kernel", "flash-attn")
@@ -269,6 +270,102 @@ def _cuda_of_unread_build(context: Context, name: str) -> Optional[Version]:
     return cuda if isinstance(cuda, Version) else None
 
 
+class Feature(NamedTuple):
+    """What GPUs have from a compute capability on, what to do without it, and who says so;
+    distribution: whose rows judge it where its release is known. is_refused: whatever runs it, it
+    fails; else engines refuse it, and PyTorch makes it slow.
+    """
+
+    name: str
+    capability: str
+    remedy: str
+    source: Source
+    distribution: str
+    is_refused: bool
+
+
+FEATURES = (
+    Feature(
+        "FlashAttention 2",
+        "8.0",
+        "Use another attention: attn_implementation='sdpa', VLLM_ATTENTION_BACKEND=XFORMERS, "
+        "--attention-backend triton, or a GPU from Ampere on.",
+        Source(
+            "https://github.com/Dao-AILab/flash-attention/blob/v2.7.4/README.md",
+            "FlashAttention-2: Ampere, Ada, or Hopper GPUs",
+        ),
+        "flash-attn",
+        True,
+    ),
+    Feature(
+        "bfloat16",
+        "8.0",
+        "Run it in float16: --dtype half, torch_dtype=torch.float16, fp16 in the place of bf16, "
+        "wherever a part of the model still has bfloat16.",
+        Source(
+            "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html",
+            "arithmetic instructions of __nv_bfloat16: compute capability 8.0",
+        ),
+        "vllm",
+        False,
+    ),
+)
+
+
+def check_asked_features(context: Context) -> Iterator[Finding]:
+    """Settings that a report shows ask for what none of its GPUs has.
+
+    What it checks:
+        FlashAttention 2 and bfloat16, where code, a configuration or a command in the report
+        switches them on, against the compute capability of all visible GPUs. Rows of the matrix
+        judge releases of flash-attn and vllm that are known.
+
+    Why it matters:
+        "FlashAttention only supports Ampere GPUs or newer", "Bfloat16 is only supported on GPUs
+        with compute capability of at least 8.0". PyTorch itself computes bfloat16 on older GPUs,
+        slowly; engines and Triton refuse it.
+
+    How to fix:
+        Take another attention, or float16.
+
+    References:
+        https://github.com/Dao-AILab/flash-attention; CUDA C++ Programming Guide.
+    """
+    asked = context.facts.value("report.features") or {}
+    devices = context.visible_gpus() if asked else ()
+    known = [_capability_of(context, device) for device in devices]
+    if not known or None in known:
+        return
+    there = context.distributions
+    for feature in FEATURES:
+        setting = asked.get(feature.name)
+        least = try_version(feature.capability)
+        judged = there.get(feature.distribution)
+        if setting is None or least is None or (judged is not None and judged.version):
+            continue
+        has = [try_version(entry.capability) for entry in known if entry is not None]
+        if any(one is None or one >= least for one in has):
+            continue
+        request = context.facts.value("request")
+        served = any(name in there for name in ("vllm", "sglang", "lmdeploy")) or (
+            request is not None and request.setting("served_by") is not None
+        )
+        name = devices[0].name or "This GPU"
+        yield Finding(
+            code="ED126",
+            component="gpu",
+            kind="unsupported",
+            severity="warning" if feature.is_refused or served else "advice",
+            subject=feature.name,
+            message=f"{name} is of compute capability {has[0]}, and {feature.name}, which the "
+            f"report asks for ({setting}), begins at {feature.capability}.",
+            evidence=context.evidence("report.features", "gpus"),
+            sources=(feature.source,),
+            remedies=(Remedy(feature.remedy, (), "safe"),),
+            effect="may-block",
+        )
+
+
 _NEED_CUDA_BUILDS = ("vllm", "sglang", "sgl-kernel", "flash-attn", "xformers")
 
 
@@ -354,6 +451,13 @@ RULES_HERE: Tuple[Rule, ...] = (
         "arch-missing",
         "A CPU build of torch on a GPU machine",
         check_cpu_build,
+    ),
+    Rule(
+        "ED126",
+        "asked-features",
+        "unsupported",
+        "A setting asks for what the GPU does not have",
+        check_asked_features,
     ),
     Rule(
         "ED124",

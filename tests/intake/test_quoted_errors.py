@@ -323,3 +323,34 @@ def test_a_name_that_releases_dropped(tmp_path):
     text = "Cannot import name `ModelFilter`\n\nIt worked with an older huggingface_hub.\n"
     first = judged(tmp_path, text)[0]
     assert "in 0.23.5 or older only" in first.message
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks"),
+    [
+        ("It crashes with flash attention on my V100", True),
+        ("Training fails when flash-attention is on, with a Tesla T4 GPU", True),
+        ("It fails with flash attention on my A100", False),
+    ],
+)
+def test_what_fails_with_a_feature_that_the_device_lacks(tmp_path, text, lacks):
+    findings = judged(tmp_path, f"{text}\n\ntorch 2.6.0\n")
+    assert any("begins at 8.0" in entry.message for entry in findings) == lacks
+
+
+@pytest.mark.parametrize(
+    ("title", "is_met"),
+    [
+        ("GRPO CPU OOM", True),
+        ("[Bug] Host out of memory while the checkpoint loads", True),
+        ("The node runs out of RAM after 20 steps", True),
+        ("保存模型时内存不足", True),
+        ("CUDA OOM on one GPU", False),
+        ("How can I avoid CPU OOM", False),
+        ("GPU显存不足", False),
+        ("We could run out of host memory later", False),
+    ],
+)
+def test_memory_of_the_host_that_a_title_tells_of(tmp_path, title, is_met):
+    findings = judged(tmp_path, f"{title}\n\ntorch 2.6.0\n")
+    assert any("host was out of memory" in entry.message for entry in findings) == is_met

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from envdoctor.intake import parse_report
+
 from .conftest import Judge, by_code, codes, facts_of
 
 
@@ -99,3 +101,29 @@ def test_generation_that_cuda_did_not_know_yet(
     found = [entry for entry in findings if entry.code == "ED120" and entry.verdict == "violated"]
     assert [entry.severity for entry in found] == ["error"] * expected
     assert all("the first CUDA that does is 12.8" in entry.message for entry in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('GPU: Tesla V100\nmodel = load(x, attn_implementation="flash_attention_2")', "warning"),
+        ("GPU: RTX 2080 Ti\nbf16: false\nflash_attn: fa2", "warning"),
+        ("GPU: Tesla P100\nuse_flash_attention_2=True", "warning"),
+        ("GPU: Tesla V100\nvllm serve Qwen/Qwen2-7B --dtype bfloat16", "warning"),
+        # PyTorch computes it, slowly
+        ("GPU: Tesla T4\nTrainingArguments(bf16=True)", "advice"),
+        # the GPU has it, one of them has, none is known, or nobody asks for it
+        ('GPU: A100 80GB\nattn_implementation="flash_attention_2"', None),
+        ('GPU: Tesla V100\nGPU 1: A100\nattn_implementation="sdpa"', None),
+        ('attn_implementation="flash_attention_2"', None),
+        ("GPU: Tesla V100\nbf16: false", None),
+        ("GPU: Tesla V100\nYou can set flash_attn: fa2 on newer ones", None),
+        # its rows judge a release that is known
+        ("GPU: Tesla V100\nflash-attn 2.6.3\nflash_attn: fa2", None),
+    ],
+)
+def test_settings_that_ask_for_what_the_gpu_has_not(
+    judged: Judge, text: str, expected: str | None
+) -> None:
+    found = [entry for entry in judged(parse_report(text)) if entry.code == "ED126"]
+    assert [entry.severity for entry in found] == ([expected] if expected else [])
