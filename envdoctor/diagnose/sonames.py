@@ -424,7 +424,7 @@ def _tell_binary(draft: TraceDraft, wanted: _Wanted, run: LoggedRun) -> bool:
             ),
             Remedy(
                 f"Or install a torch for the CUDA that is here, and a release of {package} with a "
-                "binary for it: which one is taken follows from torch's CUDA."
+                "binary for it."
             ),
         ),
         evidence=tuple(dict.fromkeys((*finding.evidence, *evidence))),

@@ -77,21 +77,18 @@ def tell_unused_gpus(drafts: List[TraceDraft], run: LoggedRun) -> None:
         text = draft.text(run.exception)
         if of_holders(text) is not None or set(_ORDINAL.findall(text)) - {"0"}:
             continue
-        size = 1 << (count.bit_length() - 1)  # attention heads divide by it
         raised = run.exception
         is_of_start = raised is not None and any(
             is_engine_start(link.frames) for link in raised.chain()
         )
-        spread = Remedy(
-            f"Spread the model over {size} GPUs.",
-            (f"{engine.option} {size}",),
-            "safe",
-        )
+        more = f", or more of the {count} where two do not hold it" if count > 2 else ""
+        spread = Remedy(f"Spread the model over two GPUs{more}.", (f"{engine.option} 2",), "safe")
+        # While requests are served, less of them at once helps as well, and costs no GPU.
         others = draft.finding.remedies if not is_of_start else ()
         draft.finding = draft.finding._replace(
             message=f"{draft.finding.message.rstrip('.')}. {count} GPUs are visible, and one is "
             f"used: {engine.name} is started without {engine.option}, whose default is 1.",
-            remedies=(spread, *others),
+            remedies=(*others, spread),
             evidence=tuple(dict.fromkeys((*draft.finding.evidence, *evidence))),
         )
 

@@ -1,58 +1,69 @@
-"""Memory that ran out on the one GPU that an engine used of several."""
+"""An engine that fills one GPU while others are visible: said of a start that ran out of memory,
+and of none whose command or log spreads the model.
+"""
 
 import pytest
 
-from envdoctor.app import diagnose
+from envdoctor.app import check
 from envdoctor.intake import parse_report
 from envdoctor.matrix.loader import load_matrix
 
+ENGINES = {
+    "vllm serve acme/large": "--tensor-parallel-size 2",
+    "python -m vllm.entrypoints.openai.api_server --model acme/large": "--tensor-parallel-size 2",
+    "python3 -m sglang.launch_server --model-path acme/large": "--tp-size 2",
+    "lmdeploy serve api_server acme/large": "--tp 2",
+    "python -m fastchat.serve.model_worker --model-path acme/large": "--num-gpus 2",
+}
+SERVE = "vllm serve acme/large"
+START = """Traceback (most recent call last):
+  File "/v/lib/python3.11/site-packages/vllm/worker/model_runner.py", line 900, in load_model
+    self.model = get_model(config)
+"""
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 500.00 MiB. GPU {gpu} has a "
+    "total capacity of 23.65 GiB of which 90.00 MiB is free. Including non-PyTorch memory, this "
+    "process has 23.50 GiB memory in use."
+)
 MATRIX = load_matrix()
-
-OUT = (
-    "Traceback (most recent call last):\n"
-    '  File "/v/site-packages/sglang/srt/model_runner.py", line 9, in load_model\n'
-    "    self.model = model_class(config=hf_config)\n"
-    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 112.00 MiB. GPU 0 has a "
-    "total capacity of 47.50 GiB of which 12.00 MiB is free. Of the allocated memory 46.90 GiB is "
-    "allocated by PyTorch, and 10.00 MiB is reserved by PyTorch but unallocated.\n"
-)
-START = "python -m sglang.launch_server --model-path org/Model-34B"
-SEEN = 'CUDA_VISIBLE_DEVICES="0,1,2"'
+TWO = "GPU 0: NVIDIA L4\nGPU 1: NVIDIA L4"
 
 
-def _said(tmp_path, text):
-    log = tmp_path / "run.log"
-    log.write_text(text, encoding="utf-8")
-    traces = diagnose([str(log)], parse_report(text, MATRIX.package), MATRIX).traces
-    return next(trace.finding for trace in traces if trace.finding.kind == "gpu-oom")
+@pytest.fixture
+def said(tmp_path):
+    """The finding about memory that a report leads to."""
+
+    def run(command=SERVE, gpus=TWO, gpu=0, more=""):
+        text = f"It does not start\n\n{gpus}\n\n```\n{command}\n```\n{more}\n\n{START}{OOM.format(gpu=gpu)}\n"
+        path = tmp_path / "report.txt"
+        path.write_text(text, encoding="utf-8")
+        findings = check(parse_report(text), MATRIX, logs=[str(path)]).findings
+        return next(one for one in findings if one.code == "ED695")
+
+    return run
 
 
-@pytest.mark.parametrize(
-    ("start", "option"),
-    [
-        (f"{SEEN} {START}", "--tp-size 2"),
-        (f"{SEEN} vllm serve org/Model-34B", "--tensor-parallel-size 2"),
-        ("export CUDA_VISIBLE_DEVICES=2,3\nlmdeploy serve api_server org/Model-34B", "--tp 2"),
-    ],
-)
-def test_the_others_are_named_with_the_option_that_uses_them(tmp_path, start, option):
-    """Of three GPUs two are offered: heads divide by it."""
-    finding = _said(tmp_path, f"{start}\n{OUT}")
-    assert "GPUs are visible, and one is used" in finding.message
-    assert finding.remedies[0].commands == (option,)
+@pytest.mark.parametrize("command", ENGINES)
+def test_a_second_gpu_is_not_used(said, command):
+    finding = said(command)
+    assert "2 GPUs are visible, and one is used" in finding.message
+    assert finding.remedies[0].commands == (ENGINES[command],)
 
 
 @pytest.mark.parametrize(
-    "text",
+    "case",
     [
-        f"{SEEN} {START} --tp 2\n{OUT}",  # spread already
-        f"{SEEN} {START}\nserver_args=ServerArgs(tp_size=2)\n{OUT}",
-        f"CUDA_VISIBLE_DEVICES=0 {START}\n{OUT}",  # there is no other
-        f"{START}\n{OUT}",  # how many there are is not known
-        f"{SEEN} python run.py\n{OUT}",  # what starts is no engine with such a default
-        f"{SEEN} {START}\n{OUT.replace('GPU 0', 'GPU 2')}",  # another one is used, too
-        f"{SEEN} {START}\n{SEEN} vllm serve org/Model-34B\n{OUT}",  # whose it is is not known
+        {"command": f"{SERVE} --tensor-parallel-size 2"},
+        {"command": f"CUDA_VISIBLE_DEVICES=0 {SERVE}"},
+        {"command": "text-generation-launcher --model-id acme/large"},
+        {"gpus": "GPU 0: NVIDIA L4"},
+        {"gpu": 1},
+        {"more": "INFO config: pipeline_parallel_size=2, tensor_parallel_size=1"},
     ],
 )
-def test_nothing_is_said_where_the_model_may_be_spread(tmp_path, text):
-    assert "and one is used" not in _said(tmp_path, text).message
+def test_what_spreads_the_model_or_sees_one_gpu_is_not_told_so(said, case):
+    assert "one is used" not in said(**case).message
+
+
+def test_a_logged_size_of_one_is_no_spread(said):
+    assert "one is used" in said(more="INFO config: tensor_parallel_size=1").message
