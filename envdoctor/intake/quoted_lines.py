@@ -9,7 +9,7 @@ from ..model.redaction import redact
 from .log_line import SHOWN
 from .log_reader import read_text
 from .quoted_errors import HomeOf, quoted_errors, quoted_spans
-from .respelled import respelled
+from .respelled import respelled, with_whole_names
 
 __all__ = ["with_quoted"]
 
@@ -33,7 +33,8 @@ def with_quoted(
     rows = reading.report.split("\n")
     added: List[Event] = []
     raised = list(reading.raised)
-    for text in (quoted_errors(reading.report, modules, home_of), *quoted_spans(reading.report)):
+    report = with_whole_names(reading.report)
+    for text in (quoted_errors(report, modules, home_of), *quoted_spans(report)):
         if not text.strip():
             continue
         text = respelled(text, patterns)

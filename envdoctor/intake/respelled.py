@@ -1,6 +1,6 @@
 """A message as its program prints it, where somebody typed it: in letters of another case
 (``ninja is required to load c++ extensions``), with a letter too many, too few or wrong in the
-exception's name (``RuntimeEror: …``).
+exception's name (``RuntimeEror: …``), or with a blank in a module's (``'a. b'``).
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Dict, Iterable, Mapping, Sequence, Tuple
 
 from ..model.log import Pattern
 
-__all__ = ["respelled"]
+__all__ = ["respelled", "with_whole_names"]
 
 _SHORTEST = 16  # characters of a literal that is looked for in any case
 _LEAST_ALIKE = 0.85  # of 1: one letter in six
 _HEAD = re.compile(r"(?<![\w.])([A-Z]\w{5,40})(?=: )")
+_PARTED = re.compile(r"(\b(?:module named|from|module) '(?:\w{1,60}\.){1,6}) (?=\w{1,60}')")
 _OF_PYTHON = tuple(
     name
     for name, value in vars(builtins).items()
@@ -38,6 +39,11 @@ def respelled(text: str, patterns: Sequence[Pattern]) -> str:
             text = text[:start] + literal + text[start + len(small) :]
             start = lowered.find(small, start + len(small))
     return text
+
+
+def with_whole_names(text: str) -> str:
+    """Return a text in which names of modules that somebody typed have no blank within."""
+    return _PARTED.sub(r"\1", text)
 
 
 def _as_named(match: re.Match[str]) -> str:

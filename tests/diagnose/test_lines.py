@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -576,6 +577,19 @@ def test_what_is_to_be_typed_belongs_to_the_advice(said):
         ("launch.py: error: argument --port: invalid int value: 'a'", "argument-value-refused"),
         ("nvcc fatal   : A single input file is required for a non-link phase", "nvcc-refused"),
         ("nvcc fatal: Unsupported gpu architecture 'compute_120'", "nvcc-unknown-arch"),
+        (
+            "cc1plus: error: invalid feature modifier ‘i8mm’ in ‘-march=armv8.6-a+i8mm’",
+            "compiler-option-unknown",
+        ),
+        (
+            "x86_64-linux-gnu-g++-9: error: unrecognized command line option '-std=c++23'",
+            "compiler-option-unknown",
+        ),
+        ("clang++-14: error: unknown argument: '-fnew-thing'", "compiler-option-unknown"),
+        (
+            "clang (LLVM option parsing): Unknown command line argument '-amd-new=1'.  Try: 'clang'",
+            "compiler-option-unknown",
+        ),
         ("NameError: name 'torch_memory_saver' is not defined", "name-of-module-missing"),
         ("train.py: error: unrecognized arguments: --local-rank=3", "local-rank-dash"),
         ("a.py: error: argument --fp8: ignored explicit argument 'true'", "switch-with-value"),
@@ -656,6 +670,17 @@ def test_what_is_to_be_typed_belongs_to_the_advice(said):
 def test_builds_paths_and_what_a_platform_lacks(said, line, signature):
     subjects = {trace.finding.subject for trace in said(f"{line}\n").traces}
     assert signature in subjects
+
+
+@pytest.mark.parametrize("option", ["-march=armv99-a", "-fno-such-thing", "-mno-such-unit"])
+def test_an_option_that_the_compiler_of_this_machine_does_not_know(said, prerequisite, option):
+    prerequisite(shutil.which("g++"), "g++")
+    command = ["g++", option, "-x", "c++", "-c", os.devnull, "-o", os.devnull]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode
+    finding = said(done.stderr).traces[0].finding
+    known_by = option.partition("=")[0]
+    assert finding.message.startswith(f"The compiler does not know the option {known_by}")
 
 
 @pytest.mark.parametrize(

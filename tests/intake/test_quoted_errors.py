@@ -267,6 +267,14 @@ def test_nobody_met_it(tmp_path, title):
     assert not any("no machine code" in entry.message for entry in findings)
 
 
+def test_a_module_with_a_blank_within_is_that_module(tmp_path):
+    first, *others = judged(
+        tmp_path, "ImportError: No module named 'triton. common'\n\ntriton 3.1.0\n"
+    )
+    assert "has no triton.common" in first.message
+    assert not any("no module triton" in entry.message for entry in others)
+
+
 def test_only_names_that_are_misspelled_are_changed():
     patterns = load_matrix().log_patterns[0]
     for text, expected in (
