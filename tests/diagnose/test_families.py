@@ -750,3 +750,18 @@ def test_the_name_that_is_not_resolved(said, line, host):
         if trace.finding.subject == "name-not-resolved"
     ]
     assert f"of the host {host} " in message
+
+
+@pytest.mark.parametrize(
+    ("line", "port"),
+    [
+        ("[c10d] The server socket has failed to bind to [::]:29400 (errno: 98 - {}).", " (29400)"),
+        ("error while attempting to bind on address ('0.0.0.0', 8000): {}", " (8000)"),
+        ("failed to listen. port: 29500, useIpv6: 0, name: EADDRINUSE, message: {}", " (29500)"),
+        ("10:11:12,123 bind(): {}", ""),
+    ],
+)
+def test_the_port_that_is_taken_is_the_one_of_the_line(said, line, port):
+    (trace,) = said(line.format("address already in use") + "\n").traces
+    assert trace.finding.message.startswith(f"A port{port}, or the path of a socket, was in use")
+    assert "--port" in trace.finding.remedies[0].text
