@@ -64,6 +64,11 @@ _ATTRIBUTE = pattern(
     r"(?:\. Did you mean: '(?P<meant>\w{1,80})')?"
 )
 _OF_MODULE = pattern(r"\bmodule '(?P<module>[\w.]{1,120})' has no attribute '\w{1,80}'")
+#: What a launcher sets for each process that it starts
+#: (https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables).
+_OF_LAUNCHERS = frozenset(
+    ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+)
 _ENVIRON = pattern(r"\benviron\b")
 #: What is written for a module by custom.
 _MODULES = {
@@ -261,8 +266,14 @@ def _of_syntax(raised: Raised, frame: Frame, where: str) -> str:
 
 def _of_key(raised: Raised, frame: Frame, where: str) -> str:
     key = raised.message.partition("\n")[0].strip()
-    if _ENVIRON.search(frame.code) and key.strip("'").isidentifier():
-        return f"Set it before the program starts: export {key.strip(chr(39))}=…"
+    name = key.strip("'")
+    if _ENVIRON.search(frame.code) and name.isidentifier():
+        if name in _OF_LAUNCHERS:
+            return (
+                f"Start it with torchrun (or accelerate launch, deepspeed), which gives {name} and "
+                "its like to each process; without one all have to be set"
+            )
+        return f"Set it before the program starts: export {name}=…"
     if fills_text(SourceLine(frame)):
         return f"Write braces that stand for themselves twice there, or give {key} at {where}"
     asked = [

@@ -63,6 +63,7 @@ CALLED = "Model.__call__" if sys.version_info >= (3, 10) else "__call__"
             "Print the keys that names has right before train.py, line 2",
         ),
         ("import os\nos.environ['NOT_SET_HERE']\n", "is not set", "export NOT_SET_HERE=…"),
+        ("import os\nint(os.environ['LOCAL_RANK'])\n", "is not set", "Start it with torchrun"),
         (
             "def step(batch, device, scaler):\n    pass\nstep([1], 'cpu')\n",
             "The call gives [1], 'cpu', and step takes 'scaler' too.",

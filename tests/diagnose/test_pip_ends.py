@@ -115,3 +115,13 @@ def test_not_of_a_folder_of_the_program_itself(said, run_pip, tmp_path):
     log = installs(run_pip, tmp_path / "t", "ipython==9.4.0")
     log += imported(tmp_path).replace(ABSENT, "our_own_helpers")
     assert said(log).traces[0].finding.subject == "module-missing"
+
+
+@pytest.mark.parametrize("line", ["scatter=2.1", "scatter ==2.1 x"])
+def test_a_line_that_is_no_requirement(said, run_pip, tmp_path, line):
+    listed = tmp_path / "requirements.txt"
+    listed.write_text(f"{line}\n")
+    done = run_pip("install", "--no-index", "-r", listed)
+    assert "Invalid requirement" in done.stderr
+    (trace,) = said(f"{done.stdout}{done.stderr}").traces
+    assert f"does not take {line} for a requirement" in trace.finding.message
