@@ -335,6 +335,7 @@ class _Reader(Expander):
 
     def _call(self, name: str, arguments: Sequence[Word]) -> None:
         definitions = tuple(self.functions[name])
+        self.spend(500 * len(definitions), definitions[0].line)  # each is read, or looked through
         if self.calling.count(name) == _MOST_CALLS:
             why = f"is assigned by {name}, which calls itself"
             self._forget(self._assigned(definitions), why, definitions[0].line)

@@ -445,7 +445,7 @@ def test_names_with_dots_and_lost_lines_are_told() -> None:
         ("f() " * 3000, "inside each other"),
         ("f() { f; }; f", ""),
         pytest.param(
-            *("f() { g; g; }; g() { h; h; }; " * 2000 + "h() { f; f; }; f", "deep"),
+            *("f() { g; g; }; g() { h; h; }; " * 2000 + "h() { f; f; }; f", "more than a launch"),
             marks=pytest.mark.slow,
         ),
         pytest.param(
