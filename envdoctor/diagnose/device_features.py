@@ -196,10 +196,10 @@ def tell_lacking_features(drafts: List[TraceDraft], run: LoggedRun) -> None:
             _tell_instructions(draft, run.report)
         own = draft.exception(run.exception)
         text = draft.text(own)
-        # Whatever words say that it is refused; weights in FP8 run on older GPUs, unpacked.
-        if draft.is_made_by(_FROM_SENTENCES) and not _PACKED_TYPES.search(text):
-            text = f"{text} (not supported)"
-        lacking = next(_lacking(text, run.report, run.context), None)
+        # Sentences say in any words that it is refused; FP8 weights run on older GPUs, unpacked.
+        is_told = draft.is_made_by(_FROM_SENTENCES) and not _PACKED_TYPES.search(text)
+        is_refused = is_told or _REFUSED.search(text) is not None
+        lacking = next(_lacking(text, run.report, run.context, is_refused), None)
         if lacking is not None and not _says_it(draft):
             _tell(draft, *lacking, run.context)
         elif _TYPES.search(text):
@@ -215,10 +215,12 @@ def _says_it(draft: TraceDraft) -> bool:
     return signature.kind in _SAID and signature.component == "gpu"
 
 
-def _lacking(text: str, report: str, context: Context) -> Iterator[Tuple[_Feature, str]]:
+def _lacking(
+    text: str, report: str, context: Context, is_refused: bool
+) -> Iterator[Tuple[_Feature, str]]:
     """Yield the features that a text is about and that a device lacks, with a sentence on it."""
     for feature in _FEATURES:
-        if not feature.words.search(text) or (feature.refused and not _REFUSED.search(text)):
+        if not feature.words.search(text) or (feature.refused and not is_refused):
             continue
         device = next(
             (name for expression, name in feature.devices if expression.search(report[:_LONGEST])),

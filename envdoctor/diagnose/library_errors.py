@@ -14,7 +14,13 @@ from ..model.log import Raised
 from ..model.pattern import pattern
 from .sayings import Saying, fix_of, words_of
 
-__all__ = ["of_library", "remedy_of_library"]
+__all__ = ["START_WITH_LAUNCHER", "of_library", "remedy_of_library"]
+
+#: What to do where a program reads what a launcher tells each process, and nothing launched it.
+START_WITH_LAUNCHER = (
+    "Start it with torchrun --nproc_per_node=N (accelerate launch, deepspeed), or set RANK, "
+    "LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as a script of srun has to"
+)
 
 
 def of_library(raised: Raised) -> str:
@@ -196,8 +202,7 @@ _ANYWHERE: Tuple[Saying, ...] = (
             "The process group is made from the variables of a launcher, and "
             f"{match.group('name')} is not set: the program was started without one."
         ),
-        "Start it with torchrun --nproc_per_node=N (accelerate launch, deepspeed), or set RANK, "
-        "LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as a script of srun has to",
+        START_WITH_LAUNCHER,
     ),
     # torch/distributed/distributed_c10d.py of 2.4 to 2.15
     Saying(

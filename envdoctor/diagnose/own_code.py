@@ -15,7 +15,7 @@ from ..model.log import Frame, Raised
 from ..model.pattern import pattern
 from .code_owner import is_own, is_standard
 from .failed_operation import exhausted, fills_text, made_in_line
-from .library_errors import remedy_of_library
+from .library_errors import START_WITH_LAUNCHER, remedy_of_library
 from .native_errors import remedy_of_native
 from .own_message import remedy_of_own_message
 from .passed_through import remedy_of_parts
@@ -269,10 +269,7 @@ def _of_key(raised: Raised, frame: Frame, where: str) -> str:
     name = key.strip("'")
     if _ENVIRON.search(frame.code) and name.isidentifier():
         if name in _OF_LAUNCHERS:
-            return (
-                f"Start it with torchrun (or accelerate launch, deepspeed), which gives {name} and "
-                "its like to each process; without one all have to be set"
-            )
+            return START_WITH_LAUNCHER
         return f"Set it before the program starts: export {name}=…"
     if fills_text(SourceLine(frame)):
         return f"Write braces that stand for themselves twice there, or give {key} at {where}"

@@ -59,8 +59,8 @@ _STOPS = (
 _TELLING_BARE = frozenset(("AssertionError", "MemoryError", "NotImplementedError", "TimeoutError"))
 _STOPPING = pattern(r"(?:^|\.)KeyboardInterrupt$")
 _SIGNALLED = pattern(r"got signal: (?:2|15)\b|Signals\.SIG(?:TERM|INT)\b")
-#: What a parent says of a worker that it, or somebody, told to end: 15 is SIGTERM.
-_WORKER_TOLD = pattern(r"(?i)\b(?:exit ?code|code|status|signal)[:= ]{1,2}-15\b")
+#: What a parent says of a worker that it, or somebody, ended: 15 is SIGTERM.
+_TERMINATED = pattern(r"(?i)\b(?:exit ?code|code|status|signal)[:= ]{1,2}-15\b")
 #: Exceptions of which the message, or the name alone, says that another process failed.
 _OF_ANOTHER = pattern(
     r"(?:^|\.)(?:ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
@@ -70,7 +70,8 @@ _OF_ANOTHER = pattern(
     r"|OwnerDiedError|ObjectLostError|NodeDiedError|LocalRayletDiedError|SignalException|SystemExit"
     r"|(?:Async|MQ)?EngineDeadError|AsyncEngineDeadError|ExceptionGroup|BaseExceptionGroup"
     r"|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|ConnectError"
-    r"|SupervisionError|APIConnectionError|APITimeoutError|ServerDisconnectedError|RemoteProtocolError)$"
+    r"|APIConnectionError|APITimeoutError|ServerDisconnectedError|RemoteProtocolError"
+    r"|SupervisionError)$"
 )
 _SAYS_ANOTHER = pattern(
     r"Connection (?:closed|reset) by (?:remote )?peer|remote process (?:has )?exited|Broken pipe"
@@ -228,8 +229,8 @@ def of_another(raised: Raised) -> bool:
 def is_stop(raised: Raised) -> bool:
     """Tell whether an exception is how a run ends that was stopped from outside."""
     signalled = raised.kind.endswith("SignalException") and _SIGNALLED.search(raised.message)
-    told = raised.fate == "said" and _WORKER_TOLD.search(raised.message)
-    return _STOPPING.search(raised.kind) is not None or bool(signalled or told)
+    terminated = raised.fate == "said" and _TERMINATED.search(raised.message)
+    return _STOPPING.search(raised.kind) is not None or bool(signalled or terminated)
 
 
 def is_stopping(draft: TraceDraft) -> bool:

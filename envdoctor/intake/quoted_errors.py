@@ -246,11 +246,7 @@ def _nowhere(_name: str, _packages: Collection[str]) -> str:
     return ""
 
 
-def quoted_errors(
-    report: str,
-    modules: Container[str],
-    home_of: HomeOf = _nowhere,
-) -> str:
+def quoted_errors(report: str, modules: Container[str], home_of: HomeOf = _nowhere) -> str:
     """Return, line by line, what the sentences of a text quote of an error; nothing for the others.
 
     Args:
@@ -391,7 +387,7 @@ def _quoted(line: str, report: str, modules: Container[str]) -> str:
     return _refused(refused.group("name"), report) if refused is not None else ""
 
 
-def _of_one_home(line: str, report: str, home_of: Callable[[str, Collection[str]], str]) -> str:
+def _of_one_home(line: str, report: str, home_of: HomeOf) -> str:
     """Return what Python prints of a name that a line misses without saying where, if it is one
     that some releases of the distributions that the text names have and others do not.
     """

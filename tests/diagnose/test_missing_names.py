@@ -516,7 +516,8 @@ def test_a_name_that_no_release_brought_is_no_matter_of_releases(
     said = finding(
         "Traceback (most recent call last):\n"
         f'  File "{place}", line 3, in <module>\n    from {module} import {name}\n'
-        f"ImportError: cannot import name '{name}' from '{module}' (/v/lib/python3.11/site-packages/{module}/a.py)\n"
+        f"ImportError: cannot import name '{name}' from '{module}' "
+        f"(/v/lib/python3.11/site-packages/{module}/a.py)\n"
     )
     assert ("or none has" in said.message) is is_said
     assert ("another than its caller was written for" in said.message) is not is_said
